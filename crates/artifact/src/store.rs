@@ -1,0 +1,345 @@
+//! Publishing, reading and removing artifacts.
+//!
+//! `objects/<2 digits>/<62 digits>` holds bytes, `metadata/….json` what was said when they were first published,
+//! `origins/…/<sha256 of the origin>.json` each origin. Bytes come before metadata, so that what has metadata
+//! can be read; nothing is ever rewritten, so that publishers need no lock.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, WriteMultipart};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+use tokio::task::spawn_blocking;
+
+use crate::{About, ArtifactError, ArtifactId, Metadata, Reader};
+
+/// Bytes that are hashed in one step on the thread that asked.
+const HASHED_INLINE: usize = 1 << 20;
+/// Bytes of a file that are read at a time.
+const PIECE: usize = 1 << 20;
+/// Parts of a file that may be on their way to the store at the same time.
+const PARTS_IN_FLIGHT: usize = 4;
+
+/// A set of artifacts.
+#[derive(Debug, Clone)]
+pub struct Store {
+    objects: Arc<dyn ObjectStore>,
+    folder: Option<PathBuf>,
+}
+
+impl Store {
+    /// Keeps artifacts in any object store.
+    pub fn new(objects: Arc<dyn ObjectStore>) -> Self {
+        Self {
+            objects,
+            folder: None,
+        }
+    }
+
+    /// Keeps artifacts in a folder, which is made if need be, readable by its owner only.
+    pub fn local(folder: impl Into<PathBuf>) -> Result<Self, ArtifactError> {
+        let folder = folder.into();
+        let made = std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&folder);
+        made.map_err(|source| ArtifactError::Folder {
+            path: folder.clone(),
+            source,
+        })?;
+        let objects = LocalFileSystem::new_with_prefix(&folder)
+            .map_err(ArtifactError::store("open the store's folder"))?;
+        Ok(Self {
+            objects: Arc::new(objects),
+            folder: Some(folder),
+        })
+    }
+
+    /// Publishes bytes. Equal bytes are stored once; each new origin is added.
+    pub async fn put(&self, bytes: impl Into<Bytes>, about: &About) -> Result<ArtifactId, ArtifactError> {
+        let bytes = bytes.into();
+        let id = if bytes.len() <= HASHED_INLINE {
+            ArtifactId::of(&bytes)
+        } else {
+            let bytes = bytes.clone();
+            spawn_blocking(move || ArtifactId::of(&bytes))
+                .await
+                .expect("hashing does not panic")
+        };
+        let length = bytes.len() as u64;
+        if !self.holds(id, length).await? {
+            // The staged write of an object store is atomic, and whoever else writes here writes the same bytes.
+            let put = self.objects.put(&object(id), bytes.into()).await;
+            put.map_err(ArtifactError::store("write an artifact"))?;
+        }
+        self.describe(id, length, about).await?;
+        Ok(id)
+    }
+
+    /// Publishes a whole file without holding it in memory.
+    pub async fn put_file(&self, file: File, about: &About) -> Result<ArtifactId, ArtifactError> {
+        let (mut file, id, length) = spawn_blocking(move || hash_file(file))
+            .await
+            .expect("hashing does not panic")?;
+        if !self.holds(id, length).await? {
+            let start = self.objects.put_multipart(&object(id)).await;
+            let mut upload = WriteMultipart::new(start.map_err(ArtifactError::store("write an artifact"))?);
+            let mut hash = Sha256::new();
+            loop {
+                let read = spawn_blocking(move || read_piece(file));
+                let (rest, piece) = read.await.expect("reading does not panic")?;
+                file = rest;
+                if piece.is_empty() {
+                    break;
+                }
+                hash.update(&piece);
+                let room = upload.wait_for_capacity(PARTS_IN_FLIGHT).await;
+                room.map_err(ArtifactError::store("write an artifact"))?;
+                upload.put(piece.into());
+            }
+            if ArtifactId::finish(hash) != id {
+                upload
+                    .abort()
+                    .await
+                    .map_err(ArtifactError::store("discard a half written artifact"))?;
+                return Err(ArtifactError::Changed);
+            }
+            upload
+                .finish()
+                .await
+                .map_err(ArtifactError::store("write an artifact"))?;
+        }
+        self.describe(id, length, about).await?;
+        Ok(id)
+    }
+
+    /// Reads all bytes, and checks that they are those of the name.
+    pub async fn get(&self, id: ArtifactId) -> Result<Bytes, ArtifactError> {
+        let bytes = self
+            .fetch(id)
+            .await?
+            .bytes()
+            .await
+            .map_err(ArtifactError::store("read an artifact"))?;
+        match ArtifactId::of(&bytes) {
+            actual if actual == id => Ok(bytes),
+            actual => Err(ArtifactError::Damaged { id, actual }),
+        }
+    }
+
+    /// Reads in pieces; the check comes with the last one.
+    pub async fn reader(&self, id: ArtifactId) -> Result<Reader, ArtifactError> {
+        Ok(Reader::new(id, self.fetch(id).await?.into_stream()))
+    }
+
+    /// Reads a part. A part can not be checked against the name: use it where damage is noticed otherwise.
+    pub async fn get_range(&self, id: ArtifactId, range: Range<u64>) -> Result<Bytes, ArtifactError> {
+        let bytes = self.bytes(id).await?.ok_or(ArtifactError::NotFound { id })?;
+        if range.start > range.end || range.end > bytes {
+            return Err(ArtifactError::Range {
+                id,
+                start: range.start,
+                end: range.end,
+                bytes,
+            });
+        }
+        if range.is_empty() {
+            return Ok(Bytes::new());
+        }
+        self.objects
+            .get_range(&object(id), range)
+            .await
+            .map_err(ArtifactError::of(id, "read a part of an artifact"))
+    }
+
+    /// Says whether the artifact is here.
+    pub async fn exists(&self, id: ArtifactId) -> Result<bool, ArtifactError> {
+        Ok(self.bytes(id).await?.is_some())
+    }
+
+    /// Reads what is known of an artifact.
+    pub async fn metadata(&self, id: ArtifactId) -> Result<Metadata, ArtifactError> {
+        let mut metadata: Metadata = self.json(id, &sidecar(id)).await?;
+        let mut origins: Vec<_> = self
+            .objects
+            .list(Some(&origins(id)))
+            .try_collect()
+            .await
+            .map_err(ArtifactError::store("list origins"))?;
+        origins.sort_by_cached_key(|origin| (origin.last_modified, origin.location.to_string()));
+        for origin in origins {
+            metadata.origins.push(self.json(id, &origin.location).await?);
+        }
+        Ok(metadata)
+    }
+
+    /// Names all artifacts, in order of their names.
+    pub async fn list(&self) -> Result<Vec<ArtifactId>, ArtifactError> {
+        let objects = self.objects.list(Some(&Path::from("objects")));
+        let objects = objects.try_filter_map(async |found| Ok(id_of(&found.location)));
+        let mut ids: Vec<_> = objects
+            .try_collect()
+            .await
+            .map_err(ArtifactError::store("list artifacts"))?;
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// Removes an artifact and what is known of it; says whether it was here.
+    pub async fn remove(&self, id: ArtifactId) -> Result<bool, ArtifactError> {
+        let here = self.exists(id).await?;
+        let action = "remove an artifact";
+        let origins = self
+            .objects
+            .list(Some(&origins(id)))
+            .map_ok(|origin| origin.location);
+        let mut doomed: Vec<_> = origins
+            .try_collect()
+            .await
+            .map_err(ArtifactError::store(action))?;
+        doomed.extend([sidecar(id), object(id)]);
+        for location in doomed {
+            match self.objects.delete(&location).await {
+                Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(source) => return Err(ArtifactError::Store { action, source }),
+            }
+        }
+        Ok(here)
+    }
+
+    /// Says where the bytes are, when they are in a folder of this machine.
+    pub fn local_path(&self, id: ArtifactId) -> Option<PathBuf> {
+        let path = self.folder.as_ref()?.join(object(id).as_ref());
+        path.is_file().then_some(path)
+    }
+
+    async fn fetch(&self, id: ArtifactId) -> Result<object_store::GetResult, ArtifactError> {
+        self.objects
+            .get(&object(id))
+            .await
+            .map_err(ArtifactError::of(id, "read an artifact"))
+    }
+
+    async fn bytes(&self, id: ArtifactId) -> Result<Option<u64>, ArtifactError> {
+        match self.objects.head(&object(id)).await {
+            Ok(found) => Ok(Some(found.size)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(source) => Err(ArtifactError::Store {
+                action: "look for an artifact",
+                source,
+            }),
+        }
+    }
+
+    /// Says whether the bytes need not be written; an object of another length is damaged and is replaced.
+    async fn holds(&self, id: ArtifactId, length: u64) -> Result<bool, ArtifactError> {
+        Ok(self.bytes(id).await? == Some(length))
+    }
+
+    async fn describe(&self, id: ArtifactId, bytes: u64, about: &About) -> Result<(), ArtifactError> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let metadata = Metadata {
+            sha256: id,
+            kind: about.kind,
+            media_type: about.media_type.clone(),
+            bytes,
+            created_unix_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+            origins: Vec::new(),
+        };
+        self.create(&sidecar(id), &metadata).await?;
+        if let Some(origin) = &about.origin {
+            let json = serde_json::to_vec(origin).map_err(ArtifactError::Encode)?;
+            self.create(
+                &origins(id).join(format!("{}.json", ArtifactId::of(&json))),
+                origin,
+            )
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Writes JSON unless it is there already.
+    async fn create(&self, location: &Path, value: &impl Serialize) -> Result<(), ArtifactError> {
+        let json = serde_json::to_vec(value).map_err(ArtifactError::Encode)?;
+        let options = PutOptions::from(PutMode::Create);
+        match self.objects.put_opts(location, json.into(), options).await {
+            Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => Ok(()),
+            Err(source) => Err(ArtifactError::Store {
+                action: "write an artifact's metadata",
+                source,
+            }),
+        }
+    }
+
+    async fn json<T: DeserializeOwned>(&self, id: ArtifactId, location: &Path) -> Result<T, ArtifactError> {
+        let action = "read an artifact's metadata";
+        let found = self
+            .objects
+            .get(location)
+            .await
+            .map_err(ArtifactError::of(id, action))?;
+        let json = found.bytes().await.map_err(ArtifactError::store(action))?;
+        serde_json::from_slice(&json).map_err(|source| ArtifactError::Metadata { id, source })
+    }
+}
+
+fn object(id: ArtifactId) -> Path {
+    beneath("objects", id, "")
+}
+
+fn sidecar(id: ArtifactId) -> Path {
+    beneath("metadata", id, ".json")
+}
+
+fn origins(id: ArtifactId) -> Path {
+    beneath("origins", id, "")
+}
+
+fn beneath(folder: &str, id: ArtifactId, extension: &str) -> Path {
+    let digits = id.to_string();
+    let (first, rest) = digits.split_at(2);
+    Path::from_iter([folder.to_owned(), first.to_owned(), format!("{rest}{extension}")])
+}
+
+fn id_of(object: &Path) -> Option<ArtifactId> {
+    let mut parts = object.parts().skip(1);
+    let digits = format!("{}{}", parts.next()?.as_ref(), parts.next()?.as_ref());
+    digits.parse().ok()
+}
+
+fn hash_file(mut file: File) -> Result<(File, ArtifactId, u64), ArtifactError> {
+    let mut hash = Sha256::new();
+    let mut length = 0;
+    file.seek(SeekFrom::Start(0)).map_err(ArtifactError::File)?;
+    loop {
+        let (rest, piece) = read_piece(file)?;
+        file = rest;
+        if piece.is_empty() {
+            break;
+        }
+        hash.update(&piece);
+        length += piece.len() as u64;
+    }
+    file.seek(SeekFrom::Start(0)).map_err(ArtifactError::File)?;
+    Ok((file, ArtifactId::finish(hash), length))
+}
+
+fn read_piece(file: File) -> Result<(File, Vec<u8>), ArtifactError> {
+    let mut piece = Vec::new();
+    (&file)
+        .take(PIECE as u64)
+        .read_to_end(&mut piece)
+        .map_err(ArtifactError::File)?;
+    Ok((file, piece))
+}

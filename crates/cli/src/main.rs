@@ -1,0 +1,3 @@
+//! The `cellblock` command.
+
+fn main() {}

@@ -1,0 +1,34 @@
+"""Makes a forked kernel different from its siblings: fresh random states, names and keys.
+
+The seed of `hash()` can not be changed in a running interpreter: it is fixed per template, as `PYTHONHASHSEED` would fix it.
+`secrets`, `uuid4` and `random.SystemRandom` ask the operating system and need nothing.
+"""
+
+import os
+import sys
+import time
+from typing import Any
+
+
+def refresh() -> None:
+    """Reseeds every generator that the template may have initialised; called in the child, before its first cell."""
+    modules: dict[str, Any] = sys.modules
+    if "random" in modules:
+        modules["random"].seed(os.urandom(32))
+    if "numpy.random" in modules:
+        words = memoryview(os.urandom(64)).cast("I")
+        modules["numpy.random"].seed(list(words))
+    if "torch" in modules:
+        modules["torch"].seed()
+    if "tempfile" in modules:
+        modules["tempfile"]._name_sequence = None
+        modules["tempfile"].tempdir = None
+    if "uuid" in modules:
+        modules["uuid"]._node = None
+        modules["uuid"]._last_timestamp = None
+    if "multiprocessing.process" in modules:
+        modules["multiprocessing.process"].current_process().authkey = os.urandom(32)
+    if sys.version_info >= (3, 14) and "multiprocessing" in modules:
+        # A fork server would have to import a `__main__` that is in no file.
+        modules["multiprocessing"].set_start_method("fork", force=True)
+    time.tzset()

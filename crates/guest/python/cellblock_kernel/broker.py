@@ -1,0 +1,58 @@
+"""Calls from code in the sandbox to its host: connectors and datasets."""
+
+from threading import current_thread, main_thread
+from typing import Any
+
+from cellblock_kernel.channel import Buffer, Channel
+
+
+class BrokerError(RuntimeError):
+    """The host has refused or failed a call."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Broker:
+    """Sends calls and waits for their answers, on the main thread only: answers come on the channel that cells come on."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._next = 0
+
+    def call(self, method: str, params: Any, blobs: list[Buffer] | None = None) -> tuple[Any, list[bytes]]:
+        """Asks the host and waits for the answer; an interrupt ends the wait."""
+        if current_thread() is not main_thread() or not self._channel.mine:
+            raise RuntimeError("connectors and datasets can be used from the cell's main thread only")
+        self._next += 1
+        number = self._next
+        self._channel.send({"type": "call", "call": number, "method": method, "params": params}, blobs)
+        while True:
+            self._channel.wait()
+            self._channel.shield()
+            try:
+                answer, attached = self._channel.receive()
+            finally:
+                self._channel.unshield()
+            if answer.get("type") == "answer" and answer.get("call") == number:
+                error = answer.get("error")
+                if error is not None:
+                    raise BrokerError(str(error.get("code")), str(error.get("message")))
+                return answer.get("value"), attached
+
+
+_current: Broker | None = None
+
+
+def use(broker: Broker) -> None:
+    """Makes a broker the one that `call` uses."""
+    global _current
+    _current = broker
+
+
+def call(method: str, params: Any, blobs: list[Buffer] | None = None) -> tuple[Any, list[bytes]]:
+    """Asks the host through the kernel's broker; returns its value and blobs, or raises a `BrokerError`."""
+    if _current is None:
+        raise RuntimeError("there is no kernel that could ask a host")
+    return _current.call(method, params, blobs)

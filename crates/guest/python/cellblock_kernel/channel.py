@@ -1,0 +1,165 @@
+"""Frames over the Unix stream socket that joins the kernel to its host (`docs/protocol.md`)."""
+
+import json.encoder
+import json.scanner
+import os
+import select
+from _socket import socket as Socket
+from json import JSONDecoder
+from threading import Lock
+from typing import Any
+
+from cellblock_kernel.interrupt import Gate
+
+Buffer = bytes | bytearray | memoryview
+Header = dict[str, Any]
+
+MAX_HEADER = 4 * 1024 * 1024
+MAX_FRAME = 1024 * 1024 * 1024
+
+_CHUNK = 64 * 1024
+# Vectors per call; Linux allows 1024.
+_VECTORS = 512
+
+_getpid = os.getpid
+_AF_UNIX, _SOCK_STREAM = 1, 1
+
+
+def _unsupported(value: object) -> str:
+    return f"<{type(value).__name__}>"
+
+
+# The C encoder and scanner are bound here: `json.dumps` itself is Python code that a cell may have patched.
+_encode_chunks = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
+    None, _unsupported, json.encoder.c_encode_basestring or json.encoder.py_encode_basestring,  # type: ignore[attr-defined]
+    None, ":", ",", False, False, False,
+)  # fmt: skip
+_make_scanner: Any = json.scanner.make_scanner
+_scan = _make_scanner(JSONDecoder())
+
+
+def encode(value: object) -> bytes:
+    """Encodes JSON; lone surrogates, which no JSON reader accepts, become `?`."""
+    return "".join(_encode_chunks(value, 0)).encode("utf-8", "replace")
+
+
+def decode(data: Buffer) -> Any:
+    """Decodes JSON that carries no leading white space."""
+    value, _ = _scan(str(data, "utf-8"), 0)
+    return value
+
+
+class Closed(Exception):
+    """The host has closed the channel."""
+
+
+class BrokenFrame(Exception):
+    """The host has sent a frame that breaks the protocol."""
+
+
+class Channel:
+    """Sends and receives frames; safe to send from any thread of the process that opened it."""
+
+    def __init__(self, fd: int, gate: Gate) -> None:
+        os.set_inheritable(fd, False)
+        self._socket = Socket(_AF_UNIX, _SOCK_STREAM, 0, fd)
+        self._socket.setblocking(True)
+        self.shield = gate.shield
+        self.unshield = gate.unshield
+        self._pid = _getpid()
+        self.lock = Lock()
+        self._buffer = bytearray(_CHUNK)
+        self._view = memoryview(self._buffer)
+        self._start = 0
+        self._end = 0
+        self._poll = select.poll()
+        self._poll.register(fd, select.POLLIN)
+
+    @property
+    def mine(self) -> bool:
+        """Says whether this process may write: a child that a cell forked may not."""
+        return _getpid() == self._pid
+
+    def send(self, header: Header, blobs: list[Buffer] | None = None) -> None:
+        """Sends one frame; does nothing in a forked child. The caller holds no lock."""
+        if not self.mine:
+            return
+        self.shield()
+        try:
+            with self.lock:
+                self.send_locked(header, blobs)
+        finally:
+            self.unshield()
+
+    def send_locked(self, header: Header, blobs: list[Buffer] | None = None) -> None:
+        """Sends one frame for a caller that holds the lock and the shield."""
+        views: list[memoryview] = []
+        if blobs:
+            views = [memoryview(blob).cast("B") for blob in blobs]
+            header["blobs"] = [len(view) for view in views]
+        head = encode(header)
+        if len(head) > MAX_HEADER:
+            raise ValueError(f"a header of {len(head)} bytes is over the limit of {MAX_HEADER} bytes")
+        total = 4 + len(head) + sum(map(len, views))
+        if total > MAX_FRAME:
+            raise ValueError(f"a frame of {total} bytes is over the limit of {MAX_FRAME} bytes")
+        start = total.to_bytes(4, "big") + len(head).to_bytes(4, "big") + head
+        self._send_all([memoryview(start), *(view for view in views if len(view))])
+
+    def _send_all(self, views: list[memoryview]) -> None:
+        while views:
+            sent = self._socket.sendmsg(views[:_VECTORS])
+            while views and sent >= len(views[0]):
+                sent -= len(views[0])
+                del views[0]
+            if views and sent:
+                views[0] = views[0][sent:]
+
+    def wait(self) -> None:
+        """Waits until something can be read; unlike `receive` this may be interrupted without losing bytes."""
+        if self._start == self._end:
+            self._poll.poll()
+
+    def receive(self) -> tuple[Header, list[bytes]]:
+        """Receives one frame."""
+        sizes = self._take(8)
+        total = int.from_bytes(sizes[:4], "big")
+        size = int.from_bytes(sizes[4:], "big")
+        if total > MAX_FRAME or size > MAX_HEADER or size + 4 > total:
+            raise BrokenFrame(f"a frame of {total} bytes with a header of {size} bytes")
+        header = decode(self._take(size))
+        lengths = header.get("blobs", [])
+        if sum(lengths) != total - 4 - size:
+            raise BrokenFrame(f"blobs of {sum(lengths)} bytes in a frame that has {total - 4 - size}")
+        return header, [bytes(self._take(length)) for length in lengths]
+
+    def _take(self, size: int) -> Buffer:
+        have = self._end - self._start
+        if have >= size:
+            start = self._start
+            self._start = start + size
+            return self._view[start : start + size]
+        if size > _CHUNK:
+            whole = bytearray(size)
+            view = memoryview(whole)
+            view[:have] = self._view[self._start : self._end]
+            self._start = self._end = 0
+            while have < size:
+                have += self._read(view[have:])
+            return whole
+        if _CHUNK - self._start < size:
+            self._view[:have] = bytes(self._view[self._start : self._end])
+            self._start, self._end = 0, have
+        elif not have:
+            self._start = self._end = 0
+        while self._end - self._start < size:
+            self._end += self._read(self._view[self._end :])
+        start = self._start
+        self._start = start + size
+        return self._view[start : start + size]
+
+    def _read(self, view: memoryview) -> int:
+        size = self._socket.recv_into(view)
+        if not size:
+            raise Closed
+        return size

@@ -1,0 +1,94 @@
+"""`display()`: sends values as typed outputs while a cell runs, within the cell's limits."""
+
+from typing import Any
+
+from cellblock_kernel.channel import Channel
+from cellblock_kernel.limits import Limits
+from cellblock_kernel.outputs import plot, registry
+from cellblock_kernel.outputs.output import Output
+from cellblock_kernel.outputs.primitive import text_of
+from cellblock_kernel.stdio import Streams
+
+_print = print
+
+
+class Display:
+    """Shows values of any type; bound in every namespace as `display`."""
+
+    def __init__(self, channel: Channel, streams: Streams, limits: Limits) -> None:
+        self._channel = channel
+        self._streams = streams
+        self._limits = limits
+        self._cell: int | None = None
+        self._index = 0
+        self.dropped = 0
+
+    def __repr__(self) -> str:
+        return "<function display(*values, name=None)>"
+
+    def __call__(self, *values: Any, name: str | None = None) -> None:
+        """Shows each value as an output of its own."""
+        for value in values:
+            self.show(value, name)
+
+    def begin(self, cell: int) -> None:
+        """Starts to count the outputs of a cell."""
+        self._cell = cell
+        self._index = 0
+        self.dropped = 0
+
+    def show(self, value: Any, name: str | None = None) -> None:
+        """Shows one value; outside of a running cell, and in a forked child, as text on stdout."""
+        if self._cell is None or not self._channel.mine:
+            _print(text_of(value))
+            return
+        if self._index >= self._limits.outputs:
+            self.dropped += 1
+            return
+        self.emit(registry.describe(value, name, self._limits))
+
+    def echo(self, value: Any, name: str | None) -> None:
+        """Shows the value of a trailing expression, unless it is the noise of a plotting call."""
+        if value is not None and not plot.is_noise(value):
+            self.show(value, name)
+
+    def emit(self, output: Output) -> None:
+        """Sends an output within the cell's limits."""
+        self._emit(output, False)
+
+    def fail(self, output: Output) -> None:
+        """Sends the exception that ends a cell, whatever the limits."""
+        self._emit(output, True)
+
+    def _emit(self, output: Output, always: bool) -> None:
+        if output.blobs and output.size > self._limits.output_bytes:
+            output.blobs = []
+            output.header["truncated"] = True
+            if "mimes" in output.header:
+                output.header["mimes"] = []
+        self._streams.flush()
+        self._channel.shield()
+        try:
+            with self._channel.lock:
+                if self._cell is None:
+                    return
+                if self._index >= self._limits.outputs and not always:
+                    self.dropped += 1
+                    return
+                header = {"type": "output", "cell": self._cell, "index": self._index, "output": output.header}
+                self._channel.send_locked(header, output.blobs)
+                self._index += 1
+        finally:
+            self._channel.unshield()
+
+    def end(self, header: dict[str, Any]) -> None:
+        """Sends the `done` of a cell; what threads show after it is no output."""
+        self._streams.flush()
+        header["outputs_dropped"] = self.dropped
+        self._channel.shield()
+        try:
+            with self._channel.lock:
+                self._cell = None
+                self._channel.send_locked(header)
+        finally:
+            self._channel.unshield()

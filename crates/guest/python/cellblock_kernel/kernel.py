@@ -1,0 +1,216 @@
+"""The kernel: answers the host's messages one by one, and survives what cells do."""
+
+import builtins
+import gc
+import os
+import sys
+from time import perf_counter_ns
+from typing import Any
+
+from cellblock_kernel import failure, guard, prelude, source, variables
+from cellblock_kernel.broker import Broker
+from cellblock_kernel.channel import Channel
+from cellblock_kernel.display import Display
+from cellblock_kernel.execution import Runner
+from cellblock_kernel.inputs import Inputs
+from cellblock_kernel.interrupt import Gate
+from cellblock_kernel.limits import Limits
+from cellblock_kernel.namespace import Namespace
+from cellblock_kernel.outputs import plot
+from cellblock_kernel.outputs.output import Output
+from cellblock_kernel.stdio import Streams
+
+_getpid, _exit = os.getpid, os._exit
+_gettrace, _settrace, _getprofile, _setprofile = sys.gettrace, sys.settrace, sys.getprofile, sys.setprofile
+_getrecursionlimit, _setrecursionlimit = sys.getrecursionlimit, sys.setrecursionlimit
+
+Message = dict[str, Any]
+
+
+class Kernel:
+    """Runs cells in one namespace."""
+
+    def __init__(self, channel: Channel, gate: Gate, streams: Streams) -> None:
+        self._gate = gate
+        self._streams = streams
+        self._pid = _getpid()
+        self._limits = Limits()
+        self._guard = "off"
+        self._display = Display(channel, streams, self._limits)
+        self._broker = Broker(channel)
+        self._runner = Runner()
+        self._namespace = Namespace()
+        self._inputs = Inputs()
+        self._namespace.add({"display": self._display, "inputs": self._inputs})
+        self._builtins = dict(builtins.__dict__)
+        self._recursion = _getrecursionlimit()
+        self._cells = {
+            "execute": self._execute,
+            "get": self._get,
+            "bind": self._bind,
+            "variables": self._variables,
+            "reset": self._reset,
+        }
+
+    @property
+    def broker(self) -> Broker:
+        """Asks the host for things on behalf of a cell."""
+        return self._broker
+
+    def handle(self, message: Message, blobs: list[bytes]) -> None:
+        """Answers one message."""
+        kind = message["type"]
+        if kind == "configure":
+            self._configure(message)
+            return
+        if kind == "answer":
+            return  # of a call that was interrupted
+        answer = self._cells.get(kind)
+        if answer is None:
+            raise ValueError(f"unknown message {kind!r}")
+        self._run(message, blobs, answer)
+
+    def _configure(self, message: Message) -> None:
+        self._limits.update(message.get("limits") or {})
+        self._guard = message.get("guard") or self._guard
+        for directory in reversed(message.get("sys_path") or []):
+            if directory not in sys.path:
+                sys.path.insert(0, directory)
+                failure.layers.append(directory)
+        self._namespace.add(prelude.names(message.get("prelude") or []))
+
+    def _run(self, message: Message, blobs: list[bytes], answer: Any) -> None:
+        """Runs what a message asks for and sends its `done`, whatever happens meanwhile."""
+        done: Message = {"type": "done", "cell": message["cell"], "outcome": "completed"}
+        self._display.begin(message["cell"])
+        self._gate.reset()
+        self._gate.install()
+        error: BaseException | None = None
+        started = perf_counter_ns()
+        try:
+            with self._gate:
+                answer(message, blobs, done)
+        except BaseException as raised:
+            error = raised
+        done["duration_us"] = (perf_counter_ns() - started) // 1000
+        if _getpid() != self._pid:
+            self._finish_child(error)
+        self._repair()
+        if error is not None:
+            self._report(error, message, done)
+            # The traceback holds every variable of every frame: drop it before the next cell.
+            error.__traceback__ = None
+        self._display.end(done)
+
+    def _repair(self) -> None:
+        """Takes back what a cell may have done to the interpreter."""
+        if _gettrace() is not None:
+            _settrace(None)
+        if _getprofile() is not None:
+            _setprofile(None)
+        # First of all: the kernel's own code needs them. What a cell added stays.
+        builtins.__dict__.update(self._builtins)
+        if _getrecursionlimit() < self._recursion:
+            _setrecursionlimit(self._recursion)
+        self._namespace.leave()
+        self._streams.repair()
+        self._gate.install()
+
+    def _report(self, error: BaseException, message: Message, done: Message) -> None:
+        """Says how a cell failed, in its `done` and as its last output."""
+        described: failure.Failure
+        try:
+            with self._gate:
+                described = failure.describe(error, message.get("name"), self._limits.text_chars)
+        except BaseException as broken:
+            kind = failure.type_name(type(error))
+            described = failure.Failure(kind, f"<not shown: {failure.type_name(type(broken))}>", f"{kind}\n")
+        if isinstance(error, SystemExit):
+            code = _exit_code(error)
+            if code == 0:
+                return
+            described.exit_code = code
+            text = error.code if isinstance(error.code, str) else None
+            described.message = f"the cell called sys.exit({error.code!r})" if text else f"the cell called sys.exit({code})"
+        done["outcome"] = "raised"
+        if self._gate.interrupted and type(error).__name__ in ("KeyboardInterrupt", "CancelledError"):
+            done["outcome"] = "interrupted"
+            described.message = described.message or "the cell was interrupted"
+        elif isinstance(error, guard.Rejection):
+            done["outcome"] = "rejected"
+            done["rejections"] = error.found
+        done["error"] = described.error()
+        if message["type"] == "execute" and done["outcome"] != "rejected":
+            self._display.fail(Output(described.output()))
+
+    def _finish_child(self, error: BaseException | None) -> None:
+        """Ends a child process that a cell forked and that ran to the end of the cell, as the end of a script would."""
+        code = 0
+        if isinstance(error, SystemExit):
+            code = _exit_code(error)
+        elif error is not None:
+            code = 1
+            try:
+                self._streams.err.write(failure.describe(error, None, self._limits.text_chars).traceback)
+            except BaseException:
+                pass
+        self._streams.flush()
+        _exit(code)
+
+    def _execute(self, message: Message, blobs: list[bytes], done: Message) -> None:
+        code, line = message["code"], message.get("line") or 1
+        name = message.get("name") or "<cell>"
+        expression = message.get("mode") == "eval"
+        source.remember(name, code, line)
+        if expression:
+            program, tree = source.compile_expression(code, name, line)
+            guard.check(tree, self._guard, line)
+        else:
+            tree = source.parse(code, name, line)
+            guard.check(tree, self._guard, line)
+            program = source.compile_cell(tree, code, name, line, message.get("echo", True))
+        plot.hook(self._display, self._is_mine)
+        names = self._namespace.enter(message.get("store", True))
+        try:
+            value = self._runner.run(program, names)
+            if program.last is not None:
+                if expression:
+                    self._display.show(value, program.last_name)
+                elif value is not None:
+                    names["_"] = value
+                    self._display.echo(value, program.last_name)
+        except BaseException:
+            if self._is_mine():
+                plot.capture(self._display, failing=True)
+            raise
+        if self._is_mine():
+            plot.capture(self._display, failing=False)
+
+    def _is_mine(self) -> bool:
+        return _getpid() == self._pid
+
+    def _get(self, message: Message, blobs: list[bytes], done: Message) -> None:
+        name = message["name"]
+        if name not in self._namespace.names:
+            raise NameError(f"name {name!r} is not defined in this session", name=name)
+        self._display.show(self._namespace.names[name], name)
+
+    def _bind(self, message: Message, blobs: list[bytes], done: Message) -> None:
+        name = message["name"]
+        value = self._inputs.bind(name, message["format"], message.get("path"), blobs[0] if blobs else None)
+        self._namespace.names[name] = value
+
+    def _variables(self, message: Message, blobs: list[bytes], done: Message) -> None:
+        done["variables"] = variables.summaries(self._namespace.names, self._namespace.base)
+
+    def _reset(self, message: Message, blobs: list[bytes], done: Message) -> None:
+        self._namespace.reset()
+        plot.close()
+        gc.collect()
+        self._namespace.names.update(self._inputs.reload())
+
+
+def _exit_code(error: SystemExit) -> int:
+    if error.code is None:
+        return 0
+    return error.code & 0xFF if isinstance(error.code, int) else 1

@@ -1,0 +1,42 @@
+"""The kernel's loop, for a child that the template forked or a process of its own."""
+
+import os
+import sys
+
+from cellblock_kernel import broker, interactive
+from cellblock_kernel.channel import BrokenFrame, Channel, Closed
+from cellblock_kernel.interrupt import Gate
+from cellblock_kernel.kernel import Kernel
+from cellblock_kernel.stdio import Streams
+
+GENERATION = 1
+
+_version = "{}.{}.{}".format(*sys.version_info)
+
+
+def serve(channel_fd: int) -> None:
+    """Says hello and answers messages until the host closes the channel.
+
+    Descriptors 1 and 2 are pipes to the host, 0 is empty. Returns when the channel is closed; the caller then leaves by `os._exit`.
+    """
+    gate = Gate()
+    gate.install()
+    channel = Channel(channel_fd, gate)
+    if "matplotlib" not in sys.modules:
+        os.environ.setdefault("MPLBACKEND", "module://cellblock_kernel.outputs.pyplot_backend")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    interactive.install()
+    streams = Streams()
+    kernel = Kernel(channel, gate, streams)
+    broker.use(kernel.broker)
+    channel.send({"type": "hello", "generation": GENERATION, "pid": os.getpid(), "python": _version})
+    try:
+        while True:
+            message, blobs = channel.receive()
+            kernel.handle(message, blobs)
+    except (Closed, OSError):
+        streams.flush()
+    except BrokenFrame as error:
+        streams.flush()
+        raise SystemExit(f"cellblock kernel: the host sent {error}") from None

@@ -1,0 +1,60 @@
+"""The names that cells share: a real module called `__main__`."""
+
+import builtins
+import sys
+from types import ModuleType
+from typing import Any
+
+_Module = ModuleType
+
+
+class Namespace:
+    """Holds `__main__` and the names that are always in it."""
+
+    def __init__(self) -> None:
+        # Whoever started the kernel keeps its own __main__ alive.
+        self._first = sys.modules.get("__main__")
+        self.base: dict[str, Any] = {}
+        self.module = self._make()
+        sys.modules["__main__"] = self.module
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """The globals of cells."""
+        return self.module.__dict__
+
+    def _make(self) -> ModuleType:
+        module = _Module("__main__")
+        module.__dict__["__builtins__"] = builtins
+        module.__dict__.update(self.base)
+        return module
+
+    def add(self, names: dict[str, Any]) -> None:
+        """Adds names that every fresh namespace has."""
+        self.base.update(names)
+        self.names.update(names)
+
+    def reset(self) -> None:
+        """Starts over with the base names."""
+        self.module = self._make()
+        sys.modules["__main__"] = self.module
+
+    def enter(self, store: bool) -> dict[str, Any]:
+        """Gives a cell its globals: the shared ones, or a scratch copy of the names."""
+        modules = sys.modules
+        if store:
+            modules["__main__"] = self.module
+            names = self.module.__dict__
+            names["__builtins__"] = builtins
+            names["__name__"] = "__main__"
+            # Warnings are counted per line, and lines are counted anew in each cell.
+            names.pop("__warningregistry__", None)
+            return names
+        scratch = _Module("__main__")
+        scratch.__dict__.update(self.module.__dict__)
+        modules["__main__"] = scratch
+        return scratch.__dict__
+
+    def leave(self) -> None:
+        """Makes the shared names `__main__` again, whatever the cell did to `sys.modules`."""
+        sys.modules["__main__"] = self.module

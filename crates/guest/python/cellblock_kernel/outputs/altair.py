@@ -1,0 +1,141 @@
+"""Altair charts and Vega-Lite specifications: the specification, and a picture where vl-convert can make one."""
+
+import json
+import sys
+from typing import Any
+
+from cellblock_kernel.channel import Buffer
+from cellblock_kernel.failure import type_name
+from cellblock_kernel.limits import Limits
+from cellblock_kernel.outputs import plot
+from cellblock_kernel.outputs.output import Output
+
+_SCALE = 1.5
+_MAX_SPEC = 3 * 1024 * 1024
+_dumps = json.dumps
+
+
+class InvalidChart(ValueError):
+    """A chart that Vega-Lite can not draw."""
+
+
+def describe(value: Any, name: str | None, limits: Limits) -> Output | None:
+    """Describes a chart, or a dict with the `$schema` of Vega-Lite."""
+    if isinstance(value, dict):
+        schema = value.get("$schema")
+        if not isinstance(schema, str) or "vega-lite" not in schema:
+            return None
+        return _output(value, "vega-lite", name)
+    altair: Any = sys.modules.get("altair")
+    if altair is None or not isinstance(value, getattr(altair, "TopLevelMixin", ())):
+        return None
+    return _output(_spec(value, altair), "altair", name)
+
+
+def _spec(chart: Any, altair: Any) -> dict[str, Any]:
+    try:
+        spec: dict[str, Any] = chart.to_dict()
+    except altair.MaxRowsError as error:
+        raise InvalidChart(
+            "the chart's data has more rows than Altair puts into a chart (5,000): aggregate or sample it before charting, "
+            "or call alt.data_transformers.disable_max_rows() first"
+        ) from error
+    except Exception as error:
+        if type(error).__name__ == "SchemaValidationError":
+            raise _invalid(error) from None
+        raise
+    return spec
+
+
+def _invalid(error: BaseException) -> InvalidChart:
+    text = " ".join(str(error).split())
+    return InvalidChart(f"invalid Altair/Vega-Lite specification: {text[:2000]}")
+
+
+def _output(spec: dict[str, Any], library: str, name: str | None) -> Output:
+    header: dict[str, Any] = {
+        "type": "figure",
+        "name": name or plot.next_name(),
+        "library": library,
+        "title": _title(spec.get("title")),
+        "axes": [],
+        "series": [],
+    }
+    try:
+        text = _dumps(spec, allow_nan=False, default=str)
+    except ValueError as error:
+        if isinstance(error, UnicodeError):
+            raise
+        text = _dumps(_finite(spec), allow_nan=False, default=str)
+    if len(text) <= _MAX_SPEC:
+        header["spec"] = json.loads(text)
+    else:
+        header["truncated"] = True
+    blobs: list[Buffer] = []
+    if _remote(spec):
+        note = "the chart's data is at a URL, which the sandbox can not load: bind the data as an input and chart that"
+        header["note"] = note
+        print(f"chart without a picture: {note}", file=sys.stderr)
+    else:
+        png = _png(text)
+        if png is not None:
+            header["width"], header["height"] = int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
+            blobs = [png]
+    return Output(header, blobs)
+
+
+def _png(spec: str) -> bytes | None:
+    try:
+        import vl_convert
+    except ImportError:
+        return None
+    altair: Any = sys.modules.get("altair")
+    version = getattr(altair, "SCHEMA_VERSION", "")
+    options: dict[str, Any] = {"scale": _SCALE, "allowed_base_urls": []}
+    numbers = version.lstrip("v").split(".")
+    if len(numbers) >= 2 and f"/v{numbers[0]}" in spec:
+        options["vl_version"] = ".".join(numbers[:2])
+    try:
+        try:
+            return bytes(vl_convert.vegalite_to_png(spec, **options))
+        except ValueError as error:
+            if "version" not in str(error).lower():
+                raise
+            del options["vl_version"]
+            return bytes(vl_convert.vegalite_to_png(spec, **options))
+    except (ValueError, KeyError) as error:
+        raise _invalid(error) from None
+    except Exception as error:
+        raise InvalidChart(f"the chart can not be drawn: {type_name(type(error))}: {error}"[:2000]) from None
+
+
+def _remote(spec: Any) -> bool:
+    """Says whether any data of a specification is at a URL."""
+    waiting = [spec]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            data = part.get("data")
+            if isinstance(data, dict) and isinstance(data.get("url"), str) and not data["url"].startswith("data:"):
+                return True
+            waiting += [value for key, value in part.items() if key not in ("values", "datasets")]
+        elif isinstance(part, list):
+            waiting += part
+    return False
+
+
+def _finite(value: Any) -> Any:
+    """Numbers that JSON lacks as null."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))) else value
+
+
+def _title(title: Any) -> str | None:
+    if isinstance(title, dict):
+        title = title.get("text")
+    if isinstance(title, list):
+        title = " ".join(map(str, title))
+    return title if isinstance(title, str) else None

@@ -1,0 +1,16 @@
+"""An exception that is shown as a value."""
+
+from typing import Any
+
+from cellblock_kernel import failure
+from cellblock_kernel.limits import Limits
+from cellblock_kernel.outputs.output import Output
+
+
+def describe(value: Any, name: str | None, limits: Limits) -> Output | None:
+    """Describes an exception object."""
+    if not isinstance(value, BaseException):
+        return None
+    output = Output(failure.describe(value, None, limits.text_chars).output())
+    output.header["name"] = name
+    return output

@@ -1,0 +1,199 @@
+"""matplotlib figures: captured at `plt.show()`, at `display(figure)`, and at the end of a cell, then closed.
+
+A picture has its figure's own size at the figure's own resolution, held between 100 and 200 dpi, with the margins cut to the
+drawing (`bbox_inches="tight"`), so that labels outside of the axes are kept.
+"""
+
+import io
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from cellblock_kernel.failure import type_name
+from cellblock_kernel.limits import Limits
+from cellblock_kernel.outputs import series
+from cellblock_kernel.outputs.output import Output
+
+_MIN_DPI, _MAX_DPI = 100, 200
+_MAX_SIDE = 6000
+_BytesIO = io.BytesIO
+
+
+class Screen(Protocol):
+    """Where figures are shown."""
+
+    def emit(self, output: Output) -> None:
+        """Sends an output."""
+
+
+class _Cell:
+    """What the running cell has shown."""
+
+    def __init__(self) -> None:
+        self.screen: Screen | None = None
+        self.mine: Callable[[], bool] = bool
+        self.shown: set[int] = set()
+        self.count = 0
+
+
+_cell = _Cell()
+
+
+def hook(screen: Screen, mine: Callable[[], bool]) -> None:
+    """Starts a cell: forgets what was shown, and makes `plt.show` capture figures, if pyplot is there yet."""
+    _cell.screen = screen
+    _cell.mine = mine
+    if _cell.shown:
+        _cell.shown = set()
+    _cell.count = 0
+    pyplot: Any = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None and pyplot.__dict__.get("show") is not show:
+        pyplot.show = show
+
+
+def show(*_arguments: Any, **_options: Any) -> None:
+    """Captures every open figure now; stands in for `plt.show`."""
+    screen = _cell.screen
+    if screen is not None and _cell.mine():
+        _capture(screen)
+
+
+def capture(screen: Screen, failing: bool) -> None:
+    """Ends a cell: captures the figures that are still open. In a cell that fails anyway, a broken figure is left out."""
+    if _managers() is None:
+        return
+    try:
+        _capture(screen)
+    except Exception:
+        if not failing:
+            raise
+
+
+def close() -> None:
+    """Closes every figure."""
+    pyplot: Any = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None:
+        pyplot.close("all")
+
+
+def _managers() -> list[Any] | None:
+    helpers: Any = sys.modules.get("matplotlib._pylab_helpers")
+    if helpers is None or not helpers.Gcf.figs:
+        return None
+    return [helpers.Gcf.figs[number] for number in sorted(helpers.Gcf.figs)]
+
+
+def _capture(screen: Screen) -> None:
+    managers = _managers()
+    if managers is None:
+        return
+    try:
+        for manager in managers:
+            figure = manager.canvas.figure
+            if id(figure) not in _cell.shown and _has_content(figure):
+                screen.emit(_figure(figure, None))
+    finally:
+        close()
+
+
+def _has_content(figure: Any) -> bool:
+    return bool(figure.axes or figure.texts or figure.lines or figure.patches or figure.images or figure.artists or figure.subfigs)
+
+
+def describe(value: Any, name: str | None, limits: Limits) -> Output | None:
+    """Describes a figure, or the figure of axes."""
+    figure = _figure_of(value)
+    if figure is None:
+        return None
+    _cell.shown.add(id(figure))
+    return _figure(figure, name)
+
+
+def _figure_of(value: Any) -> Any:
+    module: Any = sys.modules.get("matplotlib.figure")
+    if module is None:
+        return None
+    if isinstance(value, module.Figure):
+        return value
+    if isinstance(value, sys.modules["matplotlib.axes"].Axes):
+        figure = value.figure
+        return figure if isinstance(figure, module.Figure) else figure.figure
+    # seaborn's grids
+    figure = getattr(value, "figure", None) if type(value).__module__.startswith("seaborn.") else None
+    return figure if isinstance(figure, module.Figure) else None
+
+
+def is_noise(value: Any) -> bool:
+    """Says whether a trailing value is what a plotting call returns beside the figure that is captured anyway."""
+    if _managers() is None:
+        return False
+    return _is_artist(value) or (_figure_of(value) is not None and _is_open(_figure_of(value)))
+
+
+def _is_open(figure: Any) -> bool:
+    return any(manager.canvas.figure is figure for manager in _managers() or ())
+
+
+def _is_artist(value: Any) -> bool:
+    artist: Any = sys.modules["matplotlib.artist"]
+    container: Any = sys.modules["matplotlib.container"]
+    if isinstance(value, artist.Artist):
+        return not hasattr(value, "canvas")
+    if isinstance(value, container.Container):
+        return True
+    if isinstance(value, list | tuple) and value:
+        return any(_is_artist(item) or _figure_of(item) is not None for item in value[:50])
+    if isinstance(value, dict) and value:
+        return all(_is_artist(item) for item in list(value.values())[:20] if item != [])
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is not None and type(value) is numpy.ndarray and value.dtype == object and value.size:
+        return any(_is_artist(item) for item in value.flat[:50])
+    return False
+
+
+def _figure(figure: Any, name: str | None) -> Output:
+    png = _png(figure)
+    # The size is in the PNG's first chunk.
+    width, height = int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
+    axes = series.axes_of(figure)
+    header = {
+        "type": "figure",
+        "name": name or next_name(),
+        "library": "matplotlib",
+        "title": _title(figure, axes),
+        "axes": axes,
+        "series": series.series_of(figure),
+        "width": width,
+        "height": height,
+    }
+    return Output(header, [png])
+
+
+def _png(figure: Any) -> memoryview:
+    inches = max(float(max(figure.get_size_inches())), 0.1)
+    dpi = min(max(float(figure.dpi), _MIN_DPI), _MAX_DPI, _MAX_SIDE / inches)
+    buffer = _BytesIO()
+    try:
+        figure.savefig(buffer, format="png", dpi=dpi, bbox_inches="tight")
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise RuntimeError(f"the figure can not be drawn: {type_name(type(error))}: {error}") from error
+    png = buffer.getbuffer()
+    if max(int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")) > _MAX_SIDE:
+        # An artist far outside of the figure: keep to the figure itself.
+        buffer = _BytesIO()
+        figure.savefig(buffer, format="png", dpi=dpi)
+        png = buffer.getbuffer()
+    return png
+
+
+def next_name() -> str:
+    """The name of the next figure of the cell, for figures of all libraries."""
+    _cell.count += 1
+    return f"figure_{_cell.count}"
+
+
+def _title(figure: Any, axes: list[dict[str, str]]) -> str | None:
+    whole = figure.get_suptitle() if hasattr(figure, "get_suptitle") else ""
+    return whole or next((one["title"] for one in axes if one["title"]), None)

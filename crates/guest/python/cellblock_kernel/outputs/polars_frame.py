@@ -1,0 +1,80 @@
+"""polars frames and series; a lazy frame is a plan and is shown as text."""
+
+import io
+from typing import Any
+
+from cellblock_kernel.channel import Buffer
+from cellblock_kernel.outputs import arrow
+
+_BytesIO = io.BytesIO
+
+
+def wrap(value: Any, polars: Any) -> "PolarsTable | None":
+    """Wraps a frame or series."""
+    if isinstance(value, polars.DataFrame):
+        return PolarsTable(value, polars, False)
+    if isinstance(value, polars.Series):
+        return PolarsTable(value.alias(value.name or "value").to_frame(), polars, True)
+    return None
+
+
+class PolarsTable:
+    """A polars frame."""
+
+    library = "polars"
+
+    def __init__(self, frame: Any, polars: Any, series: bool) -> None:
+        self.series = series
+        self._frame = frame
+        self._polars = polars
+
+    def rows(self) -> int:
+        """Counts its rows."""
+        return int(self._frame.height)
+
+    def columns(self) -> list[dict[str, str]]:
+        """Names and types of its columns."""
+        return [{"name": name, "dtype": str(dtype)} for name, dtype in self._frame.schema.items()]
+
+    def index(self) -> list[str]:
+        """Nothing: polars has no index."""
+        return []
+
+    def estimate(self) -> int:
+        """Guesses its size as Arrow, in bytes."""
+        return int(self._frame.estimated_size())
+
+    def ends(self, head: int, tail: int) -> "PolarsTable":
+        """The first and last rows only."""
+        tail = min(tail, self._frame.height - head)
+        parts = [self._frame.head(head), self._frame.tail(tail)]
+        return PolarsTable(self._polars.concat(parts), self._polars, self.series)
+
+    def write(self) -> Buffer:
+        """Serialises it, through pyarrow where the image has it."""
+        oldest = self._polars.CompatLevel.oldest()
+        frame = self._plain()
+        pa = arrow.library()
+        if pa is not None:
+            table = frame.to_arrow(compat_level=oldest)
+            arrays = [arrow.plain(column) for column in table.columns]
+            return arrow.stream(pa.Table.from_arrays(arrays, names=table.column_names) if arrays else table)
+        height = max(1, frame.height)
+        slices = [frame.slice(start, arrow.BATCH_ROWS) for start in range(0, height, arrow.BATCH_ROWS)]
+        buffer = _BytesIO()
+        self._polars.concat(slices, rechunk=False).write_ipc_stream(buffer, compression="uncompressed", compat_level=oldest)
+        return buffer.getbuffer()
+
+    def _plain(self) -> Any:
+        """Casts what Arrow has no plain type for: objects, categories, 128-bit integers."""
+        polars = self._polars
+        columns = []
+        for column in self._frame.get_columns():
+            kind = type(column.dtype).__name__ if not isinstance(column.dtype, type) else column.dtype.__name__
+            if kind == "Object":
+                texts = [None if value is None else str(value) for value in column]
+                column = polars.Series(column.name, texts, dtype=polars.String)
+            elif kind in ("Categorical", "Enum", "Int128", "UInt128"):
+                column = column.cast(polars.String)
+            columns.append(column)
+        return polars.DataFrame(columns) if columns else self._frame

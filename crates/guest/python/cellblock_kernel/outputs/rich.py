@@ -1,0 +1,74 @@
+"""Anything with `_repr_*_` methods: a bundle of MIME types beside its text."""
+
+import json
+from typing import Any
+
+from cellblock_kernel.channel import Buffer
+from cellblock_kernel.limits import Limits, cut
+from cellblock_kernel.outputs.output import Output
+from cellblock_kernel.outputs.primitive import text_of
+
+_METHODS = (
+    ("_repr_html_", "text/html"),
+    ("_repr_markdown_", "text/markdown"),
+    ("_repr_latex_", "text/latex"),
+    ("_repr_svg_", "image/svg+xml"),
+    ("_repr_png_", "image/png"),
+    ("_repr_jpeg_", "image/jpeg"),
+    ("_repr_json_", "application/json"),
+)
+_dumps = json.dumps
+
+
+def describe(value: Any, name: str | None, limits: Limits) -> Output | None:
+    """Describes a value by what its class offers; a method that raises or returns None offers nothing."""
+    kind = type(value)
+    if kind is type:
+        return None
+    bundle: dict[str, Any] = {}
+    if hasattr(kind, "_repr_mimebundle_"):
+        made = _call(kind._repr_mimebundle_, value, include=None, exclude=None)
+        if isinstance(made, tuple) and made:
+            made = made[0]
+        if isinstance(made, dict):
+            bundle = {str(mime): data for mime, data in made.items()}
+    for method, mime in _METHODS:
+        if mime not in bundle and hasattr(kind, method):
+            data = _call(getattr(kind, method), value)
+            if isinstance(data, tuple) and data:
+                data = data[0]
+            if data is not None:
+                bundle[mime] = data
+    text = bundle.pop("text/plain", None)
+    if not bundle:
+        return None
+    mimes: list[str] = []
+    blobs: list[Buffer] = []
+    for mime, data in bundle.items():
+        blob = _bytes(data)
+        if blob is not None:
+            mimes.append(mime)
+            blobs.append(blob)
+    shown, truncated = cut(text if isinstance(text, str) else text_of(value), limits.text_chars)
+    header = {"type": "rich", "name": name, "mimes": mimes, "text": shown}
+    if truncated:
+        header["truncated"] = True
+    return Output(header, blobs)
+
+
+def _call(method: Any, value: Any, **arguments: Any) -> Any:
+    try:
+        return method(value, **arguments)
+    except Exception:
+        return None
+
+
+def _bytes(data: Any) -> bytes | None:
+    if isinstance(data, bytes | bytearray):
+        return bytes(data)
+    if isinstance(data, str):
+        return data.encode("utf-8", "replace")
+    try:
+        return _dumps(data).encode("utf-8", "replace")
+    except (TypeError, ValueError, RecursionError):
+        return None

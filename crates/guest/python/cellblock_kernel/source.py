@@ -1,0 +1,128 @@
+"""Turns the text of a cell into code objects, and keeps the text for tracebacks and `inspect.getsource`."""
+
+import ast
+from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT, PyCF_ONLY_AST
+from dataclasses import dataclass
+from linecache import cache as _linecache
+from types import CodeType
+
+_parse_flags = PyCF_ONLY_AST | PyCF_ALLOW_TOP_LEVEL_AWAIT
+_compile = compile
+_increment_lineno = ast.increment_lineno
+
+# The lines of every named piece of code; linecache alone would not do, as a cell may clear it.
+_sources: dict[str, list[str]] = {}
+
+
+@dataclass(slots=True)
+class Program:
+    """A compiled cell: its statements, and its trailing expression if that is displayed."""
+
+    body: CodeType | None
+    last: CodeType | None
+    last_name: str | None
+
+
+def remember(name: str, code: str, line: int) -> None:
+    """Keeps the text of a cell under its name; a later cell of the same file adds to it."""
+    lines = code.splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    if line > 1:
+        known = _sources.get(name, [])
+        before = known[: line - 1]
+        before += ["\n"] * (line - 1 - len(before))
+        lines = before + lines + known[line - 1 + len(lines) :]
+    _sources[name] = lines
+    _linecache[name] = (0, None, lines, name)
+
+
+def known(name: str) -> bool:
+    """Says whether a file name stands for a cell."""
+    return name in _sources
+
+
+def restore() -> None:
+    """Gives linecache the cells' lines back, for a traceback that is about to be printed."""
+    for name, lines in _sources.items():
+        if name not in _linecache:
+            _linecache[name] = (0, None, lines, name)
+
+
+def parse(code: str, name: str, line: int) -> ast.Module:
+    """Parses a cell; errors carry the line numbers of the user's file."""
+    try:
+        tree = _compile(code, name, "exec", _parse_flags, True)
+    except SyntaxError as error:
+        _explain(error, code, line)
+        raise
+    except UnicodeEncodeError as error:
+        raise SyntaxError(
+            f"the code holds the character U+{ord(code[error.start]):04X}, which is half of a pair and no text; "
+            "send the code as valid UTF-8"
+        ) from None
+    except ValueError as error:
+        # Python 3.11 raises a plain ValueError for null bytes.
+        raise SyntaxError(str(error)) from None
+    except (MemoryError, RecursionError):
+        raise SyntaxError("the code is nested too deeply to be parsed; build deep structures in a loop") from None
+    assert isinstance(tree, ast.Module)
+    return tree
+
+
+def compile_cell(tree: ast.Module, code: str, name: str, line: int, echo: bool) -> Program:
+    """Compiles a parsed cell, apart from its trailing expression where that is to be displayed."""
+    body = tree.body
+    last = body[-1] if body else None
+    shown = None
+    if echo and isinstance(last, ast.Expr) and not _muted(last, code):
+        shown = ast.Expression(last.value)
+        del body[-1]
+    if line != 1:
+        _increment_lineno(tree, line - 1)
+        if shown is not None:
+            _increment_lineno(shown, line - 1)
+    try:
+        return Program(
+            _compile(tree, name, "exec", PyCF_ALLOW_TOP_LEVEL_AWAIT, True) if body else None,
+            _compile(shown, name, "eval", PyCF_ALLOW_TOP_LEVEL_AWAIT, True) if shown is not None else None,
+            shown.body.id if shown is not None and isinstance(shown.body, ast.Name) else None,
+        )
+    except (MemoryError, RecursionError):
+        raise SyntaxError("the code is nested too deeply to be compiled; build deep structures in a loop") from None
+
+
+def compile_expression(code: str, name: str, line: int) -> tuple[Program, ast.Module]:
+    """Compiles one expression; anything else is an error that says so."""
+    tree = parse(code.strip(), name, line)
+    if len(tree.body) != 1 or not isinstance(tree.body[0], ast.Expr):
+        raise SyntaxError("expected one expression, got statements; run statements as a cell")
+    return compile_cell(ast.Module([ast.Expr(tree.body[0].value)], []), code.strip(), name, line, True), tree
+
+
+def _muted(last: ast.Expr, code: str) -> bool:
+    if ";" not in code:
+        return False
+    if last.end_lineno is None or last.end_col_offset is None:
+        # The expression was made from a single parsed one, without a place of its own.
+        return False
+    # Offsets count UTF-8 bytes; Python ends lines at \n, \r\n and \r only.
+    lines = code.encode("utf-8", "replace").replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+    return lines[last.end_lineno - 1][last.end_col_offset :].lstrip().startswith(b";")
+
+
+def _explain(error: SyntaxError, code: str, line: int) -> None:
+    """Moves a syntax error to the line of the user's file, and says what a notebook's magic would need here."""
+    number = error.lineno or 0
+    lines = code.splitlines()
+    text = lines[number - 1].strip() if 0 < number <= len(lines) else ""
+    if text.startswith(("%pip", "!pip", "%conda", "!conda")):
+        error.msg = f"`{text[:60]}` is not Python: name packages in the cell's `requirements`, the sandbox can not install them"
+    elif text.startswith("!"):
+        error.msg = f"`{text[:60]}` is not Python: run commands with subprocess.run([...], capture_output=True, text=True)"
+    elif text.startswith("%"):
+        error.msg = f"`{text[:60]}` is an IPython magic, not Python: leave it out"
+    if line != 1 and error.lineno:
+        error.lineno += line - 1
+        if error.end_lineno:
+            error.end_lineno += line - 1

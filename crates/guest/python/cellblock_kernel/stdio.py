@@ -1,0 +1,87 @@
+"""Standard streams of cells: line-buffered text over descriptors 1 and 2, repaired after each cell."""
+
+import io
+import os
+import sys
+from fcntl import F_DUPFD_CLOEXEC, fcntl
+from typing import Any, TextIO
+
+try:
+    from ctypes import CDLL
+
+    _fflush: Any = CDLL(None).fflush
+except (
+    ImportError,
+    OSError,
+    AttributeError,
+):  # an interpreter without ctypes loses only what C code left in its buffers
+    _fflush = None
+
+_dup2 = os.dup2
+_fstat = os.fstat
+_TextIOWrapper = io.TextIOWrapper
+_BufferedWriter = io.BufferedWriter
+_FileIO = io.FileIO
+
+
+def _writer(fd: int) -> TextIO:
+    raw = _BufferedWriter(_FileIO(fd, "w", closefd=False))
+    # Lines leave at once, so that what a cell printed before a crash is not lost with it.
+    return _TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+
+
+class Streams:
+    """Owns sys.stdout and sys.stderr."""
+
+    def __init__(self) -> None:
+        self._saved = {fd: fcntl(fd, F_DUPFD_CLOEXEC, 3) for fd in (1, 2)}
+        self._identity = {fd: self._stat(fd) for fd in (1, 2)}
+        self.out = _writer(1)
+        self.err = _writer(2)
+        module: Any = sys
+        module.stdout = module.__stdout__ = self.out
+        module.stderr = module.__stderr__ = self.err
+        module.stdin = module.__stdin__ = open(0, closefd=False, encoding="utf-8", errors="replace")  # noqa: SIM115
+
+    @staticmethod
+    def _stat(fd: int) -> tuple[int, int] | None:
+        try:
+            stat = _fstat(fd)
+        except OSError:
+            return None
+        return stat.st_dev, stat.st_ino
+
+    def flush(self) -> None:
+        """Writes out what Python and C code hold back."""
+        for stream in (sys.stdout, sys.stderr, self.out, self.err):
+            try:
+                stream.flush()
+            except (OSError, ValueError, AttributeError):
+                pass  # closed or replaced by the cell: `repair` sees to it
+            except Exception:
+                pass  # a cell's own stream object may raise anything
+        if _fflush is not None:
+            _fflush(None)
+
+    def repair(self) -> None:
+        """Puts back what a cell broke: closed descriptors, closed or missing stream objects."""
+        for fd, identity in self._identity.items():
+            if self._stat(fd) != identity:
+                _dup2(self._saved[fd], fd)
+        if self.out.closed:
+            self.out = _writer(1)
+        if self.err.closed:
+            self.err = _writer(2)
+        if _unusable(sys.stdout):
+            sys.stdout = self.out
+        if _unusable(sys.stderr):
+            sys.stderr = self.err
+
+
+def _unusable(stream: Any) -> bool:
+    try:
+        return stream is None or not callable(stream.write) or bool(stream.closed)
+    except AttributeError:
+        return not hasattr(stream, "write")
+    except Exception:
+        return True

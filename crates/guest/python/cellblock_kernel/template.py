@@ -1,0 +1,143 @@
+"""The template: one process per image that has its libraries imported, and forks kernels.
+
+It never runs user code. It reads packets from the launcher, each a JSON document with descriptors, and answers with packets:
+
+- ``{"spawn": {token, user, own_id, limits, rules, doors}}`` with the descriptors ``[pid namespace, 6 more namespaces, channel, stdout, stderr, rules?, doors…]`` is
+  answered with ``{"spawned": {token, pid}}`` or ``{"failed": {token, error}}``;
+- ``{"ready": {failed, import_ms}}`` is sent once, ``{"ended": {pid, status}}`` whenever a kernel ends.
+"""
+
+from __future__ import annotations
+
+import array
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+import time
+import warnings
+from typing import Any
+
+from . import after_fork, lockdown, main, warm
+
+_MAX_PACKET = 128 * 1024
+_MAX_DESCRIPTORS = 16
+_CHANNEL = 3
+_NAMESPACES = 7
+_FILTERS = ("/opt/cellblock/filter-0.bpf", "/opt/cellblock/filter-1.bpf")
+
+
+class Template:
+    """Forks kernels on request."""
+
+    def __init__(self, control: int) -> None:
+        """Takes the launcher's packet socket."""
+        self._control = socket.socket(fileno=control)
+        self._own = os.open("/proc/self/ns/pid", os.O_RDONLY)
+        self._null = os.open("/dev/null", os.O_RDWR)
+        self._filters = lockdown.Filters(
+            [open(path, "rb").read() for path in _FILTERS if os.path.exists(path)]  # noqa: SIM115
+        )
+
+    def prepare(self, modules: list[str]) -> None:
+        """Imports the image's libraries and says so."""
+        started = time.monotonic()
+        failed = warm.warm(modules)
+        signal.signal(signal.SIGCHLD, self._reap)
+        warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
+        gc.collect()
+        gc.freeze()
+        self._send({"ready": {"failed": failed, "import_ms": round((time.monotonic() - started) * 1000)}})
+
+    def serve(self) -> None:
+        """Answers the launcher until it is gone."""
+        while True:
+            body, ancillary, _, _ = self._control.recvmsg(
+                _MAX_PACKET, socket.CMSG_SPACE(_MAX_DESCRIPTORS * 4), socket.MSG_CMSG_CLOEXEC
+            )
+            if not body:
+                return
+            descriptors = array.array("i")
+            for level, kind, content in ancillary:
+                if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                    descriptors.frombytes(content[: len(content) // 4 * 4])
+            try:
+                self._spawn(json.loads(body)["spawn"], list(descriptors))
+            finally:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+
+    def _spawn(self, request: dict[str, Any], descriptors: list[int]) -> None:
+        try:
+            lockdown.enter_pid_namespace(descriptors[0])
+            try:
+                pid = os.fork()
+                if pid == 0:
+                    _become_kernel(request, descriptors, self._null, self._filters)
+            finally:
+                lockdown.enter_pid_namespace(self._own)
+        except OSError as error:
+            self._send({"failed": {"token": request["token"], "error": str(error)}})
+            return
+        self._send({"spawned": {"token": request["token"], "pid": pid}})
+
+    def _reap(self, _signal: int, _frame: object) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self._send({"ended": {"pid": pid, "status": status}})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._control.send(json.dumps(message).encode())
+
+
+def _become_kernel(request: dict[str, Any], descriptors: list[int], null: int, filters: lockdown.Filters) -> None:
+    """Runs in the child, and never returns."""
+    status = 71
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        # A signal that arrives before the kernel has its own handler must not print a traceback of this file.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        namespaces = descriptors[1:_NAMESPACES]
+        channel, stdout, stderr, *rest = descriptors[_NAMESPACES:]
+        os.dup2(stderr, 2)
+        os.dup2(stdout, 1)
+        os.dup2(null, 0)
+        rules = rest.pop(0) if request["rules"] else None
+        lockdown.lock_down(
+            lockdown.Room(namespaces, request["user"], rules, rest, request["limits"], request["own_id"]), filters
+        )
+        channel = _keep_only(channel)
+        if request["filter"]:
+            filters.install()
+        after_fork.refresh()
+        main.serve(channel)
+        status = 0
+    except SystemExit as stop:
+        status = stop.code if isinstance(stop.code, int) else 1
+    except BaseException as error:
+        os.write(2, f"kernel set-up failed: {type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(status)
+
+
+def _keep_only(channel: int) -> int:
+    """Moves the channel to its fixed number and closes everything else."""
+    if channel != _CHANNEL:
+        os.dup2(channel, _CHANNEL, inheritable=False)
+    os.closerange(_CHANNEL + 1, 1 << 16)
+    return _CHANNEL
+
+
+def run(control: int, modules: list[str]) -> None:
+    """Runs a template until the launcher is gone."""
+    template = Template(control)
+    template.prepare(modules)
+    template.serve()
+    sys.exit(0)

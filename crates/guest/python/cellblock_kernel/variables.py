@@ -1,0 +1,52 @@
+"""Says what variables a session has, without calling any code of theirs."""
+
+import sys
+from types import FunctionType, ModuleType
+from typing import Any
+
+from cellblock_kernel.failure import type_name
+
+_CHARS = 80
+
+
+def summaries(names: dict[str, Any], base: dict[str, Any]) -> list[dict[str, str]]:
+    """One entry per variable of the user, in the order of their first assignment."""
+    return [
+        {"name": name, "type": type_name(type(value)), "summary": _summary(value)}
+        for name, value in names.items()
+        if not name.startswith("_") and not isinstance(value, ModuleType) and base.get(name) is not value
+    ]
+
+
+def _summary(value: Any) -> str:
+    kind = type(value)
+    if kind in (bool, float, type(None), complex):
+        return repr(value)
+    if kind is int:
+        return repr(value) if value.bit_length() < 256 else f"an integer of {value.bit_length()} bits"
+    if kind in (str, bytes, bytearray):
+        text = repr(value[:_CHARS])
+        return text if len(value) <= _CHARS else f"{text}… ({len(value)} in all)"
+    if kind in (list, tuple, dict, set, frozenset):
+        return "1 item" if len(value) == 1 else f"{len(value)} items"
+    if kind is FunctionType:
+        return f"function of {value.__code__.co_argcount} arguments"
+    if kind is type:
+        return f"class {type_name(value)}"
+    return _array(value)
+
+
+def _array(value: Any) -> str:
+    """Shapes of the libraries' own types: their attributes run no user code."""
+    kind = type(value)
+    root = str(kind.__dict__.get("__module__", "")).split(".")[0]
+    if root not in ("numpy", "pandas", "polars", "pyarrow") or root not in sys.modules:
+        return ""
+    try:
+        shape = value.shape
+        dtype = getattr(value, "dtype", None)
+        if len(shape) == 2 and dtype is None:
+            return f"{shape[0]} rows × {shape[1]} columns"
+        return f"shape {tuple(shape)}, {dtype}"
+    except Exception:
+        return ""

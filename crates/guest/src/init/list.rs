@@ -1,0 +1,137 @@
+//! Walking a tree of the room for new and changed files.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use cellblock_protocol::{FileEntry, FromGuest, SkippedFile};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, Stat, statat};
+
+use super::files::{describe, servable};
+use super::path::{DIRECTORY, Refusal, Roots, open_beneath};
+
+/// Deeper directories are reported, not walked.
+const MAX_DEPTH: usize = 32;
+/// Entries looked at in one walk, so that a tree of millions cannot hold the guest for long.
+const MAX_ENTRIES: u64 = 100_000;
+/// Refused entries that are named one by one.
+const MAX_SKIPPED: usize = 100;
+
+/// What a walk found.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    files: Vec<FileEntry>,
+    skipped: Vec<SkippedFile>,
+    /// Files that qualify, those beyond the limit included.
+    total: u64,
+    entries: u64,
+}
+
+/// The clock that file systems stamp inodes with, in nanoseconds.
+pub(super) fn stamp() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    nanoseconds(now.tv_sec, now.tv_nsec)
+}
+
+/// Lists regular files below `root` whose inode changed at or after `since`, at most `limit` of them, without following links.
+///
+/// The clock is coarse, so a file that changed in the very tick of an earlier listing may come twice; none is missed.
+pub(super) fn list(roots: &Roots, root: &str, since: u64, limit: u32) -> Result<Listing, Refusal> {
+    let mut listing = Listing::default();
+    let dir = roots.place(root)?.open(DIRECTORY, Mode::empty())?;
+    listing.walk(dir, root.trim_end_matches('/'), since, limit, 0)?;
+    Ok(listing)
+}
+
+impl Listing {
+    pub(super) fn into_message(self, request: u64, stamp: u64) -> FromGuest {
+        FromGuest::Files {
+            request,
+            stamp,
+            files: self.files,
+            skipped: self.skipped,
+            total: self.total,
+        }
+    }
+
+    fn walk(&mut self, dir: OwnedFd, at: &str, since: u64, limit: u32, depth: usize) -> Result<(), Refusal> {
+        let handle = rustix::io::fcntl_dupfd_cloexec(&dir, 3)?;
+        for entry in Dir::new(dir)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            self.entries += 1;
+            if self.entries > MAX_ENTRIES {
+                self.skip(
+                    at.to_owned(),
+                    format!("more than {MAX_ENTRIES} entries; the rest was not looked at"),
+                );
+                return Ok(());
+            }
+            let name = Path::new(OsStr::from_bytes(name));
+            let Some(text) = servable(name) else {
+                if name.to_str().is_none() {
+                    self.skip(
+                        format!("{at}/{}", name.display()),
+                        "its name is not UTF-8".to_owned(),
+                    );
+                }
+                continue;
+            };
+            let path = format!("{at}/{text}");
+            let Ok(stat) = statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile => self.take(path, &stat, since, limit),
+                // Inputs are the host's own.
+                FileType::Directory if path == "/tmp/data" => {}
+                FileType::Directory if depth < MAX_DEPTH => {
+                    if let Ok(dir) = open_beneath(handle.as_fd(), name, DIRECTORY, Mode::empty()) {
+                        self.walk(dir, &path, since, limit, depth + 1)?;
+                    }
+                }
+                FileType::Directory => self.skip(path, format!("deeper than {MAX_DEPTH} directories")),
+                kind if changed(&stat) >= since => self.skip(path, format!("is {}", describe(kind))),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, path: String, stat: &Stat, since: u64, limit: u32) {
+        if changed(stat) < since {
+            return;
+        }
+        self.total += 1;
+        if self.files.len() < limit as usize {
+            self.files.push(FileEntry {
+                path,
+                size: stat.st_size.cast_unsigned(),
+                mtime_ns: nanoseconds(stat.st_mtime, stat.st_mtime_nsec.cast_signed()).cast_signed(),
+                mode: stat.st_mode & 0o777,
+            });
+        }
+    }
+
+    fn skip(&mut self, path: String, reason: String) {
+        if self.skipped.len() < MAX_SKIPPED {
+            self.skipped.push(SkippedFile { path, reason });
+        }
+    }
+}
+
+fn changed(stat: &Stat) -> u64 {
+    nanoseconds(stat.st_ctime, stat.st_ctime_nsec.cast_signed())
+}
+
+fn nanoseconds(seconds: i64, nanoseconds: i64) -> u64 {
+    seconds
+        .saturating_mul(1_000_000_000)
+        .saturating_add(nanoseconds)
+        .max(0)
+        .cast_unsigned()
+}

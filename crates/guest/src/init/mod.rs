@@ -1,0 +1,291 @@
+//! The guest: the first process of a room. It reaps what is orphaned, runs commands, and serves files to the host.
+//!
+//! It is small on purpose: one thread, no allocation that user code can steer but file lists and reads, all of them bounded. User code shares
+//! its user id, so it hides itself from `ptrace` and `/proc` before anything else runs in the room, and as the first process of its pid
+//! namespace it cannot be killed from inside.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use cellblock_jail::Result;
+use cellblock_jail::error::During;
+use cellblock_jail::process::{Ending, child_signals, clear_child_signals, reap_one};
+use cellblock_jail::room::Inside;
+use cellblock_protocol::{FromGuest, GENERATION, Stream, ToGuest};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use channel::Channel;
+use command::{Command, Order};
+use path::{Refusal, Roots};
+
+mod channel;
+mod command;
+mod files;
+mod list;
+mod path;
+mod stats;
+
+/// Bytes of a command's output that travel in one frame.
+const CHUNK: usize = 64 * 1024;
+/// How long `kill_all` waits for processes to go.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
+
+/// Serves the host until it is gone. Ends the room when it returns.
+pub fn serve(channel: OwnedFd, inside: Inside) -> Result<()> {
+    let mut guest = Guest {
+        channel: Channel::new(channel),
+        roots: Roots::open(inside.data).during("open the room's directories")?,
+        rules: inside.rules,
+        children: child_signals()?,
+        commands: Vec::new(),
+    };
+    guest.channel.send(
+        &FromGuest::Hello {
+            generation: GENERATION,
+        },
+        &[],
+    )?;
+    guest.run()
+}
+
+#[derive(Debug)]
+struct Guest {
+    channel: Channel,
+    roots: Roots,
+    rules: Option<OwnedFd>,
+    children: OwnedFd,
+    commands: Vec<Command>,
+}
+
+impl Guest {
+    fn run(&mut self) -> Result<()> {
+        loop {
+            let (host, child) = self.wait()?;
+            if child {
+                self.reap();
+            }
+            self.pump()?;
+            if host {
+                let Some((message, blobs)) = self.channel.receive()? else {
+                    return Ok(());
+                };
+                self.answer(message, &blobs)?;
+            }
+        }
+    }
+
+    fn wait(&self) -> Result<(bool, bool)> {
+        let mut polled = vec![
+            PollFd::new(&self.channel, PollFlags::IN),
+            PollFd::new(&self.children, PollFlags::IN),
+        ];
+        for command in &self.commands {
+            polled.extend(
+                command
+                    .pipes()
+                    .map(|pipe| PollFd::from_borrowed_fd(pipe, PollFlags::IN)),
+            );
+        }
+        let nearest = self
+            .commands
+            .iter()
+            .filter(|command| !command.timed_out)
+            .map(Command::left)
+            .min();
+        let timeout = nearest.map(|left| Timespec::try_from(left).unwrap_or_default());
+        match poll(&mut polled, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error).during("wait for work"),
+        }
+        Ok((!polled[0].revents().is_empty(), !polled[1].revents().is_empty()))
+    }
+
+    fn answer(&mut self, message: ToGuest, blobs: &[Vec<u8>]) -> Result<()> {
+        match message {
+            ToGuest::Interrupt { pid } => {
+                // Pid 1 is this process, and nothing outside the room has a number here.
+                let pid = i32::try_from(pid).ok().filter(|pid| *pid > 1);
+                if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
+                    let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
+                }
+                Ok(())
+            }
+            ToGuest::KillAll { request } => self.kill_all(request),
+            ToGuest::Exec {
+                exec,
+                argv,
+                cwd,
+                env,
+                timeout_ms,
+            } => {
+                let order = Order {
+                    argv,
+                    cwd,
+                    env: env.into_iter().collect(),
+                    timeout: Duration::from_millis(timeout_ms),
+                };
+                self.exec(exec, &order)
+            }
+            ToGuest::List {
+                request,
+                root,
+                since,
+                max_files,
+            } => {
+                let stamp = list::stamp();
+                match list::list(&self.roots, &root, since.unwrap_or(0), max_files) {
+                    Ok(listing) => self.channel.send(&listing.into_message(request, stamp), &[]),
+                    Err(refusal) => self.refuse(request, refusal),
+                }
+            }
+            ToGuest::Read {
+                request,
+                path,
+                offset,
+                length,
+            } => match files::read(&self.roots, &path, offset, length) {
+                Ok((content, eof)) => self
+                    .channel
+                    .send(&FromGuest::Content { request, eof }, &[&content]),
+                Err(refusal) => self.refuse(request, refusal),
+            },
+            ToGuest::Write {
+                request,
+                path,
+                mode,
+                append,
+            } => {
+                let content = blobs.first().map_or(&[][..], Vec::as_slice);
+                let done = files::write(&self.roots, &path, mode, append, content);
+                self.finish(request, done)
+            }
+            ToGuest::Remove { request, path } => {
+                let done = files::remove(&self.roots, &path);
+                self.finish(request, done)
+            }
+            ToGuest::Stats { request } => self.channel.send(&stats::message(request), &[]),
+        }
+    }
+
+    fn exec(&mut self, exec: u64, order: &Order) -> Result<()> {
+        if order.argv.is_empty() {
+            return self.refuse(exec, Refusal::new("argv", "command is empty"));
+        }
+        match Command::start(exec, order, self.rules.as_ref().map(AsFd::as_fd)) {
+            Ok(command) => {
+                self.commands.push(command);
+                Ok(())
+            }
+            Err(error) => self.refuse(exec, Refusal::new("start", cellblock_jail::error::chain(&error))),
+        }
+    }
+
+    /// Kills every process of the room but this one, and answers when they are gone.
+    fn kill_all(&mut self, request: u64) -> Result<()> {
+        let deadline = std::time::Instant::now() + KILL_LIMIT;
+        loop {
+            // As the first process of its pid namespace, the guest reaches all others by -1, and not itself.
+            let none_left = kill_others();
+            self.reap();
+            if none_left {
+                return self.finish(request, Ok(()));
+            }
+            if std::time::Instant::now() > deadline {
+                return self.refuse(request, Refusal::new("busy", "processes did not end"));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn reap(&mut self) {
+        clear_child_signals(&self.children);
+        while let Some((pid, status)) = reap_one() {
+            if let Some(command) = self.commands.iter_mut().find(|command| command.pid == pid) {
+                command.status = Some(status);
+                // What it left behind would hold its pipes open for ever.
+                command.kill();
+            }
+        }
+    }
+
+    /// Moves output of commands to the host, ends those that are late, and reports those that are over.
+    fn pump(&mut self) -> Result<()> {
+        for command in &mut self.commands {
+            if command.left().is_zero() && command.status.is_none() && !command.timed_out {
+                command.timed_out = true;
+                command.kill();
+            }
+            for (stream, pipe) in [
+                (Stream::Stdout, &mut command.stdout),
+                (Stream::Stderr, &mut command.stderr),
+            ] {
+                let Some(open) = pipe else { continue };
+                match read_ready(open)? {
+                    None => {}
+                    Some(chunk) if chunk.is_empty() => *pipe = None,
+                    Some(chunk) => {
+                        self.channel.send(
+                            &FromGuest::Stream {
+                                exec: command.number,
+                                stream,
+                            },
+                            &[&chunk],
+                        )?;
+                    }
+                }
+            }
+            if let (true, Some(status)) = (command.is_over(), command.status) {
+                let (code, signal) = match Ending::from_status(status) {
+                    Ending::Exited(code) => (Some(code), None),
+                    Ending::Signaled(signal) => (None, Some(signal)),
+                    Ending::Unknown => (None, None),
+                };
+                let message = FromGuest::Exited {
+                    exec: command.number,
+                    code,
+                    signal,
+                    timed_out: command.timed_out,
+                };
+                self.channel.send(&message, &[])?;
+            }
+        }
+        self.commands.retain(|command| !command.is_over());
+        Ok(())
+    }
+
+    fn finish(&mut self, request: u64, done: Result<(), Refusal>) -> Result<()> {
+        match done {
+            Ok(()) => self.channel.send(&FromGuest::Ok { request }, &[]),
+            Err(refusal) => self.refuse(request, refusal),
+        }
+    }
+
+    fn refuse(&mut self, request: u64, refusal: Refusal) -> Result<()> {
+        let message = FromGuest::Error {
+            request,
+            code: refusal.code.to_owned(),
+            message: refusal.message,
+        };
+        self.channel.send(&message, &[])
+    }
+}
+
+/// One read from a pipe that may have nothing: `None` then, empty at its end.
+fn read_ready(pipe: &OwnedFd) -> Result<Option<Vec<u8>>> {
+    let mut polled = [PollFd::new(pipe, PollFlags::IN)];
+    poll(&mut polled, Some(&Timespec::default())).during("look at a command's output")?;
+    if polled[0].revents().is_empty() {
+        return Ok(None);
+    }
+    let mut chunk = vec![0; CHUNK];
+    let read = rustix::io::read(pipe, &mut chunk).during("read a command's output")?;
+    chunk.truncate(read);
+    Ok(Some(chunk))
+}
+
+/// Signals all other processes; answers whether there were none.
+fn kill_others() -> bool {
+    // SAFETY: kill touches no memory; -1 reaches every process of this pid namespace but the caller (kill(2)).
+    let result = unsafe { libc::kill(-1, libc::SIGKILL) };
+    result < 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+}

@@ -1,0 +1,158 @@
+//! Opening what a caller names, without following anything that user code may have put in the way.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, mkdirat, openat2};
+use rustix::io::Errno;
+
+/// Why a path cannot be served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) code: &'static str,
+    pub(super) message: String,
+}
+
+impl Refusal {
+    pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+}
+
+impl From<Errno> for Refusal {
+    fn from(errno: Errno) -> Self {
+        let code = match errno {
+            Errno::NOENT => "not_found",
+            Errno::LOOP | Errno::XDEV => "symlink",
+            Errno::NOSPC | Errno::DQUOT => "disk_full",
+            Errno::FBIG => "too_large",
+            Errno::ACCESS | Errno::PERM | Errno::ROFS => "denied",
+            Errno::NOTDIR => "not_a_directory",
+            Errno::ISDIR => "is_a_directory",
+            Errno::NAMETOOLONG => "name_too_long",
+            _ => "io",
+        };
+        Self::new(code, std::io::Error::from(errno).to_string())
+    }
+}
+
+/// Directories that may be served, opened before any user code runs.
+#[derive(Debug)]
+pub(super) struct Roots {
+    workspace: OwnedFd,
+    tmp: OwnedFd,
+    /// Writable, unlike `/tmp/data` by its path.
+    data: OwnedFd,
+}
+
+/// A path below one of the roots.
+#[derive(Debug)]
+pub(super) struct Place<'a> {
+    pub(super) root: BorrowedFd<'a>,
+    pub(super) relative: PathBuf,
+}
+
+const NO_ESCAPE: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_SYMLINKS)
+    .union(ResolveFlags::NO_MAGICLINKS);
+
+impl Roots {
+    pub(super) fn open(data: OwnedFd) -> rustix::io::Result<Self> {
+        let open = |path| {
+            rustix::fs::open(
+                path,
+                OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+                Mode::empty(),
+            )
+        };
+        Ok(Self {
+            workspace: open("/workspace")?,
+            tmp: open("/tmp")?,
+            data,
+        })
+    }
+
+    /// Finds the root of an absolute path. `..` is refused rather than resolved.
+    pub(super) fn place(&self, path: &str) -> Result<Place<'_>, Refusal> {
+        let wrong = || {
+            Refusal::new(
+                "path",
+                "path must be absolute, below /workspace or /tmp, and without `..`",
+            )
+        };
+        let path = Path::new(path);
+        let rest = path.strip_prefix("/").map_err(|_| wrong())?;
+        if rest
+            .components()
+            .any(|part| !matches!(part, Component::Normal(_)))
+        {
+            return Err(wrong());
+        }
+        for (prefix, root) in [
+            ("tmp/data", &self.data),
+            ("tmp", &self.tmp),
+            ("workspace", &self.workspace),
+        ] {
+            if let Ok(relative) = rest.strip_prefix(prefix) {
+                let relative = if relative.as_os_str().is_empty() {
+                    Path::new(".")
+                } else {
+                    relative
+                };
+                return Ok(Place {
+                    root: root.as_fd(),
+                    relative: relative.to_owned(),
+                });
+            }
+        }
+        Err(wrong())
+    }
+}
+
+impl Place<'_> {
+    /// Opens it.
+    pub(super) fn open(&self, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
+        open_beneath(self.root, &self.relative, flags, mode)
+    }
+
+    /// Opens the directory that holds it, making it and its parents where they are missing, and answers the last name.
+    pub(super) fn open_parent(&self) -> Result<(OwnedFd, PathBuf), Refusal> {
+        let name = self
+            .relative
+            .file_name()
+            .ok_or_else(|| Refusal::new("path", "path names a root"))?;
+        let parent = self.relative.parent().unwrap_or(Path::new(""));
+        let mut dir = open_beneath(self.root, Path::new("."), DIRECTORY, Mode::empty())?;
+        for part in parent.components() {
+            let part = Path::new(part.as_os_str());
+            match mkdirat(&dir, part, Mode::from_raw_mode(0o755)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            dir = open_beneath(dir.as_fd(), part, DIRECTORY, Mode::empty())?;
+        }
+        Ok((dir, PathBuf::from(name)))
+    }
+}
+
+/// Flags for a directory that is walked.
+pub(super) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Opens a path below a directory, never through a link and never outside.
+pub(super) fn open_beneath(
+    dir: BorrowedFd<'_>,
+    path: &Path,
+    flags: OFlags,
+    mode: Mode,
+) -> rustix::io::Result<OwnedFd> {
+    loop {
+        match openat2(dir, path, flags | OFlags::CLOEXEC, mode, NO_ESCAPE) {
+            // The kernel asks to try again when a rename happened meanwhile (openat2(2)).
+            Err(Errno::AGAIN) => {}
+            other => return other,
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! The first process of the keep: makes and ends rooms, asks the template for kernels, reaps.
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use cellblock_jail::error::{During, chain};
+use cellblock_jail::ids::{KeepIds, ROOM_USER};
+use cellblock_jail::process::{child_signals, clear_child_signals, reap_one, report};
+use cellblock_jail::protection::{Demand, Protection};
+use cellblock_jail::room::{Room, RoomLimits, Rooms};
+use cellblock_jail::{Error, Result, fds};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::control::{Answer, Event, Launch, Operation, Request};
+use super::template::{FromTemplate, Template, ToTemplate};
+use crate::init;
+
+/// A template that ends sooner than this after its start is not started again at once.
+const TEMPLATE_MIN_LIFE: Duration = Duration::from_secs(2);
+
+/// The keep's state. One task owns it: this process.
+#[derive(Debug)]
+pub(super) struct Keeper<'a> {
+    control: &'a OwnedFd,
+    launch: &'a Launch,
+    rooms: Rooms<'a>,
+    open: HashMap<String, (Room, RoomLimits)>,
+    /// Rooms that were killed and not yet reaped, by the pid of their init, with the request to answer.
+    ending: HashMap<i32, (Room, u64)>,
+    /// First processes that ended by themselves, of rooms that the host has not destroyed yet.
+    gone: HashSet<i32>,
+    template: Option<Template>,
+    template_started: Instant,
+    /// Requests at the template, by token.
+    waiting: HashMap<u64, u64>,
+    /// Kernels by pid.
+    kernels: HashMap<i32, u64>,
+    last_token: u64,
+    children: OwnedFd,
+}
+
+impl<'a> Keeper<'a> {
+    /// Takes over the keep and starts its template.
+    pub(super) fn new(control: &'a OwnedFd, launch: &'a Launch, rooms: Rooms<'a>) -> Result<Self> {
+        Ok(Self {
+            control,
+            launch,
+            rooms,
+            open: HashMap::new(),
+            ending: HashMap::new(),
+            gone: HashSet::new(),
+            template: Some(Template::start(launch)?),
+            template_started: Instant::now(),
+            waiting: HashMap::new(),
+            kernels: HashMap::new(),
+            last_token: 0,
+            children: child_signals()?,
+        })
+    }
+
+    /// Serves until the host is gone.
+    pub(super) fn serve(mut self) -> Result<()> {
+        loop {
+            let (from_host, from_template, child) = self.wait()?;
+            if child {
+                self.reap()?;
+            }
+            if from_template {
+                self.hear_template()?;
+            }
+            if from_host {
+                let Some((request, descriptors)) = fds::receive::<Request>(self.control)? else {
+                    return Ok(());
+                };
+                self.answer(&request, descriptors)?;
+            }
+        }
+    }
+
+    fn wait(&self) -> Result<(bool, bool, bool)> {
+        let mut polled = vec![
+            PollFd::new(self.control, PollFlags::IN),
+            PollFd::new(&self.children, PollFlags::IN),
+        ];
+        if let Some(template) = &self.template {
+            polled.push(PollFd::new(&template.socket, PollFlags::IN));
+        }
+        loop {
+            match poll(&mut polled, None) {
+                Ok(_) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error).during("wait for work"),
+            }
+        }
+        let ready: Vec<bool> = polled.iter().map(|fd| !fd.revents().is_empty()).collect();
+        Ok((ready[0], ready.get(2).copied().unwrap_or(false), ready[1]))
+    }
+
+    fn answer(&mut self, request: &Request, descriptors: Vec<OwnedFd>) -> Result<()> {
+        let result = match &request.operation {
+            Operation::CreateRoom { room, slot, limits } => {
+                return match self.create_room(room, *slot, limits, descriptors) {
+                    Ok(()) => {
+                        let init = self.open[room].0.init.pidfd.as_fd();
+                        self.reply(request.id, Ok(Answer::Done), &[init])
+                    }
+                    Err(error) => self.reply(request.id, Err(chain(&error)), &[]),
+                };
+            }
+            Operation::StartKernel { room } => match self.start_kernel(room, request.id, &descriptors) {
+                Ok(()) => return Ok(()),
+                Err(error) => Err(chain(&error)),
+            },
+            Operation::DestroyRoom { room } => match self.open.remove(room) {
+                Some((room, _)) if self.gone.remove(&room.init.pid) => return self.finish(&room, request.id),
+                Some((room, _)) => {
+                    room.init.kill();
+                    self.ending.insert(room.init.pid, (room, request.id));
+                    return Ok(());
+                }
+                None => Ok(Answer::Done),
+            },
+            Operation::Usage { room } => match self.open.get(room) {
+                Some((room, _)) => Ok(Answer::Usage(room.usage())),
+                None => Err(format!("no room `{room}`")),
+            },
+        };
+        self.reply(request.id, result, &[])
+    }
+
+    fn create_room(
+        &mut self,
+        name: &str,
+        slot: u32,
+        limits: &RoomLimits,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<()> {
+        let [channel] = <[OwnedFd; 1]>::try_from(descriptors)
+            .map_err(|_| Error::Child("a room needs one descriptor".into()))?;
+        let keep_open = [channel.as_raw_fd()];
+        let room = self.rooms.create(name, slot, limits, &keep_open, |inside| {
+            init::serve(channel, inside)
+        })?;
+        self.open.insert(name.to_owned(), (room, limits.clone()));
+        Ok(())
+    }
+
+    fn start_kernel(&mut self, room: &str, request: u64, descriptors: &[OwnedFd]) -> Result<()> {
+        let Some((room, limits)) = self.open.get(room) else {
+            return Err(Error::Child(format!("no room `{room}`")));
+        };
+        let Some(template) = &self.template else {
+            return Err(Error::Child(
+                "the template has ended and could not be started again".into(),
+            ));
+        };
+        self.last_token += 1;
+        let doors = room.doors()?;
+        let ask = ToTemplate::Spawn {
+            token: self.last_token,
+            user: ROOM_USER,
+            own_id: matches!(self.launch.ids, KeepIds::Range { .. }),
+            filter: self.launch.demands.of(Protection::Seccomp) != Demand::Disabled,
+            rules: room.rules.is_some(),
+            limits: limits.process.clone(),
+        };
+        let mut sent: Vec<BorrowedFd<'_>> = room.namespaces.iter().map(AsFd::as_fd).collect();
+        sent.extend(descriptors.iter().map(AsFd::as_fd));
+        sent.extend(room.rules.iter().map(AsFd::as_fd));
+        sent.extend(doors.iter().map(AsFd::as_fd));
+        fds::send(&template.socket, &ask, &sent)?;
+        self.waiting.insert(self.last_token, request);
+        Ok(())
+    }
+
+    fn hear_template(&mut self) -> Result<()> {
+        let Some(template) = &self.template else {
+            return Ok(());
+        };
+        let Some((message, _)) = fds::receive::<FromTemplate>(&template.socket)? else {
+            return self.replace_template();
+        };
+        match message {
+            FromTemplate::Ready { failed, import_ms } => {
+                self.tell(&Event::TemplateReady { failed, import_ms })
+            }
+            FromTemplate::Spawned { token, pid } => {
+                self.kernels.insert(pid, token);
+                let Some(request) = self.waiting.remove(&token) else {
+                    return Ok(());
+                };
+                let opened = rustix::process::Pid::from_raw(pid)
+                    .ok_or(rustix::io::Errno::SRCH)
+                    .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()));
+                match opened {
+                    Ok(pidfd) => self.reply(request, Ok(Answer::Kernel { kernel: token }), &[pidfd.as_fd()]),
+                    Err(_) => self.reply(request, Err("the kernel ended while it was starting".into()), &[]),
+                }
+            }
+            FromTemplate::Failed { token, error } => match self.waiting.remove(&token) {
+                Some(request) => self.reply(request, Err(format!("fork a kernel: {error}")), &[]),
+                None => Ok(()),
+            },
+            FromTemplate::Ended { pid, status } => self.kernel_ended(pid, status),
+        }
+    }
+
+    /// Kernels live on when their template dies; only requests that it had not answered are lost.
+    fn replace_template(&mut self) -> Result<()> {
+        let Some(template) = self.template.take() else {
+            return Ok(());
+        };
+        template.child.kill();
+        for request in std::mem::take(&mut self.waiting).into_values() {
+            self.reply(
+                request,
+                Err("the template ended before it forked the kernel; try again".into()),
+                &[],
+            )?;
+        }
+        let lived = self.template_started.elapsed();
+        self.tell(&Event::TemplateEnded { status: 0 })?;
+        if lived > TEMPLATE_MIN_LIFE {
+            self.template = Some(Template::start(self.launch)?);
+            self.template_started = Instant::now();
+        } else {
+            report("launcher: the template ended right after its start; not starting it again");
+        }
+        Ok(())
+    }
+
+    fn kernel_ended(&mut self, pid: i32, status: i32) -> Result<()> {
+        match self.kernels.remove(&pid) {
+            Some(kernel) => self.tell(&Event::KernelEnded { kernel, status }),
+            None => Ok(()),
+        }
+    }
+
+    /// Collects every child that has ended: rooms, templates, and processes whose parent died before them.
+    fn reap(&mut self) -> Result<()> {
+        clear_child_signals(&self.children);
+        while let Some((pid, status)) = reap_one() {
+            if let Some((room, request)) = self.ending.remove(&pid) {
+                self.finish(&room, request)?;
+            } else if self.open.values().any(|(room, _)| room.init.pid == pid) {
+                self.gone.insert(pid);
+            } else {
+                self.kernel_ended(pid, status)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&self, room: &Room, request: u64) -> Result<()> {
+        let result = self.rooms.remove_groups(room).map(|()| Answer::Done);
+        self.reply(request, result.map_err(|error| chain(&error)), &[])
+    }
+
+    fn reply(&self, id: u64, result: Result<Answer, String>, descriptors: &[BorrowedFd<'_>]) -> Result<()> {
+        fds::send(self.control, &Event::Reply { id, result }, descriptors)
+    }
+
+    fn tell(&self, event: &Event) -> Result<()> {
+        fds::send(self.control, event, &[])
+    }
+}

@@ -1,0 +1,116 @@
+//! The launcher: a process beside the host's that makes the keep and, inside it, rooms and kernels.
+//!
+//! The host starts it by executing itself under the name [`NAME`], with a packet socket as standard input. It has two halves: the outer one
+//! stays in the host's namespaces to write id maps, make cgroups, and clean up when all is over; the [inner one](keeper) is the first
+//! process of the keep and serves the host's requests. When the host is gone the socket closes, the keep ends, and with it every room.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::PathBuf;
+
+use cellblock_jail::cgroup::{self, Trees};
+use cellblock_jail::error::chain;
+use cellblock_jail::keep::{self, KeepPlan};
+use cellblock_jail::mounts::{Bind, Tree};
+use cellblock_jail::room::Rooms;
+use cellblock_jail::seccomp::Filters;
+use cellblock_jail::{Error, Result, fds, probe};
+
+use control::{Event, Launch};
+
+pub mod control;
+mod keeper;
+mod template;
+
+/// The name (`argv[0]`) under which a host executes itself to become a launcher.
+pub const NAME: &str = "cellblock-launcher";
+
+/// Runs the launcher on standard input, and answers its exit code.
+pub fn run() -> i32 {
+    // SAFETY: standard input is open: the host passes the control socket there, and nothing else in this process uses it.
+    let control = unsafe { OwnedFd::from_raw_fd(0) };
+    let launch = match fds::receive::<Launch>(&control) {
+        Ok(Some((launch, _))) => launch,
+        Ok(None) => return 0,
+        Err(error) => return fail(&error),
+    };
+    match launch_keep(&control, &launch) {
+        Ok(code) => code,
+        Err(error) => {
+            let missing_protection = matches!(error, Error::Missing { .. });
+            let refused = Event::Refused {
+                error: chain(&error),
+                missing_protection,
+            };
+            let _ = fds::send(&control, &refused, &[]);
+            78
+        }
+    }
+}
+
+fn fail(error: &Error) -> i32 {
+    cellblock_jail::process::report(&format!("launcher: {}", chain(error)));
+    70
+}
+
+fn launch_keep(control: &OwnedFd, launch: &Launch) -> Result<i32> {
+    // A terminal's Ctrl-C is for the host, which ends cells by itself.
+    let _ = rustix::process::setsid();
+    cgroup::sweep();
+    let trees = Trees::prepare(&Trees::own_name(), launch.ids.root());
+    let outcome = keep_and_wait(control, launch, &trees);
+    trees.remove_all();
+    outcome
+}
+
+fn keep_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees) -> Result<i32> {
+    let report = probe::report(&launch.demands, launch.ids, trees)?;
+    let filters = Filters::compile()?;
+    let plan = KeepPlan {
+        ids: launch.ids,
+        tree: tree(launch, &filters),
+    };
+    let mut keep_open = vec![control.as_raw_fd()];
+    keep_open.extend(trees.descriptors());
+    let child = keep::start(&plan, trees, &keep_open, || {
+        fds::send(control, &Event::Started { report }, &[])?;
+        let rooms = Rooms {
+            ids: launch.ids,
+            trees,
+            filters: &filters,
+            demands: &launch.demands,
+        };
+        keeper::Keeper::new(control, launch, rooms)?.serve()
+    })?;
+    // From here on only the keep holds the control socket: its end is the host's signal that all is over.
+    let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty());
+    if let Ok(null) = null {
+        let _ = fds::place(null, 0);
+    }
+    let status = child.wait()?;
+    Ok(if libc::WIFEXITED(status) {
+        libc::WEXITSTATUS(status)
+    } else {
+        128 + libc::WTERMSIG(status)
+    })
+}
+
+fn tree(launch: &Launch, filters: &Filters) -> Tree {
+    let mut binds = vec![Bind {
+        source: launch.python.clone(),
+        target: PathBuf::from("/opt/python"),
+    }];
+    if let Some(layers) = &launch.layers {
+        binds.push(Bind {
+            source: layers.clone(),
+            target: PathBuf::from("/opt/layers"),
+        });
+    }
+    let mut files = crate::kernel_package::files();
+    for (index, program) in filters.to_bytes().into_iter().enumerate() {
+        files.push((
+            PathBuf::from(format!("/opt/cellblock/filter-{index}.bpf")),
+            program,
+        ));
+    }
+    Tree { binds, files }
+}

@@ -1,0 +1,125 @@
+//! The template as the keeper sees it: a child process, a packet socket, and its packets.
+
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use cellblock_jail::error::During;
+use cellblock_jail::process::{Child, spawn};
+use cellblock_jail::{Result, fds};
+use serde::{Deserialize, Serialize};
+
+use super::control::Launch;
+
+/// Environment of the template, and after it of every kernel.
+const ENVIRONMENT: [&str; 9] = [
+    "PATH=/opt/python/bin:/usr/bin:/bin",
+    "HOME=/workspace",
+    "LANG=C.UTF-8",
+    "LD_LIBRARY_PATH=/opt/python/lib",
+    "MPLBACKEND=Agg",
+    "MPLCONFIGDIR=/tmp/.matplotlib",
+    "PYTHONDONTWRITEBYTECODE=1",
+    "TERM=dumb",
+    // Memory in large pages: a fork then copies far fewer page table entries.
+    "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
+];
+
+/// Asks for a kernel.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ToTemplate {
+    /// Forks one into a room.
+    Spawn {
+        /// Comes back in the answer.
+        token: u64,
+        /// The room's user id.
+        user: u32,
+        /// Whether that id is the room's alone (supplementary groups may then be dropped).
+        own_id: bool,
+        /// Whether the system call filter is installed.
+        filter: bool,
+        /// Whether a rule set is among the descriptors.
+        rules: bool,
+        /// Per-process limits.
+        limits: cellblock_jail::lock::ProcessLimits,
+    },
+}
+
+/// What a template says.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FromTemplate {
+    /// Its libraries are imported.
+    Ready {
+        /// Modules that failed, with reasons.
+        failed: Vec<String>,
+        /// Time taken.
+        import_ms: u64,
+    },
+    /// A kernel runs.
+    Spawned {
+        /// Of the request.
+        token: u64,
+        /// In the keep's pid namespace.
+        pid: i32,
+    },
+    /// No kernel could be forked.
+    Failed {
+        /// Of the request.
+        token: u64,
+        /// Why.
+        error: String,
+    },
+    /// A kernel ended.
+    Ended {
+        /// In the keep's pid namespace.
+        pid: i32,
+        /// Raw wait status.
+        status: i32,
+    },
+}
+
+/// A running template.
+#[derive(Debug)]
+pub(super) struct Template {
+    pub(super) child: Child,
+    pub(super) socket: OwnedFd,
+}
+
+impl Template {
+    /// Starts the image's Python.
+    pub(super) fn start(launch: &Launch) -> Result<Self> {
+        let (socket, theirs) = fds::packet_pair()?;
+        let program = format!("/opt/python/bin/{}", launch.interpreter);
+        let modules = serde_json::to_string(&launch.preload)?;
+        let script = "import json, sys; sys.path.insert(0, '/opt/cellblock'); \
+                      from cellblock_kernel import template; template.run(3, json.loads(sys.argv[1]))";
+        let arguments = [program.as_str(), "-s", "-P", "-c", script, modules.as_str()].map(c_string);
+        let environment = ENVIRONMENT.map(c_string);
+        let child = spawn(0, None, || {
+            fds::close_all_but(&[theirs.as_raw_fd()])?;
+            fds::place(theirs, 3)?;
+            execute(&arguments, &environment).during_on("start the interpreter", &program)
+        })
+        .during("start the template")?;
+        Ok(Self { child, socket })
+    }
+}
+
+fn c_string(text: &str) -> CString {
+    CString::new(text).expect("neither JSON nor our own text has a NUL")
+}
+
+/// Replaces the process image; returns only on failure.
+fn execute(arguments: &[CString], environment: &[CString]) -> std::io::Result<()> {
+    let pointers = |list: &[CString]| -> Vec<*const libc::c_char> {
+        list.iter()
+            .map(|text| text.as_ptr())
+            .chain([std::ptr::null()])
+            .collect()
+    };
+    let (arguments, environment) = (pointers(arguments), pointers(environment));
+    // SAFETY: both arrays are NULL-terminated and point to strings that live until the call returns or the image is gone.
+    unsafe { libc::execve(arguments[0], arguments.as_ptr(), environment.as_ptr()) };
+    Err(std::io::Error::last_os_error())
+}

@@ -1,0 +1,29 @@
+//! What runs beside and inside a sandbox, under other names of the host's own executable.
+//!
+//! - [`launcher`]: a process per host that makes rooms and forks kernels.
+//! - [`init`]: the first process of a room: reaps, runs commands, serves files. This is *the guest* of the protocol.
+//! - `python/cellblock_kernel`: the kernel, carried in the binary by [`kernel_package`].
+//!
+//! A program that uses Cellblock calls [`boot`] as the first statement of its `main`, before any thread exists.
+#![expect(
+    unsafe_code,
+    reason = "signals, exec and wait are system calls without safe wrappers"
+)]
+
+pub mod init;
+pub mod kernel_package;
+pub mod launcher;
+
+/// Becomes a launcher if that is what this process was started as; otherwise returns at once.
+///
+/// Must be called before the process has a second thread.
+pub fn boot() {
+    if std::env::args_os()
+        .next()
+        .is_some_and(|name| name == launcher::NAME)
+    {
+        let code = launcher::run();
+        #[expect(clippy::exit, reason = "a launcher must not return into the host's main")]
+        std::process::exit(code);
+    }
+}

@@ -1,0 +1,1 @@
+//! Sessions, cells, executions and typed outputs: the Cellblock product API.

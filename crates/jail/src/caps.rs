@@ -1,0 +1,28 @@
+//! Giving up privilege for good.
+
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use crate::error::{During, Result};
+
+/// Empties every capability set, the bounding set included, and sets `no_new_privs`.
+pub fn drop_all() -> Result<()> {
+    drop_bounding();
+    rustix::thread::clear_ambient_capability_set().during("clear the ambient capabilities")?;
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    rustix::thread::set_capabilities(None, none).during("drop capabilities")?;
+    rustix::thread::set_no_new_privs(true).during("set no_new_privs")
+}
+
+fn drop_bounding() {
+    for number in 0..64_u64 {
+        let Some(capability) = CapabilitySet::from_bits(1 << number) else {
+            break;
+        };
+        // A capability that this kernel does not know is refused, and nothing needs dropping then.
+        let _ = rustix::thread::remove_capability_from_bounding_set(capability);
+    }
+}

@@ -1,0 +1,307 @@
+//! Control groups: one directory per launcher, one below it per room, in a v2 tree or in the v1 trees that the machine has.
+//!
+//! The launcher makes its directory while it still has the host's rights and hands it to the keep's user; the keep then works through
+//! descriptors, as the cgroup file system is not visible inside it. Names carry the launcher's pid and start time, so that a later start
+//! can tell and sweep what a crash left.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid, chownat, mkdirat, openat, unlinkat};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{During, Result};
+
+mod stats;
+mod sweep;
+
+pub use stats::Usage;
+pub use sweep::sweep;
+
+/// Which controllers a tree controls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Controller {
+    /// Memory and swap.
+    Memory,
+    /// Number of processes.
+    Pids,
+    /// CPU time.
+    Cpu,
+}
+
+/// The version of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Version {
+    /// One tree per controller.
+    V1,
+    /// The unified tree.
+    V2,
+}
+
+/// A directory of ours in one tree.
+#[derive(Debug)]
+pub struct Tree {
+    version: Version,
+    controllers: Vec<Controller>,
+    dir: OwnedFd,
+    /// Where it is in the host's file system; meaningless inside the keep.
+    path: PathBuf,
+}
+
+/// The launcher's directories, one per tree. Empty where the machine gives us none.
+#[derive(Debug, Default)]
+pub struct Trees(Vec<Tree>);
+
+/// What a room may use. `None` leaves a resource unbounded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupLimits {
+    /// Bytes of memory, files in the room's tmpfs included.
+    pub memory_bytes: Option<u64>,
+    /// Processes and threads.
+    pub processes: Option<u64>,
+    /// Thousandths of a CPU.
+    pub cpu_millis: Option<u64>,
+}
+
+/// The cgroups of one room.
+#[derive(Debug)]
+pub struct Group {
+    name: String,
+    dirs: Vec<(Version, OwnedFd)>,
+}
+
+impl Trees {
+    /// Makes the launcher's directory in every tree where that is allowed, owned by `owner`.
+    pub fn prepare(name: &str, owner: (u32, u32)) -> Self {
+        let mut trees = Vec::new();
+        for candidate in sweep::candidates() {
+            if trees
+                .iter()
+                .any(|tree: &Tree| candidate.controllers.iter().any(|c| tree.controllers.contains(c)))
+            {
+                continue;
+            }
+            if let Ok(tree) = Tree::create(&candidate, name, owner) {
+                trees.push(tree);
+            }
+        }
+        Self(trees)
+    }
+
+    /// Which controllers there are.
+    pub fn controllers(&self) -> Vec<Controller> {
+        self.0
+            .iter()
+            .flat_map(|tree| tree.controllers.iter().copied())
+            .collect()
+    }
+
+    /// Descriptors that a child must keep to work with the trees.
+    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
+        self.0.iter().map(|tree| tree.dir.as_raw_fd())
+    }
+
+    /// The version in use, for reports.
+    pub fn version(&self) -> Option<Version> {
+        self.0.first().map(|tree| tree.version)
+    }
+
+    /// Moves a process into the v2 directory's `keep` leaf: what forks into a room's group must be below the same directory.
+    pub fn adopt_keep(&self, pid: i32) -> Result<()> {
+        for tree in self.0.iter().filter(|tree| tree.version == Version::V2) {
+            write_at(tree.dir.as_fd(), "keep/cgroup.procs", &pid.to_string())
+                .during("move the keep to its cgroup")?;
+        }
+        Ok(())
+    }
+
+    /// Makes the groups of a room, with limits.
+    pub fn create(&self, name: &str, limits: &GroupLimits) -> Result<Group> {
+        let mut group = Group {
+            name: name.to_owned(),
+            dirs: Vec::new(),
+        };
+        for tree in &self.0 {
+            mkdirat(&tree.dir, name, Mode::from_raw_mode(0o755)).during("make the room's cgroup")?;
+            let dir = open_dir(tree.dir.as_fd(), name).during("open the room's cgroup")?;
+            let set = set_limits(tree, dir.as_fd(), limits);
+            group.dirs.push((tree.version, dir));
+            if let Err(error) = set {
+                let _ = self.remove(&group);
+                return Err(error);
+            }
+        }
+        Ok(group)
+    }
+
+    /// Removes a room's groups; fails while a process is left in one.
+    pub fn remove(&self, group: &Group) -> Result<()> {
+        for tree in &self.0 {
+            match unlinkat(&tree.dir, group.name.as_str(), AtFlags::REMOVEDIR) {
+                Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+                Err(error) => return Err(error).during("remove the room's cgroup"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the launcher's own directories, with what is left in them; called in the host's namespace after all has ended.
+    pub fn remove_all(&self) {
+        for tree in &self.0 {
+            sweep::remove_tree(&tree.path);
+        }
+    }
+}
+
+impl Tree {
+    fn create(candidate: &sweep::Candidate, name: &str, owner: (u32, u32)) -> io::Result<Self> {
+        let path = candidate.parent.join(name);
+        fs::create_dir(&path)?;
+        let made = Self::furnish(candidate, &path, owner);
+        if made.is_err() {
+            sweep::remove_tree(&path);
+        }
+        made
+    }
+
+    fn furnish(candidate: &sweep::Candidate, path: &Path, owner: (u32, u32)) -> io::Result<Self> {
+        let dir = open_dir(CWD, path)?;
+        let mut files = vec!["cgroup.procs"];
+        match candidate.version {
+            Version::V2 => {
+                fs::create_dir(path.join("keep"))?;
+                fs::write(path.join("cgroup.subtree_control"), "+memory +pids")?;
+                // The cpu controller may be missing from a delegation; memory and pids may not.
+                let _ = fs::write(path.join("cgroup.subtree_control"), "+cpu");
+                files.extend([
+                    "cgroup.subtree_control",
+                    "cgroup.threads",
+                    "keep",
+                    "keep/cgroup.procs",
+                ]);
+            }
+            Version::V1 => files.push("tasks"),
+        }
+        let owner = (Uid::from_raw(owner.0), Gid::from_raw(owner.1));
+        chownat(&dir, "", Some(owner.0), Some(owner.1), AtFlags::EMPTY_PATH)?;
+        for file in files {
+            chownat(&dir, file, Some(owner.0), Some(owner.1), AtFlags::empty())?;
+        }
+        let mut controllers = candidate.controllers.clone();
+        if candidate.version == Version::V2 {
+            let enabled = fs::read_to_string(path.join("cgroup.subtree_control"))?;
+            controllers.retain(|controller| enabled.split_whitespace().any(|word| word == controller.name()));
+        }
+        Ok(Self {
+            version: candidate.version,
+            controllers,
+            dir,
+            path: path.to_owned(),
+        })
+    }
+}
+
+impl Controller {
+    /// The kernel's name for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Pids => "pids",
+            Self::Cpu => "cpu",
+        }
+    }
+}
+
+impl Group {
+    /// The v2 directory, for `CLONE_INTO_CGROUP`.
+    pub fn v2(&self) -> Option<BorrowedFd<'_>> {
+        self.dirs
+            .iter()
+            .find(|(version, _)| *version == Version::V2)
+            .map(|(_, dir)| dir.as_fd())
+    }
+
+    /// Opens the files into which a process writes `0` to join.
+    ///
+    /// In v1 that is `tasks`: a thread that moves itself needs no lock over all processes, and so no RCU grace period, which `cgroup.procs`
+    /// would cost (kernel/cgroup/cgroup.c, `cgroup_attach_lock`).
+    pub fn doors(&self) -> Result<Vec<OwnedFd>> {
+        self.dirs
+            .iter()
+            .map(|(version, dir)| {
+                let file = if *version == Version::V2 {
+                    "cgroup.procs"
+                } else {
+                    "tasks"
+                };
+                openat(dir, file, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
+                    .during("open the room's cgroup")
+            })
+            .collect()
+    }
+
+    /// What the room has used.
+    pub fn usage(&self) -> Usage {
+        Usage::read(self.dirs.iter().map(|(version, dir)| (*version, dir.as_fd())))
+    }
+}
+
+/// Joins through the files of [`Group::doors`].
+pub fn enter(doors: &[OwnedFd]) -> Result<()> {
+    for door in doors {
+        rustix::io::write(door, b"0").during("join the room's cgroup")?;
+    }
+    Ok(())
+}
+
+fn set_limits(tree: &Tree, dir: BorrowedFd<'_>, limits: &GroupLimits) -> Result<()> {
+    let has = |controller| tree.controllers.contains(&controller);
+    let v2 = tree.version == Version::V2;
+    if let Some(bytes) = limits.memory_bytes.filter(|_| has(Controller::Memory)) {
+        let bytes = bytes.to_string();
+        if v2 {
+            write_at(dir, "memory.max", &bytes).during("limit memory")?;
+            // Both are absent on kernels without swap accounting; without swap there is nothing to bound.
+            let _ = write_at(dir, "memory.swap.max", "0");
+            let _ = write_at(dir, "memory.oom.group", "0");
+        } else {
+            write_at(dir, "memory.limit_in_bytes", &bytes).during("limit memory")?;
+            let _ = write_at(dir, "memory.memsw.limit_in_bytes", &bytes);
+            let _ = write_at(dir, "memory.swappiness", "0");
+        }
+    }
+    if let Some(processes) = limits.processes.filter(|_| has(Controller::Pids)) {
+        write_at(dir, "pids.max", &processes.to_string()).during("limit processes")?;
+    }
+    if let Some(millis) = limits.cpu_millis.filter(|_| has(Controller::Cpu)) {
+        const PERIOD: u64 = 100_000;
+        let quota = millis * PERIOD / 1000;
+        if v2 {
+            write_at(dir, "cpu.max", &format!("{quota} {PERIOD}")).during("limit CPU time")?;
+        } else {
+            // Absent without CONFIG_CFS_BANDWIDTH; `probe` reports that.
+            let _ = write_at(dir, "cpu.cfs_period_us", &PERIOD.to_string());
+            let _ = write_at(dir, "cpu.cfs_quota_us", &quota.to_string());
+        }
+    }
+    Ok(())
+}
+
+fn open_dir(at: BorrowedFd<'_>, path: impl rustix::path::Arg) -> io::Result<OwnedFd> {
+    Ok(openat(
+        at,
+        path,
+        OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
+}
+
+fn write_at(dir: BorrowedFd<'_>, file: &str, text: &str) -> io::Result<()> {
+    let file = openat(dir, file, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(&file, text.as_bytes())?;
+    Ok(())
+}

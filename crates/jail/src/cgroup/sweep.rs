@@ -1,0 +1,198 @@
+//! Where groups can be made, and removing those that a crash left.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Controller, Version};
+
+/// The prefix of every directory that we make.
+const PREFIX: &str = "cellblock-";
+
+/// A directory below which a launcher may make its own.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) version: Version,
+    pub(super) controllers: Vec<Controller>,
+    pub(super) parent: PathBuf,
+}
+
+/// The name for a launcher's directories: its pid and its start time, which together are never used twice.
+pub(super) fn name_of(pid: u32) -> Option<String> {
+    Some(format!("{PREFIX}{pid}-{}", start_time(pid)?))
+}
+
+impl super::Trees {
+    /// The name under which the calling process makes its directories.
+    pub fn own_name() -> String {
+        let pid = std::process::id();
+        name_of(pid).unwrap_or_else(|| format!("{PREFIX}{pid}-0"))
+    }
+}
+
+/// Removes what launchers that are gone have left.
+pub fn sweep() {
+    for candidate in candidates() {
+        let Ok(entries) = fs::read_dir(&candidate.parent) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let Some(pid) = name
+                .to_str()
+                .and_then(|name| name.strip_prefix(PREFIX)?.split_once('-')?.0.parse().ok())
+            else {
+                continue;
+            };
+            if name_of(pid).as_deref() != name.to_str() {
+                remove_tree(&entry.path());
+            }
+        }
+    }
+}
+
+/// Kills what is left in a directory of ours and removes it, rooms first.
+pub(super) fn remove_tree(path: &Path) {
+    for _ in 0..50 {
+        let mut busy = false;
+        let below = fs::read_dir(path)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter(|entry| entry.path().is_dir());
+        for dir in below.map(|entry| entry.path()).chain([path.to_owned()]) {
+            if fs::remove_dir(&dir).is_err() && dir.exists() {
+                busy = true;
+                kill_members(&dir);
+            }
+        }
+        if !busy {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+fn kill_members(dir: &Path) {
+    let Ok(pids) = fs::read_to_string(dir.join("cgroup.procs")) else {
+        return;
+    };
+    for pid in pids
+        .lines()
+        .filter_map(|line| line.parse().ok())
+        .filter_map(rustix::process::Pid::from_raw)
+    {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+}
+
+/// Where the calling process may make groups: v2 first, then each v1 tree.
+pub(super) fn candidates() -> Vec<Candidate> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mut found = Vec::new();
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(names), Some(group)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        if names.is_empty() {
+            found.splice(0..0, v2_candidates(&mounts, group));
+            continue;
+        }
+        let controllers: Vec<_> = [Controller::Memory, Controller::Pids, Controller::Cpu]
+            .into_iter()
+            .filter(|controller| names.split(',').any(|name| name == controller.name()))
+            .collect();
+        if controllers.is_empty() {
+            continue;
+        }
+        if let Some(mount) = mount_point(&mounts, "cgroup", controllers[0].name()) {
+            found.push(Candidate {
+                version: Version::V1,
+                controllers,
+                parent: below(&mount, group),
+            });
+        }
+    }
+    found
+}
+
+/// A group with processes in it cannot hand controllers down, so a sibling of our own group is the first choice.
+fn v2_candidates(mounts: &str, group: &str) -> Vec<Candidate> {
+    let Some(mount) = mount_point(mounts, "cgroup2", "") else {
+        return Vec::new();
+    };
+    let own = below(&mount, group);
+    [
+        own.parent()
+            .filter(|parent| parent.starts_with(&mount))
+            .map(Path::to_owned),
+        Some(own),
+    ]
+    .into_iter()
+    .flatten()
+    .filter_map(|parent| {
+        let enabled = fs::read_to_string(parent.join("cgroup.subtree_control")).ok()?;
+        let has = |controller: &Controller| enabled.split_whitespace().any(|name| name == controller.name());
+        let controllers: Vec<_> = [Controller::Memory, Controller::Pids, Controller::Cpu]
+            .into_iter()
+            .filter(has)
+            .collect();
+        let useful = controllers.contains(&Controller::Memory) && controllers.contains(&Controller::Pids);
+        useful.then_some(Candidate {
+            version: Version::V2,
+            controllers,
+            parent,
+        })
+    })
+    .collect()
+}
+
+fn mount_point(mounts: &str, kind: &str, option: &str) -> Option<PathBuf> {
+    mounts.lines().find_map(|line| {
+        let (left, right) = line.split_once(" - ")?;
+        let mut right = right.split(' ');
+        let matches = right.next()? == kind
+            && (option.is_empty() || right.nth(1)?.split(',').any(|word| word == option));
+        matches
+            .then(|| left.split(' ').nth(4).map(PathBuf::from))
+            .flatten()
+    })
+}
+
+fn below(mount: &Path, group: &str) -> PathBuf {
+    mount.join(group.trim_start_matches('/'))
+}
+
+/// Clock ticks after boot at which a process began (`proc_pid_stat(5)`, field 22).
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_points_are_found_by_kind_and_controller() {
+        let mounts = "25 1 0:2 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+                      26 1 0:3 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+        assert_eq!(
+            mount_point(mounts, "cgroup", "memory"),
+            Some("/sys/fs/cgroup/memory".into())
+        );
+        assert_eq!(mount_point(mounts, "cgroup", "pids"), None);
+        assert_eq!(
+            mount_point(mounts, "cgroup2", ""),
+            Some("/sys/fs/cgroup/unified".into())
+        );
+    }
+
+    #[test]
+    fn a_name_is_bound_to_the_start_of_its_process() {
+        let own = name_of(std::process::id()).unwrap();
+        assert!(own.starts_with(&format!("cellblock-{}-", std::process::id())));
+        assert_eq!(name_of(u32::MAX), None);
+    }
+}

@@ -1,0 +1,91 @@
+//! What can go wrong while confining.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::protection::Protection;
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A confinement step that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A system call on no particular path failed.
+    #[error("{action}")]
+    Step {
+        /// What was being done, as a lowercase fragment.
+        action: &'static str,
+        /// The kernel's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// A system call on a path failed.
+    #[error("{action} `{path}`")]
+    Path {
+        /// What was being done, as a lowercase fragment.
+        action: &'static str,
+        /// The path it was done to.
+        path: PathBuf,
+        /// The kernel's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// A protection that the policy asks for cannot be had.
+    #[error("protection `{protection}` is not available: {reason}")]
+    Missing {
+        /// The protection.
+        protection: Protection,
+        /// Why not, and what it needs.
+        reason: String,
+    },
+    /// A child of ours reported a failure of its own set-up.
+    #[error("{0}")]
+    Child(String),
+    /// A filter could not be compiled.
+    #[error("compile the seccomp filter: {0}")]
+    Filter(String),
+    /// A Landlock rule set could not be made.
+    #[error("build the Landlock rule set")]
+    Landlock(#[from] landlock::RulesetError),
+    /// A message that should be JSON was not.
+    #[error("read a control message")]
+    Message(#[from] serde_json::Error),
+}
+
+/// Adds the failed action to a system call's result.
+pub trait During<T> {
+    /// Names the action.
+    fn during(self, action: &'static str) -> Result<T>;
+    /// Names the action and the path.
+    fn during_on(self, action: &'static str, path: impl AsRef<Path>) -> Result<T>;
+}
+
+impl<T, E: Into<io::Error>> During<T> for std::result::Result<T, E> {
+    fn during(self, action: &'static str) -> Result<T> {
+        self.map_err(|source| Error::Step {
+            action,
+            source: source.into(),
+        })
+    }
+
+    fn during_on(self, action: &'static str, path: impl AsRef<Path>) -> Result<T> {
+        self.map_err(|source| Error::Path {
+            action,
+            path: path.as_ref().to_owned(),
+            source: source.into(),
+        })
+    }
+}
+
+/// The whole chain of an error on one line, for a message that crosses a process boundary.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}

@@ -1,0 +1,137 @@
+//! Control messages: one JSON document and some descriptors per packet of a `SOCK_SEQPACKET` socket.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::error::{During, Result};
+
+/// Most descriptors in one message.
+pub const MAX_FDS: usize = 16;
+/// Most bytes in one message.
+pub const MAX_MESSAGE: usize = 128 * 1024;
+
+/// Makes a connected pair of packet sockets, closed on exec.
+pub fn packet_pair() -> Result<(OwnedFd, OwnedFd)> {
+    socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .during("make a control socket")
+}
+
+/// Makes a connected pair of stream sockets, closed on exec.
+pub fn stream_pair() -> Result<(OwnedFd, OwnedFd)> {
+    socketpair(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .during("make a channel socket")
+}
+
+/// Sends one message with descriptors.
+pub fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> Result<()> {
+    let body = serde_json::to_vec(message)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() {
+        ancillary.push(SendAncillaryMessage::ScmRights(fds));
+    }
+    loop {
+        match sendmsg(
+            socket.as_fd(),
+            &[IoSlice::new(&body)],
+            &mut ancillary,
+            SendFlags::NOSIGNAL,
+        ) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return other.map(drop).during("send a control message"),
+        }
+    }
+}
+
+/// Receives one message with descriptors; `None` when the other side is gone.
+pub fn receive<M: DeserializeOwned>(socket: impl AsFd) -> Result<Option<(M, Vec<OwnedFd>)>> {
+    let mut body = vec![0_u8; MAX_MESSAGE];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let received = loop {
+        match recvmsg(
+            socket.as_fd(),
+            &mut [IoSliceMut::new(&mut body)],
+            &mut ancillary,
+            RecvFlags::CMSG_CLOEXEC,
+        ) {
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::CONNRESET) => return Ok(None),
+            other => break other.during("receive a control message")?,
+        }
+    };
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    let mut fds = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            fds.extend(rights);
+        }
+    }
+    Ok(Some((serde_json::from_slice(&body[..received.bytes])?, fds)))
+}
+
+/// Closes every descriptor but `keep` and the standard three.
+pub fn close_all_but(keep: &[RawFd]) -> Result<()> {
+    let mut keep: Vec<u32> = keep
+        .iter()
+        .filter_map(|fd| u32::try_from(*fd).ok())
+        .filter(|fd| *fd > 2)
+        .collect();
+    keep.sort_unstable();
+    keep.dedup();
+    let mut first = 3;
+    for fd in keep {
+        if fd > first {
+            close_range(first, fd - 1)?;
+        }
+        first = fd + 1;
+    }
+    close_range(first, u32::MAX)
+}
+
+fn close_range(first: u32, last: u32) -> Result<()> {
+    // SAFETY: close_range touches no memory. That no open descriptor in the range is used again is guaranteed by the callers: children
+    // fresh from clone, whose copies of the parent's owners are never dropped because they end in `_exit`.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+    if result < 0 {
+        Err(io::Error::last_os_error()).during("close inherited descriptors")
+    } else {
+        Ok(())
+    }
+}
+
+/// Puts a descriptor at a fixed number, not closed on exec, and consumes the original.
+pub fn place(fd: OwnedFd, at: RawFd) -> Result<()> {
+    if fd.as_raw_fd() == at {
+        rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::empty()).during("keep a descriptor over exec")?;
+        std::mem::forget(fd);
+        return Ok(());
+    }
+    // SAFETY: dup2 touches no memory; whatever `at` referred to is given up on purpose, which callers guarantee by placing descriptors
+    // only in a child that has just been cloned.
+    let result = unsafe { libc::dup2(fd.as_raw_fd(), at) };
+    if result < 0 {
+        Err(io::Error::last_os_error()).during("place a descriptor")
+    } else {
+        Ok(())
+    }
+}

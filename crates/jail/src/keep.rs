@@ -1,0 +1,100 @@
+//! The keep: the outer wall, in which the template and all rooms live.
+
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+
+use rustix::process::{DumpableBehavior, Signal, set_dumpable_behavior, set_parent_process_death_signal};
+
+use crate::cgroup::Trees;
+use crate::error::{During, Error, Result, chain};
+use crate::fds;
+use crate::ids::KeepIds;
+use crate::mounts::{self, Tree};
+use crate::process::{Child, NAMESPACES, spawn};
+
+/// What a keep is made of.
+#[derive(Debug)]
+pub struct KeepPlan {
+    /// Its id map.
+    pub ids: KeepIds,
+    /// Its file tree.
+    pub tree: Tree,
+}
+
+/// Starts a keep whose first process runs `body`; called in the host's namespaces by a single-threaded process.
+///
+/// Returns once the keep stands. Killing the child, or its parent's death, ends everything inside. Of the caller's descriptors, the child
+/// has the standard three and `keep_open`.
+pub fn start(
+    plan: &KeepPlan,
+    trees: &Trees,
+    keep_open: &[RawFd],
+    body: impl FnOnce() -> Result<()>,
+) -> Result<Child> {
+    let (ours, theirs) = fds::packet_pair()?;
+    let child = spawn(NAMESPACES, None, || {
+        let mut open = keep_open.to_vec();
+        open.push(theirs.as_raw_fd());
+        fds::close_all_but(&open)?;
+        match fds::receive::<()>(&theirs)? {
+            Some(_) => {}
+            None => return Ok(()),
+        }
+        let entered = enter(plan);
+        fds::send(&theirs, &entered.as_ref().err().map(|error| chain(error)), &[])?;
+        entered?;
+        // The parent takes the end of this socket for a failed start, so it stays open exactly until here.
+        drop(theirs);
+        body()
+    })
+    .map_err(missing_namespaces)?;
+    let stand = || -> Result<()> {
+        plan.ids.write(child.pid)?;
+        trees.adopt_keep(child.pid)?;
+        fds::send(ours.as_fd(), &(), &[])?;
+        match fds::receive::<Option<String>>(ours.as_fd())? {
+            Some((None, _)) => Ok(()),
+            Some((Some(failure), _)) => Err(Error::Child(failure)),
+            None => Err(Error::Child("the keep ended while it was being made".into())),
+        }
+    };
+    if let Err(error) = stand() {
+        child.kill();
+        child.wait()?;
+        return Err(error);
+    }
+    Ok(child)
+}
+
+fn enter(plan: &KeepPlan) -> Result<()> {
+    use rustix::process::{Gid, Uid};
+    set_parent_process_death_signal(Some(Signal::KILL)).during("tie the keep to its launcher")?;
+    rustix::process::setsid().during("leave the terminal's session")?;
+    if matches!(plan.ids, KeepIds::Range { .. }) {
+        rustix::thread::set_thread_groups(&[]).during("leave the host's groups")?;
+    }
+    rustix::thread::set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).during("become the keep's group")?;
+    rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).during("become the keep's user")?;
+    // Changing ids clears both; the keep writes id maps through its children's /proc files, which are root's while it is undumpable.
+    set_dumpable_behavior(DumpableBehavior::Dumpable).during("open the keep's /proc files")?;
+    set_parent_process_death_signal(Some(Signal::KILL)).during("tie the keep to its launcher")?;
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    rustix::thread::set_name(c"cellblock-keep").during("name the keep")?;
+    mounts::enter_keep(&plan.tree)
+}
+
+fn missing_namespaces(source: std::io::Error) -> Error {
+    use crate::protection::Protection;
+    match source.raw_os_error() {
+        Some(libc::EPERM | libc::ENOSPC | libc::EINVAL | libc::ENOSYS) => Error::Missing {
+            protection: Protection::UserNamespace,
+            reason: format!(
+                "this machine refuses a new user namespace ({source}); {}",
+                Protection::UserNamespace.remedy()
+            ),
+        },
+        _ => Error::Step {
+            action: "make the keep's namespaces",
+            source,
+        },
+    }
+}

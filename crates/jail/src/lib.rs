@@ -1,0 +1,38 @@
+//! Linux confinement for Cellblock: everything that stands between user code and the machine.
+//!
+//! Three things to know:
+//! - [`Keep`](keep::Keep) is the outer wall: a user, pid, mount and network namespace set with a small read-only tree. The template and
+//!   every room live inside it, and killing its first process kills all of them.
+//! - [`Room`](room::Room) is one sandbox: a namespace set of its own below the keep, with fresh `/proc`, `/tmp` and `/workspace`.
+//! - [`Protection`](protection::Protection) names each kernel mechanism, and [`protection::Report`] says which are active.
+//!
+//! ```text
+//! launcher (host namespaces: id maps, cgroups, sweeping)
+//!   └── keep, pid 1 (minimal tree, no network)
+//!         ├── template (forks kernels; see the guest crate)
+//!         ├── room, pid 1 = guest ── kernel (forked from the template, joined here)
+//!         └── room, pid 1 = guest ── kernel
+//! ```
+//!
+//! This crate knows nothing of Python, frames or HTTP. It starts no thread: `clone` is only sound in a single-threaded process.
+#![expect(
+    unsafe_code,
+    reason = "namespaces, capabilities and seccomp need raw system calls"
+)]
+
+pub mod caps;
+pub mod cgroup;
+pub mod error;
+pub mod fds;
+pub mod ids;
+pub mod keep;
+pub mod lock;
+pub mod mounts;
+pub mod probe;
+pub mod process;
+pub mod protection;
+pub mod room;
+pub mod rules;
+pub mod seccomp;
+
+pub use error::{Error, Result};

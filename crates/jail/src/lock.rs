@@ -1,0 +1,53 @@
+//! Locking down the calling process for good: the last steps before it runs or serves code it does not trust.
+
+use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{During, Result};
+use crate::ids::ROOM_USER;
+
+/// Per-process limits, set with `setrlimit`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessLimits {
+    /// Open descriptors.
+    pub open_files: u64,
+    /// Bytes of one file.
+    pub file_bytes: u64,
+    /// Address space in bytes; only where no cgroup bounds memory.
+    pub address_space: Option<u64>,
+    /// Processes of the sandbox's user; only where no cgroup bounds them.
+    pub processes: Option<u64>,
+}
+
+impl ProcessLimits {
+    /// Sets them on the calling process.
+    pub fn apply(&self) -> Result<()> {
+        let both = |value: u64| Rlimit {
+            current: Some(value),
+            maximum: Some(value),
+        };
+        setrlimit(Resource::Nofile, both(self.open_files)).during("limit open files")?;
+        setrlimit(Resource::Fsize, both(self.file_bytes)).during("limit file sizes")?;
+        setrlimit(Resource::Core, both(0)).during("switch off core dumps")?;
+        if let Some(bytes) = self.address_space {
+            setrlimit(Resource::As, both(bytes)).during("limit address space")?;
+        }
+        if let Some(processes) = self.processes {
+            setrlimit(Resource::Nproc, both(processes)).during("limit processes")?;
+        }
+        Ok(())
+    }
+}
+
+/// Becomes the room's user. Capabilities stay until [`crate::caps::drop_all`]: id 0 is not mapped, so the kernel does not drop them here.
+pub fn become_room_user() -> Result<()> {
+    use rustix::process::{Gid, Uid};
+    let (uid, gid) = (Uid::from_raw(ROOM_USER), Gid::from_raw(ROOM_USER));
+    rustix::thread::set_thread_res_gid(gid, gid, gid).during("become the room's group")?;
+    rustix::thread::set_thread_res_uid(uid, uid, uid).during("become the room's user")
+}
+
+/// Hides the calling process from `ptrace`, `/proc/PID/mem` and core dumps, also from processes with its own user id.
+pub fn hide() -> Result<()> {
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).during("make the guest undumpable")
+}

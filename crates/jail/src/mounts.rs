@@ -1,0 +1,325 @@
+//! The file trees: a small read-only one for the keep, and what each room mounts on top of it.
+//!
+//! A room inherits the keep's mounts and cannot undo them: mounts that come from a more privileged namespace are locked together. So a room
+//! adds only what must be its own: `/proc`, `/tmp`, `/workspace`, `/dev/shm`, and the read-only `/tmp/data`.
+
+use std::fs;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::CWD;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind,
+    mount_change, mount_remount, move_mount, open_tree, unmount,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{During, Result};
+use crate::ids::ROOM_USER;
+
+/// A directory of the host that appears inside, read-only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bind {
+    /// The host's directory.
+    pub source: PathBuf,
+    /// Where it appears.
+    pub target: PathBuf,
+}
+
+/// What the keep's tree holds besides the system's libraries and commands.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    /// Directories of the host.
+    pub binds: Vec<Bind>,
+    /// Files with their content, by absolute path.
+    pub files: Vec<(PathBuf, Vec<u8>)>,
+}
+
+/// Bounds of a room's writable file systems.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskLimits {
+    /// Bytes of `/workspace`, and as many of `/tmp`.
+    pub bytes: u64,
+    /// Files and directories of each.
+    pub inodes: u64,
+    /// Bytes of `/dev/shm`.
+    pub shm_bytes: u64,
+    /// Bytes of `/tmp/data`.
+    pub data_bytes: u64,
+}
+
+/// Parts of the host's `/usr` that a Python program needs.
+const SYSTEM: [&str; 7] = [
+    "/usr/bin",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/share/zoneinfo",
+    "/usr/share/terminfo",
+    // Debian's `awk` and its like are links through here.
+    "/etc/alternatives",
+];
+/// Names at the root that are links into `/usr` on a merged system and directories elsewhere.
+const ROOT_LINKS: [&str; 4] = ["bin", "lib", "lib32", "lib64"];
+const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+const DIRECTORIES: [&str; 7] = [
+    "proc",
+    "dev/shm",
+    "etc",
+    "tmp",
+    "workspace",
+    "opt/cellblock",
+    "usr/share",
+];
+/// Directories that every host has; the first that exists carries the new tree until it becomes the root.
+const SCAFFOLDS: [&str; 4] = ["/tmp", "/run", "/mnt", "/usr"];
+
+const MASKED_FILES: [&str; 14] = [
+    "/proc/config.gz",
+    "/proc/kallsyms",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/key-users",
+    "/proc/kmsg",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/slabinfo",
+    "/proc/sysrq-trigger",
+    "/proc/timer_list",
+    "/proc/vmallocinfo",
+];
+const MASKED_DIRECTORIES: [&str; 7] = [
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/bus",
+    "/proc/driver",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/scsi",
+];
+
+/// Builds the keep's tree and makes it the root of the calling process, which must be alone in its mount namespace.
+pub fn enter_keep(tree: &Tree) -> Result<()> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .during("make mounts private")?;
+    let root = SCAFFOLDS
+        .iter()
+        .map(Path::new)
+        .find(|path| path.is_dir())
+        .unwrap_or(Path::new("/"));
+    // What lies under the scaffold must be opened before the new tree covers it.
+    let opened = open_sources(tree)?;
+    tmpfs(root, "mode=755,size=64m,nr_inodes=4096", MountFlags::NOSUID)?;
+    for directory in DIRECTORIES {
+        create_dir(&root.join(directory))?;
+    }
+    for (source, target) in opened {
+        attach(source, &beneath(root, &target))?;
+    }
+    for name in ROOT_LINKS {
+        if let Ok(target) = fs::read_link(Path::new("/").join(name)) {
+            let link = root.join(name);
+            symlink(&target, &link).during_on("link", &link)?;
+        }
+    }
+    devices(root)?;
+    write_files(root, tree)?;
+    // For the template's caches; a room covers it with its own.
+    tmpfs(
+        &root.join("tmp"),
+        "mode=1777,size=64m,nr_inodes=4096",
+        MountFlags::NOSUID | MountFlags::NODEV,
+    )?;
+    let proc = root.join("proc");
+    mount(
+        "proc",
+        &proc,
+        "proc",
+        MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
+        None,
+    )
+    .during_on("mount proc at", "/proc")?;
+    rustix::process::chdir(root).during("enter the new tree")?;
+    rustix::process::pivot_root(".", ".").during("make the new tree the root")?;
+    unmount(".", UnmountFlags::DETACH).during("leave the old tree")?;
+    rustix::process::chdir("/").during("enter the root")?;
+    mount_remount(
+        "/",
+        MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID,
+        "",
+    )
+    .during("make the root read-only")
+}
+
+/// Mounts what a room has of its own; answers a writable handle to `/tmp/data`, which is read-only through its path.
+pub fn enter_room(limits: &DiskLimits) -> Result<OwnedFd> {
+    let guarded = MountFlags::NOSUID | MountFlags::NODEV;
+    let owner = format!("uid={ROOM_USER},gid={ROOM_USER}");
+    let disk = format!(
+        "mode=700,{owner},size={},nr_inodes={}",
+        limits.bytes, limits.inodes
+    );
+    tmpfs(Path::new("/workspace"), &disk, guarded)?;
+    tmpfs(Path::new("/tmp"), &disk.replace("mode=700", "mode=1777"), guarded)?;
+    let shm = format!(
+        "mode=1777,{owner},size={},nr_inodes={}",
+        limits.shm_bytes, limits.inodes
+    );
+    tmpfs(Path::new("/dev/shm"), &shm, guarded | MountFlags::NOEXEC)?;
+    create_dir(Path::new("/tmp/output"))?;
+    create_dir(Path::new("/tmp/data"))?;
+    let data = format!(
+        "mode=755,{owner},size={},nr_inodes={}",
+        limits.data_bytes, limits.inodes
+    );
+    tmpfs(Path::new("/tmp/data"), &data, guarded | MountFlags::NOEXEC)?;
+    let handle = open_tree(
+        CWD,
+        "/tmp/data",
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC,
+    )
+    .during_on("open", "/tmp/data")?;
+    let frozen = MountFlags::BIND | MountFlags::RDONLY | guarded | MountFlags::NOEXEC;
+    mount_remount("/tmp/data", frozen, "").during_on("make read-only", "/tmp/data")?;
+    Ok(handle)
+}
+
+/// Mounts a fresh `/proc` that shows own processes only, and masks what tells of or controls the machine.
+pub fn hide_proc() -> Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("proc", "/proc", "proc", flags, Some(c"hidepid=2")).during_on("mount", "/proc")?;
+    for file in MASKED_FILES {
+        match mount_bind("/dev/null", file) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+            Err(error) => return Err(error).during_on("mask", file),
+        }
+    }
+    for directory in MASKED_DIRECTORIES {
+        if Path::new(directory).is_dir() {
+            tmpfs(
+                Path::new(directory),
+                "mode=555,size=4k,nr_inodes=1",
+                flags | MountFlags::RDONLY,
+            )?;
+        }
+    }
+    mount_bind("/proc/sys", "/proc/sys").during_on("bind", "/proc/sys")?;
+    mount_remount("/proc/sys", MountFlags::BIND | MountFlags::RDONLY | flags, "")
+        .during_on("make read-only", "/proc/sys")
+}
+
+/// Takes detached read-only copies of what the tree shows of the host.
+fn open_sources(tree: &Tree) -> Result<Vec<(OwnedFd, PathBuf)>> {
+    let system = SYSTEM.iter().map(PathBuf::from).filter(|path| path.is_dir());
+    let root_directories = ROOT_LINKS
+        .iter()
+        .map(|name| Path::new("/").join(name))
+        .filter(|path| path.is_dir() && !path.is_symlink());
+    let mut opened = Vec::new();
+    for path in system.chain(root_directories) {
+        opened.push((open_read_only(&path)?, path));
+    }
+    for bind in &tree.binds {
+        opened.push((open_read_only(&bind.source)?, bind.target.clone()));
+    }
+    Ok(opened)
+}
+
+fn open_read_only(source: &Path) -> Result<OwnedFd> {
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    let fd = open_tree(CWD, source, flags).during_on("open", source)?;
+    set_attributes(fd.as_fd()).during_on("make read-only", source)?;
+    Ok(fd)
+}
+
+fn set_attributes(tree: BorrowedFd<'_>) -> std::io::Result<()> {
+    let attributes = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    // SAFETY: the kernel reads `attributes` during the call only, and its size is passed with it; the path is a static empty string.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    if result < 0 {
+        Err(std::io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+fn attach(source: OwnedFd, target: &Path) -> Result<()> {
+    create_dir(target)?;
+    move_mount(source, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).during_on("mount", target)
+}
+
+fn devices(root: &Path) -> Result<()> {
+    let dev = root.join("dev");
+    for name in DEVICES {
+        let target = dev.join(name);
+        fs::write(&target, "").during_on("create", &target)?;
+        mount_bind(Path::new("/dev").join(name), &target).during_on("mount", &target)?;
+    }
+    for (name, target) in [
+        ("fd", "/proc/self/fd"),
+        ("stdin", "fd/0"),
+        ("stdout", "fd/1"),
+        ("stderr", "fd/2"),
+    ] {
+        symlink(target, dev.join(name)).during_on("link", dev.join(name))?;
+    }
+    Ok(())
+}
+
+fn write_files(root: &Path, tree: &Tree) -> Result<()> {
+    for (path, content) in &tree.files {
+        let path = beneath(root, path);
+        if let Some(parent) = path.parent() {
+            create_dir(parent)?;
+        }
+        fs::write(&path, content).during_on("write", &path)?;
+    }
+    let user = ROOM_USER;
+    for (name, text) in [
+        (
+            "passwd",
+            format!("user:x:{user}:{user}:user:/workspace:/bin/sh\n"),
+        ),
+        ("group", format!("user:x:{user}:\n")),
+        ("hosts", "127.0.0.1 localhost\n::1 localhost\n".to_owned()),
+        (
+            "nsswitch.conf",
+            "passwd: files\ngroup: files\nhosts: files\n".to_owned(),
+        ),
+    ] {
+        let path = root.join("etc").join(name);
+        fs::write(&path, text).during_on("write", &path)?;
+    }
+    Ok(())
+}
+
+fn tmpfs(at: &Path, options: &str, flags: MountFlags) -> Result<()> {
+    let options = std::ffi::CString::new(options).expect("mount options have no NUL");
+    mount("tmpfs", at, "tmpfs", flags, Some(options.as_c_str())).during_on("mount a tmpfs at", at)
+}
+
+fn create_dir(path: &Path) -> Result<()> {
+    fs::create_dir_all(path).during_on("create", path)
+}
+
+fn beneath(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}

@@ -1,0 +1,178 @@
+//! Starting children by `clone3`, and ending them.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use crate::error::{During, Result, chain};
+
+/// A child made by [`spawn`].
+#[derive(Debug)]
+pub struct Child {
+    /// Its pid, in the caller's pid namespace.
+    pub pid: i32,
+    /// A handle that stays right when the pid is reused.
+    pub pidfd: OwnedFd,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It exited with this code.
+    Exited(i32),
+    /// This signal killed it.
+    Signaled(i32),
+    /// Its end was seen, but not how.
+    Unknown,
+}
+
+impl Ending {
+    /// Reads a raw wait status.
+    pub fn from_status(status: i32) -> Self {
+        if libc::WIFEXITED(status) {
+            Self::Exited(libc::WEXITSTATUS(status))
+        } else if libc::WIFSIGNALED(status) {
+            Self::Signaled(libc::WTERMSIG(status))
+        } else {
+            Self::Unknown
+        }
+    }
+}
+
+/// Which namespaces a child gets fresh. The cgroup namespace is not among them: its root is the group that a process is in when it is
+/// made, so it comes after the process has joined its group.
+pub const NAMESPACES: i32 = libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS;
+
+/// `linux/sched.h`; the libc crate's constant is too narrow for it.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// Clones the calling process and runs `body` in the child, which ends when `body` returns: 0 for `Ok`, 70 for `Err`.
+///
+/// With `cgroup` (a directory of a cgroup v2 tree) the child starts inside that cgroup.
+pub fn spawn(
+    namespaces: i32,
+    cgroup: Option<BorrowedFd<'_>>,
+    body: impl FnOnce() -> Result<()>,
+) -> io::Result<Child> {
+    let mut pidfd: i32 = -1;
+    let mut flags = libc::CLONE_PIDFD as u64 | u64::from(namespaces.cast_unsigned());
+    if cgroup.is_some() {
+        flags |= CLONE_INTO_CGROUP;
+    }
+    let arguments = libc::clone_args {
+        flags,
+        pidfd: (&raw mut pidfd) as u64,
+        child_tid: 0,
+        parent_tid: 0,
+        exit_signal: libc::SIGCHLD as u64,
+        stack: 0,
+        stack_size: 0,
+        tls: 0,
+        set_tid: 0,
+        set_tid_size: 0,
+        cgroup: cgroup.map_or(0, |fd| fd.as_raw_fd().cast_unsigned().into()),
+    };
+    // SAFETY: without CLONE_VM the child works on a copy of this address space, as after fork. `arguments` outlives the call. That the
+    // copy is consistent is guaranteed by the launcher roles, which never start a second thread.
+    let pid = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            &raw const arguments,
+            size_of::<libc::clone_args>(),
+        )
+    };
+    match pid {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            unblock_signals();
+            let code = match body() {
+                Ok(()) => 0,
+                Err(error) => {
+                    report(&chain(&error));
+                    70
+                }
+            };
+            // SAFETY: _exit runs no destructor and no atexit handler of the parent's, which is why it is used here.
+            unsafe { libc::_exit(code) }
+        }
+        pid => {
+            // SAFETY: on success the kernel stored a new descriptor there, which nobody else owns.
+            let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+            Ok(Child {
+                pid: i32::try_from(pid).expect("a pid fits an i32"),
+                pidfd,
+            })
+        }
+    }
+}
+
+/// Writes one line to standard error, which the host reads as the launcher's log.
+pub fn report(line: &str) {
+    let _ = rustix::io::write(rustix::stdio::stderr(), format!("{line}\n").as_bytes());
+}
+
+impl Child {
+    /// Kills the child (and with it a whole pid namespace if it is the first process of one).
+    pub fn kill(&self) {
+        let _ = rustix::process::pidfd_send_signal(&self.pidfd, rustix::process::Signal::KILL);
+    }
+
+    /// Waits until the child has ended, and answers its raw wait status.
+    pub fn wait(&self) -> Result<i32> {
+        let mut status = 0;
+        loop {
+            // SAFETY: waitpid writes one int, into a local of ours.
+            let result = unsafe { libc::waitpid(self.pid, &raw mut status, 0) };
+            if result >= 0 {
+                return Ok(status);
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error).during("wait for a child");
+            }
+        }
+    }
+}
+
+fn unblock_signals() {
+    // SAFETY: the set is initialised by sigemptyset before the kernel reads it.
+    unsafe {
+        let mut none = std::mem::zeroed::<libc::sigset_t>();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+}
+
+/// Turns `SIGCHLD` of the calling process into a non-blocking descriptor that becomes readable when a child has ended.
+pub fn child_signals() -> Result<OwnedFd> {
+    // SAFETY: the set is initialised by sigemptyset before use, and lives through both calls; the descriptor is fresh and ours.
+    unsafe {
+        let mut set = std::mem::zeroed::<libc::sigset_t>();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+        let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        if fd < 0 {
+            return Err(io::Error::last_os_error()).during("watch for children");
+        }
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Collects one child that has ended: its pid and raw wait status.
+pub fn reap_one() -> Option<(i32, i32)> {
+    let mut status = 0;
+    // SAFETY: waitpid writes one int, into a local of ours.
+    let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+    (pid > 0).then_some((pid, status))
+}
+
+/// Forgets pending notices of [`child_signals`]; call before [`reap_one`] until it answers `None`.
+pub fn clear_child_signals(signals: &OwnedFd) {
+    let mut notices = [0_u8; 128 * 8];
+    let _ = rustix::io::read(signals, &mut notices);
+}

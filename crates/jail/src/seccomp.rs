@@ -1,0 +1,138 @@
+//! The system call filter of user code and of the guest.
+//!
+//! Two classic BPF programs, compiled here once per launcher and installed by each process on itself: [`ALLOWED`](table::ALLOWED) lets
+//! listed calls through and answers `EPERM` to all others; a second, installed after it, answers `ENOSYS` to calls that the C library
+//! tries first and replaces (`clone3` by `clone`), and to everything newer than the list.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition as Condition,
+    SeccompFilter, SeccompRule, sock_filter,
+};
+
+use crate::error::{During, Error, Result};
+
+pub mod table;
+
+use table::{ALLOWED, Arguments, REPLACED};
+
+/// The compiled filters, in the order of installation.
+#[derive(Clone, Debug)]
+pub struct Filters {
+    programs: [BpfProgram; 2],
+}
+
+impl Filters {
+    /// Compiles the filters for this machine.
+    pub fn compile() -> Result<Self> {
+        let mut allowed = BTreeMap::new();
+        for entry in ALLOWED {
+            allowed
+                .entry(entry.number)
+                .or_insert_with(Vec::new)
+                .extend(rules(entry.arguments)?);
+        }
+        let replaced = REPLACED.iter().map(|(number, _)| (*number, Vec::new())).collect();
+        let eperm = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+        let enosys = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
+        Ok(Self {
+            programs: [
+                program(allowed, eperm, SeccompAction::Allow)?,
+                program(replaced, SeccompAction::Allow, enosys)?,
+            ],
+        })
+    }
+
+    /// The programs as the kernel's `struct sock_filter` arrays, for a process that installs them without this crate.
+    pub fn to_bytes(&self) -> [Vec<u8>; 2] {
+        self.programs
+            .each_ref()
+            .map(|program| program.iter().flat_map(instruction).collect())
+    }
+
+    /// Installs them on the calling thread, which must have `no_new_privs`.
+    pub fn install(&self) -> Result<()> {
+        for program in &self.programs {
+            seccompiler::apply_filter(program)
+                .map_err(|error| std::io::Error::other(error.to_string()))
+                .during("install the seccomp filter")?;
+        }
+        Ok(())
+    }
+}
+
+fn program(
+    rules: BTreeMap<i64, Vec<SeccompRule>>,
+    otherwise: SeccompAction,
+    matched: SeccompAction,
+) -> Result<BpfProgram> {
+    let arch = std::env::consts::ARCH
+        .try_into()
+        .map_err(|_| Error::Filter("unknown architecture".into()))?;
+    SeccompFilter::new(rules, otherwise, matched, arch)
+        .and_then(BpfProgram::try_from)
+        .map_err(|error| Error::Filter(error.to_string()))
+}
+
+fn instruction(filter: &sock_filter) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes[..2].copy_from_slice(&filter.code.to_ne_bytes());
+    bytes[2] = filter.jt;
+    bytes[3] = filter.jf;
+    bytes[4..].copy_from_slice(&filter.k.to_ne_bytes());
+    bytes
+}
+
+/// The alternatives under which a call is allowed; none means always.
+fn rules(arguments: Arguments) -> Result<Vec<SeccompRule>> {
+    let rule = |index, op, value| {
+        Condition::new(index, Len::Dword, op, value)
+            .and_then(|condition| SeccompRule::new(vec![condition]))
+            .map_err(|error| Error::Filter(error.to_string()))
+    };
+    match arguments {
+        Arguments::Any => Ok(Vec::new()),
+        Arguments::OneOf(index, values) => values.iter().map(|value| rule(index, Op::Eq, *value)).collect(),
+        Arguments::NoBitsOf(index, mask) => Ok(vec![rule(index, Op::MaskedEq(mask), 0)?]),
+        Arguments::NoneOf(index, values) => {
+            let conditions: std::result::Result<Vec<_>, _> = values
+                .iter()
+                .map(|value| Condition::new(index, Len::Dword, Op::Ne, *value))
+                .collect();
+            conditions
+                .and_then(SeccompRule::new)
+                .map(|rule| vec![rule])
+                .map_err(|error| Error::Filter(error.to_string()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filters_compile_and_fit_the_kernel() {
+        let bytes = Filters::compile().unwrap().to_bytes();
+        for program in bytes {
+            assert_eq!(program.len() % 8, 0);
+            // BPF_MAXINSNS of the kernel.
+            assert!(program.len() / 8 <= 4096);
+        }
+    }
+
+    #[test]
+    fn no_call_is_both_allowed_and_replaced() {
+        for (number, _) in REPLACED {
+            assert!(ALLOWED.iter().all(|entry| entry.number != *number), "{number}");
+        }
+    }
+
+    #[test]
+    fn every_allowed_call_says_who_needs_it() {
+        for entry in ALLOWED {
+            assert!(entry.used_by.len() > 3, "{}", entry.number);
+        }
+    }
+}

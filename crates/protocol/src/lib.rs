@@ -1,0 +1,29 @@
+//! Frames and messages between the Cellblock host and its guest.
+//!
+//! `docs/protocol.md` is the contract. This crate does no I/O: whoever owns a channel reads the eight bytes
+//! of a [`Prefix`], then the header, then the blobs, or hands everything to a [`Decoder`]. What a guest sends
+//! is an allegation, so each decoder is total: any bytes give a frame, a wait for more, or a [`FrameError`].
+
+mod blob;
+mod error;
+mod frame;
+mod generation;
+mod guest;
+mod kernel;
+mod output;
+mod schema;
+
+pub use blob::{Blob, BlobReader};
+pub use error::FrameError;
+pub use frame::{Decoder, Frame, Header, Limits, MAX_BLOBS, Message, Prefix, encode};
+pub use generation::GENERATION;
+pub use guest::{Disk, FileEntry, FromGuest, SkippedFile, Stream, ToGuest};
+pub use kernel::{
+    CallError, CellError, CellMode, FromKernel, Guard, InputFormat, KernelOutcome, OutputLimits, Rejection,
+    ToKernel, Variable,
+};
+pub use output::{
+    Axes, Column, Dataframe, DataframeLibrary, Exception, ExceptionFrame, Figure, FigureLibrary, Image,
+    ImageMime, Output, Primitive, Rich, Scalar, Series, SeriesKind,
+};
+pub use schema::schema;

@@ -1,0 +1,16 @@
+//! The JSON Schema of every message, for people who write a guest of their own, and as a golden file.
+
+use serde_json::{Value, json};
+
+use crate::{FromGuest, FromKernel, GENERATION, ToGuest, ToKernel};
+
+/// Describes all messages of this generation, as stored in `schema/gen-1.json`.
+pub fn schema() -> Value {
+    json!({
+        "generation": GENERATION,
+        "to_kernel": schemars::schema_for!(ToKernel),
+        "from_kernel": schemars::schema_for!(FromKernel),
+        "to_guest": schemars::schema_for!(ToGuest),
+        "from_guest": schemars::schema_for!(FromGuest),
+    })
+}

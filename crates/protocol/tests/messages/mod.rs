@@ -1,0 +1,441 @@
+//! Strategies that make any message.
+
+use cellblock_protocol::{
+    Axes, CallError, CellError, CellMode, Column, Dataframe, DataframeLibrary, Disk, Exception,
+    ExceptionFrame, Figure, FigureLibrary, FileEntry, FromGuest, FromKernel, Guard, Image, ImageMime,
+    InputFormat, KernelOutcome, Output, OutputLimits, Primitive, Rejection, Rich, Scalar, Series, SeriesKind,
+    SkippedFile, Stream, ToGuest, ToKernel, Variable,
+};
+use proptest::collection::{btree_map, vec};
+use proptest::option::of;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn text() -> impl Strategy<Value = String> + Clone {
+    prop_oneof![Just(String::new()), "\\PC{0,12}", any::<String>()]
+}
+
+fn texts() -> impl Strategy<Value = Vec<String>> {
+    vec(text(), 0..4)
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        text().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::from),
+            btree_map(text(), inner, 0..4).prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+fn scalar() -> impl Strategy<Value = Scalar> {
+    prop_oneof![
+        Just(Scalar::Null),
+        any::<bool>().prop_map(Scalar::Bool),
+        any::<i64>().prop_map(Scalar::Integer),
+        (proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL | proptest::num::f64::ZERO)
+            .prop_map(Scalar::Float),
+        text().prop_map(Scalar::Text),
+    ]
+}
+
+fn dataframe() -> impl Strategy<Value = Dataframe> {
+    let library = prop_oneof![
+        Just(DataframeLibrary::Pandas),
+        Just(DataframeLibrary::Polars),
+        Just(DataframeLibrary::Pyarrow),
+    ];
+    let columns = vec(
+        (text(), text()).prop_map(|(name, dtype)| Column { name, dtype }),
+        0..4,
+    );
+    let rest = (any::<bool>(), any::<u64>(), any::<u64>(), any::<bool>());
+    (of(text()), library, any::<u64>(), columns, texts(), rest).prop_map(
+        |(name, library, rows, columns, index, (truncated, head_rows, tail_rows, series))| Dataframe {
+            name,
+            library,
+            rows,
+            columns,
+            index,
+            truncated,
+            head_rows,
+            tail_rows,
+            series,
+        },
+    )
+}
+
+fn series() -> impl Strategy<Value = Series> {
+    let kind = prop::sample::select(vec![
+        SeriesKind::Line,
+        SeriesKind::Bar,
+        SeriesKind::Scatter,
+        SeriesKind::Area,
+        SeriesKind::Image,
+        SeriesKind::Hist,
+    ]);
+    (
+        any::<u32>(),
+        of(text()),
+        kind,
+        vec(scalar(), 0..4),
+        vec(scalar(), 0..4),
+        any::<u64>(),
+    )
+        .prop_map(|(axes, label, kind, x, y, points)| Series {
+            axes,
+            label,
+            kind,
+            x,
+            y,
+            points,
+        })
+}
+
+fn figure() -> impl Strategy<Value = Figure> {
+    let library = prop::sample::select(vec![
+        FigureLibrary::Matplotlib,
+        FigureLibrary::Altair,
+        FigureLibrary::VegaLite,
+    ]);
+    let spec = of(value().prop_map(|inner| json!({ "mark": inner })));
+    let axes = (of(text()), of(text()), of(text())).prop_map(|(title, xlabel, ylabel)| Axes {
+        title,
+        xlabel,
+        ylabel,
+    });
+    let size = (of(any::<u32>()), of(any::<u32>()), any::<bool>());
+    (
+        of(text()),
+        library,
+        spec,
+        vec(series(), 0..3),
+        vec(axes, 0..3),
+        of(text()),
+        size,
+    )
+        .prop_map(
+            |(name, library, spec, series, axes, title, (width, height, truncated))| Figure {
+                name,
+                library,
+                spec,
+                series,
+                axes,
+                title,
+                width,
+                height,
+                truncated,
+            },
+        )
+}
+
+fn image() -> impl Strategy<Value = Image> {
+    let mime = prop::sample::select(vec![
+        ImageMime::Png,
+        ImageMime::Jpeg,
+        ImageMime::Svg,
+        ImageMime::Gif,
+        ImageMime::Webp,
+    ]);
+    (
+        of(text()),
+        mime,
+        of(any::<u32>()),
+        of(any::<u32>()),
+        any::<bool>(),
+    )
+        .prop_map(|(name, mime, width, height, truncated)| Image {
+            name,
+            mime,
+            width,
+            height,
+            truncated,
+        })
+}
+
+fn exception() -> impl Strategy<Value = Exception> {
+    let frame =
+        (text(), of(any::<u32>()), of(text()), of(text())).prop_map(|(file, line, function, source)| {
+            ExceptionFrame {
+                file,
+                line,
+                function,
+                source,
+            }
+        });
+    let rest = (vec(frame, 0..3), of(any::<u32>()), texts(), any::<bool>());
+    (of(text()), text(), text(), text(), rest).prop_map(
+        |(name, exception, message, traceback, (frames, line, notes, truncated))| Exception {
+            name,
+            exception,
+            message,
+            traceback,
+            frames,
+            line,
+            notes,
+            truncated,
+        },
+    )
+}
+
+fn output() -> impl Strategy<Value = Output> {
+    let primitive =
+        (of(text()), scalar(), text(), any::<bool>()).prop_map(|(name, value, python_type, truncated)| {
+            Primitive {
+                name,
+                value,
+                python_type,
+                truncated,
+            }
+        });
+    let rich = (of(text()), texts(), text(), any::<bool>()).prop_map(|(name, mimes, text, truncated)| Rich {
+        name,
+        mimes,
+        text,
+        truncated,
+    });
+    prop_oneof![
+        dataframe().prop_map(Output::Dataframe),
+        figure().prop_map(Output::Figure),
+        image().prop_map(Output::Image),
+        primitive.prop_map(Output::Primitive),
+        rich.prop_map(Output::Rich),
+        exception().prop_map(Output::Exception),
+    ]
+}
+
+fn call_error() -> impl Strategy<Value = CallError> {
+    (text(), text()).prop_map(|(code, message)| CallError { code, message })
+}
+
+/// Makes any message from the host to a kernel.
+pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
+    let guard = prop::sample::select(vec![Guard::Off, Guard::Standard, Guard::Strict]);
+    let limits = (any::<u32>(), any::<u64>(), any::<u64>(), any::<u32>()).prop_map(
+        |(outputs, output_bytes, text_chars, rows_preview)| OutputLimits {
+            outputs,
+            output_bytes,
+            text_chars,
+            rows_preview,
+        },
+    );
+    let mode = prop::sample::select(vec![CellMode::Exec, CellMode::Eval]);
+    let format = prop::sample::select(vec![
+        InputFormat::Csv,
+        InputFormat::Tsv,
+        InputFormat::Parquet,
+        InputFormat::Json,
+        InputFormat::Ndjson,
+        InputFormat::Arrow,
+        InputFormat::Xlsx,
+        InputFormat::Bytes,
+        InputFormat::Value,
+    ]);
+    prop_oneof![
+        (texts(), guard, limits, texts()).prop_map(|(prelude, guard, limits, sys_path)| {
+            ToKernel::Configure {
+                prelude,
+                guard,
+                limits,
+                sys_path,
+            }
+        }),
+        (
+            any::<u64>(),
+            text(),
+            text(),
+            any::<u32>(),
+            mode,
+            any::<bool>(),
+            any::<bool>()
+        )
+            .prop_map(|(cell, code, name, line, mode, echo, store)| ToKernel::Execute {
+                cell,
+                code,
+                name,
+                line,
+                mode,
+                echo,
+                store
+            }),
+        (any::<u64>(), text()).prop_map(|(cell, name)| ToKernel::Get { cell, name }),
+        (any::<u64>(), text(), format, of(text())).prop_map(|(cell, name, format, path)| ToKernel::Bind {
+            cell,
+            name,
+            format,
+            path
+        }),
+        any::<u64>().prop_map(|cell| ToKernel::Variables { cell }),
+        any::<u64>().prop_map(|cell| ToKernel::Reset { cell }),
+        (any::<u64>(), value(), of(call_error())).prop_map(|(call, value, error)| ToKernel::Answer {
+            call,
+            value,
+            error
+        }),
+    ]
+}
+
+/// Makes any message from a kernel to the host.
+pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
+    let outcome = prop::sample::select(vec![
+        KernelOutcome::Completed,
+        KernelOutcome::Raised,
+        KernelOutcome::Interrupted,
+        KernelOutcome::Rejected,
+    ]);
+    let error = (
+        text(),
+        text(),
+        of(any::<i32>()),
+        of(any::<u32>()),
+        of(any::<i32>()),
+    )
+        .prop_map(|(kind, message, errno, line, exit_code)| CellError {
+            kind,
+            message,
+            errno,
+            line,
+            exit_code,
+        });
+    let variable =
+        (text(), text(), text()).prop_map(|(name, kind, summary)| Variable { name, kind, summary });
+    let rejection = (text(), of(any::<u32>()), text()).prop_map(|(rule, line, message)| Rejection {
+        rule,
+        line,
+        message,
+    });
+    let rest = (of(vec(variable, 0..3)), any::<u32>(), vec(rejection, 0..3));
+    prop_oneof![
+        (any::<u32>(), any::<u32>(), text()).prop_map(|(generation, pid, python)| FromKernel::Hello {
+            generation,
+            pid,
+            python
+        }),
+        (any::<u64>(), any::<u32>(), output()).prop_map(|(cell, index, output)| FromKernel::Output {
+            cell,
+            index,
+            output
+        }),
+        (any::<u64>(), outcome, any::<u64>(), of(error), rest).prop_map(
+            |(cell, outcome, duration_us, error, (variables, outputs_dropped, rejections))| {
+                FromKernel::Done {
+                    cell,
+                    outcome,
+                    duration_us,
+                    error,
+                    variables,
+                    outputs_dropped,
+                    rejections,
+                }
+            }
+        ),
+        (any::<u64>(), text(), value()).prop_map(|(call, method, params)| FromKernel::Call {
+            call,
+            method,
+            params
+        }),
+    ]
+}
+
+/// Makes any message from the host to a guest.
+pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
+    let id = any::<u64>;
+    prop_oneof![
+        any::<u32>().prop_map(|pid| ToGuest::Interrupt { pid }),
+        id().prop_map(|request| ToGuest::KillAll { request }),
+        (id(), texts(), text(), btree_map(text(), text(), 0..3), id()).prop_map(
+            |(exec, argv, cwd, env, timeout_ms)| ToGuest::Exec {
+                exec,
+                argv,
+                cwd,
+                env,
+                timeout_ms
+            }
+        ),
+        (id(), text(), of(id()), any::<u32>()).prop_map(|(request, root, since, max_files)| ToGuest::List {
+            request,
+            root,
+            since,
+            max_files
+        }),
+        (id(), text(), id(), id()).prop_map(|(request, path, offset, length)| ToGuest::Read {
+            request,
+            path,
+            offset,
+            length
+        }),
+        (id(), text(), any::<u32>(), any::<bool>()).prop_map(|(request, path, mode, append)| {
+            ToGuest::Write {
+                request,
+                path,
+                mode,
+                append,
+            }
+        }),
+        (id(), text()).prop_map(|(request, path)| ToGuest::Remove { request, path }),
+        id().prop_map(|request| ToGuest::Stats { request }),
+    ]
+}
+
+/// Makes any message from a guest to the host.
+pub(crate) fn from_guest() -> impl Strategy<Value = FromGuest> {
+    let id = any::<u64>;
+    let file =
+        (text(), id(), any::<i64>(), any::<u32>()).prop_map(|(path, size, mtime_ns, mode)| FileEntry {
+            path,
+            size,
+            mtime_ns,
+            mode,
+        });
+    let skipped = (text(), text()).prop_map(|(path, reason)| SkippedFile { path, reason });
+    let disk = (text(), id(), id(), id(), id()).prop_map(
+        |(path, bytes_used, bytes_limit, inodes_used, inodes_limit)| Disk {
+            path,
+            bytes_used,
+            bytes_limit,
+            inodes_used,
+            inodes_limit,
+        },
+    );
+    prop_oneof![
+        any::<u32>().prop_map(|generation| FromGuest::Hello { generation }),
+        (id(), prop::sample::select(vec![Stream::Stdout, Stream::Stderr]))
+            .prop_map(|(exec, stream)| FromGuest::Stream { exec, stream }),
+        (id(), of(any::<i32>()), of(any::<i32>()), any::<bool>()).prop_map(
+            |(exec, code, signal, timed_out)| FromGuest::Exited {
+                exec,
+                code,
+                signal,
+                timed_out
+            }
+        ),
+        (id(), id(), vec(file, 0..3), vec(skipped, 0..3), id()).prop_map(
+            |(request, stamp, files, skipped, total)| FromGuest::Files {
+                request,
+                stamp,
+                files,
+                skipped,
+                total
+            }
+        ),
+        (id(), any::<bool>()).prop_map(|(request, eof)| FromGuest::Content { request, eof }),
+        id().prop_map(|request| FromGuest::Ok { request }),
+        (id(), text(), text()).prop_map(|(request, code, message)| FromGuest::Error {
+            request,
+            code,
+            message
+        }),
+        (id(), vec(disk, 0..3), any::<u32>()).prop_map(|(request, disks, processes)| FromGuest::Stats {
+            request,
+            disks,
+            processes
+        }),
+    ]
+}

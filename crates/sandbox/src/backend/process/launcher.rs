@@ -1,0 +1,320 @@
+//! The host's side of the launcher: one task owns the control socket, others ask it.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cellblock_guest::launcher::NAME;
+use cellblock_guest::launcher::control::{Answer, Event, Launch, Operation, Request};
+use cellblock_jail::fds;
+use cellblock_jail::protection::Report;
+use tokio::io::{AsyncBufReadExt, BufReader, Interest};
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::backend::Ending;
+use crate::error::{During, Kind, Result};
+
+/// How long the keep may take to stand.
+const START_LIMIT: Duration = Duration::from_secs(20);
+/// Requests that may wait for the owner task.
+const QUEUE: usize = 1024;
+
+type Reply = Result<(Answer, Vec<OwnedFd>), String>;
+
+#[derive(Debug)]
+struct Ask {
+    operation: Operation,
+    descriptors: Vec<OwnedFd>,
+    answer: Option<oneshot::Sender<Reply>>,
+}
+
+/// A running launcher. Its process ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Launcher {
+    asks: mpsc::Sender<Ask>,
+    report: Report,
+    shared: Arc<Shared>,
+    warm: watch::Receiver<Option<Vec<String>>>,
+    pid: Option<u32>,
+    _ids: Option<File>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Ends of kernels, by number. Either side may come first.
+    ends: Mutex<HashMap<u64, watch::Sender<Option<Ending>>>>,
+}
+
+impl Shared {
+    fn end_of(&self, kernel: u64) -> watch::Sender<Option<Ending>> {
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        ends.entry(kernel)
+            .or_insert_with(|| watch::channel(None).0)
+            .clone()
+    }
+}
+
+impl Launcher {
+    /// Starts the launcher process and waits until its keep stands.
+    pub(super) async fn start(executable: Option<&Path>, launch: &Launch, ids: Option<File>) -> Result<Self> {
+        let executable = match executable {
+            Some(path) => path,
+            None if crate::booted() => Path::new("/proc/self/exe"),
+            None => return Err(Kind::NotBooted.into()),
+        };
+        let (ours, theirs) = fds::packet_pair().map_err(super::internal)?;
+        let mut command = Command::new(executable);
+        command
+            .arg0(NAME)
+            .env_clear()
+            .stdin(theirs)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().during("start the launcher")?;
+        // The command keeps a copy of the launcher's end, which would hide its death.
+        drop(command);
+        let pid = child.id();
+        log_errors(&mut child);
+        fds::send(&ours, launch, &[]).map_err(super::internal)?;
+        rustix::io::ioctl_fionbio(&ours, true).during("make the control socket non-blocking")?;
+        let control = Control(UnixStream::from_std(ours.into()).during("watch the control socket")?);
+        let report = tokio::time::timeout(START_LIMIT, first_event(&control))
+            .await
+            .map_err(|_| Kind::TooLate {
+                what: "the launcher",
+                limit: START_LIMIT,
+            })??;
+        let (asks, queue) = mpsc::channel(QUEUE);
+        let (warm_sender, warm) = watch::channel(None);
+        let shared = Arc::new(Shared::default());
+        let owner = Owner {
+            control,
+            shared: Arc::clone(&shared),
+            warm: warm_sender,
+            waiting: HashMap::new(),
+            next: 0,
+        };
+        tokio::spawn(owner.run(queue, child));
+        Ok(Self {
+            asks,
+            report,
+            shared,
+            warm,
+            pid,
+            _ids: ids,
+        })
+    }
+
+    pub(super) fn report(&self) -> Report {
+        self.report.clone()
+    }
+
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
+    pub(super) fn failed_modules(&self) -> Vec<String> {
+        self.warm.borrow().clone().unwrap_or_default()
+    }
+
+    /// Completes once the template has its libraries.
+    pub(super) async fn warmed(&self) -> Result<()> {
+        let mut warm = self.warm.clone();
+        warm.wait_for(Option::is_some)
+            .await
+            .map(drop)
+            .map_err(|_| Kind::LauncherGone.into())
+    }
+
+    /// Asks for something and waits for the answer.
+    pub(super) async fn ask(
+        &self,
+        operation: Operation,
+        descriptors: &[BorrowedFd<'_>],
+        action: &'static str,
+    ) -> Result<(Answer, Vec<OwnedFd>)> {
+        let descriptors = descriptors
+            .iter()
+            .map(|fd| rustix::io::fcntl_dupfd_cloexec(fd, 3))
+            .collect::<Result<Vec<_>, _>>()
+            .during("duplicate a descriptor")?;
+        let (answer, answered) = oneshot::channel();
+        let ask = Ask {
+            operation,
+            descriptors,
+            answer: Some(answer),
+        };
+        self.asks.send(ask).await.map_err(|_| Kind::LauncherGone)?;
+        let reply = answered.await.map_err(|_| Kind::LauncherGone)?;
+        reply.map_err(|reason| Kind::Launcher { action, reason }.into())
+    }
+
+    /// Asks for something whose answer nobody waits for.
+    pub(super) fn forget(&self, operation: Operation) {
+        let _ = self.asks.try_send(Ask {
+            operation,
+            descriptors: Vec::new(),
+            answer: None,
+        });
+    }
+
+    /// The end of a kernel, seen or still to come.
+    pub(super) fn kernel_end(&self, kernel: u64) -> watch::Receiver<Option<Ending>> {
+        self.shared.end_of(kernel).subscribe()
+    }
+}
+
+fn log_errors(child: &mut Child) {
+    if let Some(stderr) = child.stderr.take() {
+        tokio::spawn(async move {
+            let mut lines = BufReader::new(stderr).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                tracing::warn!(target: "cellblock::launcher", "{line}");
+            }
+        });
+    }
+}
+
+async fn first_event(control: &Control) -> Result<Report> {
+    match receive(control).await? {
+        Some((Event::Started { report }, _)) => Ok(report),
+        Some((
+            Event::Refused {
+                error,
+                missing_protection: true,
+            },
+            _,
+        )) => Err(Kind::MissingProtection { reason: error }.into()),
+        Some((Event::Refused { error, .. }, _)) => Err(Kind::Launch { reason: error }.into()),
+        Some(_) => Err(Kind::Launch {
+            reason: "its first packet was not the expected one".into(),
+        }
+        .into()),
+        None => Err(Kind::Launch {
+            reason: "it ended at once".into(),
+        }
+        .into()),
+    }
+}
+
+/// The packet socket, watched through tokio's stream type: that asks a socket for readiness and leaves the calls to us.
+#[derive(Debug)]
+struct Control(UnixStream);
+
+async fn receive(Control(socket): &Control) -> Result<Option<(Event, Vec<OwnedFd>)>> {
+    socket
+        .async_io(Interest::READABLE, || {
+            fds::receive(socket.as_fd()).map_err(io_error)
+        })
+        .await
+        .during("receive from the launcher")
+}
+
+async fn send(Control(socket): &Control, request: &Request, descriptors: &[OwnedFd]) -> Result<()> {
+    let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
+    socket
+        .async_io(Interest::WRITABLE, || {
+            fds::send(socket.as_fd(), request, &borrowed).map_err(io_error)
+        })
+        .await
+        .during("send to the launcher")
+}
+
+/// Keeps `WouldBlock` recognisable, which `async_io` needs.
+fn io_error(error: cellblock_jail::Error) -> std::io::Error {
+    match error {
+        cellblock_jail::Error::Step { source, .. } => source,
+        other => std::io::Error::other(other),
+    }
+}
+
+/// The task that owns the control socket.
+#[derive(Debug)]
+struct Owner {
+    control: Control,
+    shared: Arc<Shared>,
+    warm: watch::Sender<Option<Vec<String>>>,
+    waiting: HashMap<u64, oneshot::Sender<Reply>>,
+    next: u64,
+}
+
+impl Owner {
+    async fn run(mut self, mut queue: mpsc::Receiver<Ask>, mut child: Child) {
+        loop {
+            tokio::select! {
+                event = receive(&self.control) => match event {
+                    Ok(Some((event, descriptors))) => self.hear(event, descriptors),
+                    Ok(None) => break,
+                    Err(error) => {
+                        tracing::error!(error = &error as &dyn std::error::Error, "lost the launcher");
+                        break;
+                    }
+                },
+                ask = queue.recv() => match ask {
+                    Some(ask) => self.pass_on(ask).await,
+                    None => break,
+                },
+            }
+        }
+        let ends = std::mem::take(&mut *self.shared.ends.lock().unwrap_or_else(PoisonError::into_inner));
+        for end in ends.into_values() {
+            end.send_replace(Some(Ending::Unknown));
+        }
+        // Closing the socket ends the keep and everything in it; waiting leaves no zombie.
+        drop(self);
+        let _ = child.wait().await;
+    }
+
+    async fn pass_on(&mut self, ask: Ask) {
+        self.next += 1;
+        let request = Request {
+            id: self.next,
+            operation: ask.operation,
+        };
+        match send(&self.control, &request, &ask.descriptors).await {
+            Ok(()) => {
+                if let Some(answer) = ask.answer {
+                    self.waiting.insert(request.id, answer);
+                }
+            }
+            Err(error) => {
+                if let Some(answer) = ask.answer {
+                    let _ = answer.send(Err(error.to_string()));
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, event: Event, descriptors: Vec<OwnedFd>) {
+        match event {
+            Event::Reply { id, result } => {
+                if let Some(answer) = self.waiting.remove(&id) {
+                    let _ = answer.send(result.map(|answer| (answer, descriptors)));
+                }
+            }
+            Event::KernelEnded { kernel, status } => {
+                let end = self.shared.end_of(kernel);
+                end.send_replace(Some(Ending::from_status(status)));
+                let mut ends = self.shared.ends.lock().unwrap_or_else(PoisonError::into_inner);
+                // A receiver that is made later would find nothing; kernels whose start was never answered have none.
+                if end.receiver_count() > 0 {
+                    ends.remove(&kernel);
+                }
+            }
+            Event::TemplateReady { failed, import_ms } => {
+                tracing::info!(import_ms, failed = failed.len(), "template ready");
+                self.warm.send_replace(Some(failed));
+            }
+            Event::TemplateEnded { status } => tracing::warn!(status, "template ended"),
+            Event::Started { .. } | Event::Refused { .. } => {
+                tracing::warn!("unexpected packet from the launcher")
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The host's end of a channel: frames in and out, large blobs spilled to files.
+
+use std::io::{IoSlice, Write};
+
+use bytes::{Buf, BytesMut};
+use cellblock_protocol::{Blob, Frame, Header, Limits, Message, Prefix, encode};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::error::{During, Error, Result};
+
+/// Blobs above this are spilled to an unlinked file, so that no guest can make the host's memory grow by what it sends.
+const SPILL_OVER: u64 = 1024 * 1024;
+/// Bytes asked for in one read.
+const READ: usize = 64 * 1024;
+
+/// Reads frames. Dropping a pending [`next`](Self::next) loses nothing.
+#[derive(Debug)]
+pub struct FrameReader<R, M> {
+    inner: R,
+    who: &'static str,
+    limits: Limits,
+    buffer: BytesMut,
+    partial: Option<Partial<M>>,
+}
+
+/// A frame whose header has been read.
+#[derive(Debug)]
+struct Partial<M> {
+    header: Header<M>,
+    blobs: Vec<Blob>,
+    current: Option<(Sink, u64)>,
+}
+
+#[derive(Debug)]
+enum Sink {
+    Memory(Vec<u8>),
+    File(std::fs::File),
+}
+
+impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
+    /// Reads from `inner`, which belongs to `who` in messages.
+    pub fn new(inner: R, who: &'static str) -> Self {
+        Self {
+            inner,
+            who,
+            limits: Limits::default(),
+            buffer: BytesMut::new(),
+            partial: None,
+        }
+    }
+
+    /// The next frame; `None` at a clean end.
+    pub async fn next(&mut self) -> Result<Option<Frame<M>>> {
+        loop {
+            if let Some(frame) = self.advance()? {
+                return Ok(Some(frame));
+            }
+            self.buffer.reserve(READ);
+            let read = match self.inner.read_buf(&mut self.buffer).await {
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => 0,
+                read => read.during("read from a channel")?,
+            };
+            if read == 0 {
+                return if self.buffer.is_empty() && self.partial.is_none() {
+                    Ok(None)
+                } else {
+                    Err(Error::protocol(self.who, "it ended in the middle of a frame"))
+                };
+            }
+        }
+    }
+
+    /// Takes what the buffer holds as far as it goes.
+    fn advance(&mut self) -> Result<Option<Frame<M>>> {
+        if self.partial.is_none() {
+            let Some(prefix) = self.buffer.first_chunk::<{ Prefix::LEN }>() else {
+                return Ok(None);
+            };
+            let prefix = Prefix::parse(*prefix, &self.limits).map_err(|error| self.broken(&error))?;
+            let end = Prefix::LEN + prefix.header_bytes();
+            let Some(header) = self.buffer.get(Prefix::LEN..end) else {
+                return Ok(None);
+            };
+            let header = prefix.header(header).map_err(|error| self.broken(&error))?;
+            self.buffer.advance(end);
+            self.partial = Some(Partial {
+                header,
+                blobs: Vec::new(),
+                current: None,
+            });
+        }
+        let Some(partial) = &mut self.partial else {
+            return Ok(None);
+        };
+        if !partial.fill(&mut self.buffer)? {
+            return Ok(None);
+        }
+        let partial = self.partial.take().expect("it was there a line ago");
+        Ok(Some(Frame {
+            message: partial.header.message,
+            blobs: partial.blobs,
+        }))
+    }
+
+    fn broken(&self, error: &cellblock_protocol::FrameError) -> Error {
+        Error::protocol(self.who, cellblock_jail::error::chain(error))
+    }
+}
+
+impl<M> Partial<M> {
+    /// Moves bytes of the buffer into blobs; `true` when all blobs are complete.
+    fn fill(&mut self, buffer: &mut BytesMut) -> Result<bool> {
+        while let Some(length) = self.header.blobs.get(self.blobs.len()).copied() {
+            let (sink, filled) = match &mut self.current {
+                Some(current) => current,
+                none => none.insert((Sink::new(length)?, 0)),
+            };
+            let wanted = usize::try_from(length - *filled).unwrap_or(usize::MAX);
+            let taken = buffer.split_to(wanted.min(buffer.len()));
+            sink.write(&taken)?;
+            *filled += taken.len() as u64;
+            if *filled < length {
+                return Ok(false);
+            }
+            if let Some((sink, length)) = self.current.take() {
+                self.blobs.push(sink.finish(length));
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Sink {
+    fn new(length: u64) -> Result<Self> {
+        if length <= SPILL_OVER {
+            // Grown as bytes arrive: a length alone reserves nothing.
+            return Ok(Self::Memory(Vec::new()));
+        }
+        tempfile::tempfile()
+            .map(Self::File)
+            .during("create a file for a large output")
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        match self {
+            Self::Memory(memory) => {
+                memory.extend_from_slice(bytes);
+                Ok(())
+            }
+            Self::File(file) => file.write_all(bytes).during("keep a large output"),
+        }
+    }
+
+    fn finish(self, length: u64) -> Blob {
+        match self {
+            Self::Memory(bytes) => Blob::Memory(bytes),
+            Self::File(file) => Blob::File(file, length),
+        }
+    }
+}
+
+/// Writes one frame.
+pub async fn write_frame<M: Message>(
+    to: &mut (impl AsyncWrite + Unpin),
+    message: &M,
+    blobs: &[&[u8]],
+) -> Result<()> {
+    let head =
+        encode(message, blobs, &Limits::default()).map_err(|error| Error::request(error.to_string()))?;
+    let mut parts: Vec<&[u8]> = vec![&head];
+    parts.extend(blobs);
+    while parts.iter().any(|part| !part.is_empty()) {
+        let slices: Vec<_> = parts.iter().map(|part| IoSlice::new(part)).collect();
+        let mut written = to.write_vectored(&slices).await.during("write to a channel")?;
+        for part in &mut parts {
+            let taken = written.min(part.len());
+            *part = &part[taken..];
+            written -= taken;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use cellblock_protocol::FromGuest;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_frame_arrives_whole_however_it_is_cut() {
+        let message = FromGuest::Content {
+            request: 7,
+            eof: true,
+        };
+        let mut bytes = encode(&message, &[b"abc", b""], &Limits::default()).unwrap();
+        bytes.extend(b"abc");
+        for cut in 0..bytes.len() {
+            let (first, second) = bytes.split_at(cut);
+            let mut reader = FrameReader::<_, FromGuest>::new(first.chain(second), "guest");
+            let frame = reader.next().await.unwrap().unwrap();
+            assert_eq!(frame.message, message);
+            assert_eq!(frame.blobs.iter().map(Blob::len).collect::<Vec<_>>(), [3, 0]);
+            assert!(reader.next().await.unwrap().is_none());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_large_blob_goes_to_a_file() {
+        let blob = vec![7_u8; 3 * 1024 * 1024];
+        let mut bytes = encode(
+            &FromGuest::Content {
+                request: 1,
+                eof: false,
+            },
+            &[&blob],
+            &Limits::default(),
+        )
+        .unwrap();
+        bytes.extend(&blob);
+        let mut reader = FrameReader::<_, FromGuest>::new(bytes.as_slice(), "guest");
+        let frame = reader.next().await.unwrap().unwrap();
+        assert!(matches!(&frame.blobs[0], Blob::File(_, length) if *length == blob.len() as u64));
+        let mut read = Vec::new();
+        frame.blobs[0].reader().read_to_end(&mut read).unwrap();
+        assert_eq!(read, blob);
+    }
+
+    #[tokio::test]
+    async fn a_frame_that_is_cut_off_is_an_error_of_its_sender() {
+        let bytes = encode(&FromGuest::Hello { generation: 1 }, &[], &Limits::default()).unwrap();
+        let mut reader = FrameReader::<_, FromGuest>::new(&bytes[..bytes.len() - 1], "guest");
+        let error = reader.next().await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the guest broke the protocol: it ended in the middle of a frame"
+        );
+    }
+}

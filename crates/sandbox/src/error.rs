@@ -1,0 +1,169 @@
+//! What can go wrong below a session.
+
+use std::io;
+use std::time::Duration;
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why Cellblock could not do its part. User code that fails is never one of these.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(#[from] Kind);
+
+/// The kinds, private to the crate: callers ask [`Error::blame`], [`Error::retry`] and [`Error::effect`].
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Kind {
+    #[error("{action}")]
+    Io {
+        action: &'static str,
+        #[source]
+        source: io::Error,
+    },
+    #[error("start the launcher: {reason}")]
+    Launch { reason: String },
+    #[error("{reason}")]
+    MissingProtection { reason: String },
+    #[error("{action}: {reason}")]
+    Launcher { action: &'static str, reason: String },
+    #[error("the launcher has ended; no sandbox of this process works any more")]
+    LauncherGone,
+    #[error("{what} was not ready within {} s", limit.as_secs_f32())]
+    TooLate { what: &'static str, limit: Duration },
+    #[error("the {who} broke the protocol: {reason}")]
+    Protocol { who: &'static str, reason: String },
+    #[error("the {who} is gone")]
+    Gone { who: &'static str },
+    #[error("{action} `{path}` in the sandbox: {reason} ({code})")]
+    Guest {
+        action: &'static str,
+        path: String,
+        code: String,
+        reason: String,
+    },
+    #[error(
+        "this program cannot become a launcher: call `boot()` as the first statement of its `main`, \
+         or name a `cellblock` executable in the configuration"
+    )]
+    NotBooted,
+    #[error("{0}")]
+    Request(String),
+}
+
+/// Who has to act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// The caller asked for something that cannot be.
+    Caller,
+    /// The policy demands what this machine does not have.
+    Policy,
+    /// There is no room now.
+    Capacity,
+    /// The sandbox or what makes it failed.
+    Backend,
+    /// This process could not do something that it should be able to.
+    Internal,
+}
+
+/// Whether trying again makes sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// No.
+    Never,
+    /// In a fresh sandbox.
+    Fresh,
+    /// After a while.
+    After(Duration),
+}
+
+/// What an error means for the sandbox that it came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It goes on.
+    None,
+    /// It must be destroyed.
+    Destroys,
+}
+
+impl Error {
+    /// Who has to act.
+    pub fn blame(&self) -> Blame {
+        match &self.0 {
+            Kind::Io { .. } => Blame::Internal,
+            Kind::Launch { .. }
+            | Kind::Launcher { .. }
+            | Kind::LauncherGone
+            | Kind::Protocol { .. }
+            | Kind::Gone { .. } => Blame::Backend,
+            Kind::MissingProtection { .. } => Blame::Policy,
+            Kind::TooLate { .. } => Blame::Capacity,
+            Kind::Guest { .. } | Kind::NotBooted | Kind::Request(_) => Blame::Caller,
+        }
+    }
+
+    /// Whether trying again makes sense.
+    pub fn retry(&self) -> Retry {
+        match &self.0 {
+            Kind::Launcher { .. } | Kind::Protocol { .. } | Kind::Gone { .. } => Retry::Fresh,
+            Kind::TooLate { .. } => Retry::After(Duration::from_secs(1)),
+            Kind::Io { .. }
+            | Kind::Launch { .. }
+            | Kind::LauncherGone
+            | Kind::MissingProtection { .. }
+            | Kind::Guest { .. }
+            | Kind::NotBooted
+            | Kind::Request(_) => Retry::Never,
+        }
+    }
+
+    /// What it means for the sandbox.
+    pub fn effect(&self) -> Effect {
+        match &self.0 {
+            Kind::Protocol { .. } | Kind::Gone { .. } | Kind::LauncherGone => Effect::Destroys,
+            Kind::Io { .. }
+            | Kind::Launch { .. }
+            | Kind::Launcher { .. }
+            | Kind::MissingProtection { .. }
+            | Kind::TooLate { .. }
+            | Kind::Guest { .. }
+            | Kind::NotBooted
+            | Kind::Request(_) => Effect::None,
+        }
+    }
+
+    /// A frame or message that its sender should not have sent.
+    pub fn protocol(who: &'static str, reason: impl Into<String>) -> Self {
+        Kind::Protocol {
+            who,
+            reason: reason.into(),
+        }
+        .into()
+    }
+
+    /// A peer that closed its channel.
+    pub fn gone(who: &'static str) -> Self {
+        Kind::Gone { who }.into()
+    }
+
+    /// A request that cannot be served as it is.
+    pub fn request(reason: impl Into<String>) -> Self {
+        Kind::Request(reason.into()).into()
+    }
+}
+
+/// Adds the failed action to an I/O result.
+pub(crate) trait During<T> {
+    fn during(self, action: &'static str) -> Result<T>;
+}
+
+impl<T, E: Into<io::Error>> During<T> for std::result::Result<T, E> {
+    fn during(self, action: &'static str) -> Result<T> {
+        self.map_err(|source| {
+            Kind::Io {
+                action,
+                source: source.into(),
+            }
+            .into()
+        })
+    }
+}

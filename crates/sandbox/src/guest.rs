@@ -1,0 +1,394 @@
+//! The host's side of a guest: requests and their answers over one channel, owned by one task.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Read;
+use std::time::Duration;
+
+use cellblock_protocol::{Blob, Disk, FileEntry, Frame, FromGuest, GENERATION, SkippedFile, Stream, ToGuest};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::channel::{FrameReader, write_frame};
+use crate::error::{Error, Kind, Result};
+
+/// How long a guest may take to answer anything but a command.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+/// Bytes of a file that travel in one frame.
+const CHUNK: usize = 1024 * 1024;
+/// Requests that may wait for the owner task.
+const QUEUE: usize = 64;
+/// Parts of a command's output that may wait for their reader; beyond that the command waits.
+const PARTS: usize = 64;
+
+/// A guest. Dropping it closes its channel, which ends its room.
+#[derive(Debug)]
+pub struct Guest {
+    asks: mpsc::Sender<Ask>,
+}
+
+#[derive(Debug)]
+struct Ask {
+    message: ToGuest,
+    blob: Option<Vec<u8>>,
+    answer: Answer,
+}
+
+#[derive(Debug)]
+enum Answer {
+    None,
+    Once(oneshot::Sender<Frame<FromGuest>>),
+    Parts(mpsc::Sender<CommandEvent>),
+}
+
+/// What a directory of the sandbox holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Passed to a later call to see only what changed since.
+    pub stamp: u64,
+    /// Regular files.
+    pub files: Vec<FileEntry>,
+    /// What is there and cannot be served, with reasons.
+    pub skipped: Vec<SkippedFile>,
+    /// Regular files in all, those beyond the asked number included.
+    pub total: u64,
+}
+
+/// A command to run in the sandbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The program and its arguments; a bare name is looked for along `PATH`.
+    pub argv: Vec<String>,
+    /// The directory that it starts in.
+    pub cwd: String,
+    /// Its whole environment.
+    pub env: BTreeMap<String, String>,
+    /// After this it is killed with all that it started.
+    pub timeout: Duration,
+}
+
+/// What a running command does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandEvent {
+    /// It wrote something.
+    Output(Stream, Vec<u8>),
+    /// It ended.
+    Exited {
+        /// Its exit code, if it exited.
+        code: Option<i32>,
+        /// The signal that killed it, if one did.
+        signal: Option<i32>,
+        /// Whether its time was over.
+        timed_out: bool,
+    },
+    /// It could not be started, or the guest is gone.
+    Failed(String),
+}
+
+impl Guest {
+    /// Speaks to a guest over a connected channel.
+    pub fn new(channel: UnixStream) -> Self {
+        let (asks, queue) = mpsc::channel(QUEUE);
+        let (read, write) = channel.into_split();
+        let owner = Owner {
+            write,
+            waiting: HashMap::new(),
+            commands: HashMap::new(),
+            next: 0,
+        };
+        tokio::spawn(owner.run(FrameReader::new(read, "guest"), queue));
+        Self { asks }
+    }
+
+    /// Sends SIGINT to a process of the sandbox.
+    pub async fn interrupt(&self, pid: u32) -> Result<()> {
+        self.send(ToGuest::Interrupt { pid }, None, Answer::None).await
+    }
+
+    /// Kills every process but the guest; files stay.
+    pub async fn kill_all(&self) -> Result<()> {
+        self.ask(
+            ToGuest::KillAll { request: 0 },
+            None,
+            "end the processes below",
+            "/",
+        )
+        .await
+        .map(drop)
+    }
+
+    /// Lists regular files below `root` that changed since an earlier stamp.
+    pub async fn list(&self, root: &str, since: Option<u64>, max_files: u32) -> Result<Listing> {
+        let message = ToGuest::List {
+            request: 0,
+            root: root.to_owned(),
+            since,
+            max_files,
+        };
+        match self.ask(message, None, "list", root).await?.message {
+            FromGuest::Files {
+                stamp,
+                mut files,
+                skipped,
+                total,
+                ..
+            } => {
+                files.truncate(max_files as usize);
+                Ok(Listing {
+                    stamp,
+                    files,
+                    skipped,
+                    total,
+                })
+            }
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Reads up to `length` bytes of a file; the flag tells whether its end was reached.
+    pub async fn read(&self, path: &str, offset: u64, length: u64) -> Result<(Blob, bool)> {
+        let message = ToGuest::Read {
+            request: 0,
+            path: path.to_owned(),
+            offset,
+            length,
+        };
+        let mut frame = self.ask(message, None, "read", path).await?;
+        match (frame.message, frame.blobs.pop()) {
+            (FromGuest::Content { eof, .. }, Some(blob)) if blob.len() <= length => Ok((blob, eof)),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Writes a file from a reader, in parts; parents are made.
+    pub async fn write(&self, path: &str, mode: u32, mut content: impl Read + Send) -> Result<u64> {
+        let mut written = 0;
+        loop {
+            let mut part = Vec::with_capacity(CHUNK);
+            Read::take(&mut content, CHUNK as u64)
+                .read_to_end(&mut part)
+                .map_err(|source| Kind::Io {
+                    action: "read an input",
+                    source,
+                })?;
+            let (append, last) = (written > 0, part.len() < CHUNK);
+            written += part.len() as u64;
+            if append && part.is_empty() {
+                return Ok(written);
+            }
+            let message = ToGuest::Write {
+                request: 0,
+                path: path.to_owned(),
+                mode,
+                append,
+            };
+            self.ask(message, Some(part), "write", path).await?;
+            if last {
+                return Ok(written);
+            }
+        }
+    }
+
+    /// Removes a file.
+    pub async fn remove(&self, path: &str) -> Result<()> {
+        let message = ToGuest::Remove {
+            request: 0,
+            path: path.to_owned(),
+        };
+        self.ask(message, None, "remove", path).await.map(drop)
+    }
+
+    /// How full the sandbox's file systems are.
+    pub async fn disks(&self) -> Result<Vec<Disk>> {
+        match self
+            .ask(ToGuest::Stats { request: 0 }, None, "measure", "/")
+            .await?
+            .message
+        {
+            FromGuest::Stats { disks, .. } => Ok(disks),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Runs a command; its events end with `Exited` or `Failed`.
+    pub async fn run(&self, command: Command) -> Result<mpsc::Receiver<CommandEvent>> {
+        let (events, receiver) = mpsc::channel(PARTS);
+        let message = ToGuest::Exec {
+            exec: 0,
+            argv: command.argv,
+            cwd: command.cwd,
+            env: command.env,
+            timeout_ms: u64::try_from(command.timeout.as_millis()).unwrap_or(u64::MAX),
+        };
+        self.send(message, None, Answer::Parts(events)).await?;
+        Ok(receiver)
+    }
+
+    async fn send(&self, message: ToGuest, blob: Option<Vec<u8>>, answer: Answer) -> Result<()> {
+        self.asks
+            .send(Ask {
+                message,
+                blob,
+                answer,
+            })
+            .await
+            .map_err(|_| Error::gone("guest"))
+    }
+
+    async fn ask(
+        &self,
+        message: ToGuest,
+        blob: Option<Vec<u8>>,
+        action: &'static str,
+        path: &str,
+    ) -> Result<Frame<FromGuest>> {
+        let (answer, answered) = oneshot::channel();
+        self.send(message, blob, Answer::Once(answer)).await?;
+        let frame = tokio::time::timeout(ANSWER_LIMIT, answered)
+            .await
+            .map_err(|_| Kind::TooLate {
+                what: "the guest's answer",
+                limit: ANSWER_LIMIT,
+            })?
+            .map_err(|_| Error::gone("guest"))?;
+        match frame.message {
+            FromGuest::Error { code, message, .. } => Err(Kind::Guest {
+                action,
+                path: path.to_owned(),
+                code,
+                reason: message,
+            }
+            .into()),
+            _ => Ok(frame),
+        }
+    }
+}
+
+fn unexpected() -> Error {
+    Error::protocol("guest", "it answered with another message than the one asked for")
+}
+
+/// The task that owns a guest's channel.
+#[derive(Debug)]
+struct Owner {
+    write: OwnedWriteHalf,
+    waiting: HashMap<u64, oneshot::Sender<Frame<FromGuest>>>,
+    commands: HashMap<u64, mpsc::Sender<CommandEvent>>,
+    next: u64,
+}
+
+impl Owner {
+    async fn run(
+        mut self,
+        mut frames: FrameReader<OwnedReadHalf, FromGuest>,
+        mut queue: mpsc::Receiver<Ask>,
+    ) {
+        loop {
+            let result = tokio::select! {
+                frame = frames.next() => match frame {
+                    Ok(Some(frame)) => self.hear(frame).await,
+                    Ok(None) => break,
+                    Err(error) => Err(error),
+                },
+                ask = queue.recv() => match ask {
+                    Some(ask) => self.pass_on(ask).await,
+                    None => break,
+                },
+            };
+            if let Err(error) = result {
+                tracing::warn!(error = &error as &dyn std::error::Error, "lost a guest");
+                break;
+            }
+        }
+        for (_, events) in self.commands.drain() {
+            let _ = events.try_send(CommandEvent::Failed("the sandbox is gone".into()));
+        }
+    }
+
+    async fn pass_on(&mut self, mut ask: Ask) -> Result<()> {
+        self.next += 1;
+        let number = self.next;
+        number_message(&mut ask.message, number);
+        match ask.answer {
+            Answer::None => {}
+            Answer::Once(answer) => drop(self.waiting.insert(number, answer)),
+            Answer::Parts(events) => drop(self.commands.insert(number, events)),
+        }
+        let blobs: Vec<&[u8]> = ask.blob.iter().map(Vec::as_slice).collect();
+        write_frame(&mut self.write, &ask.message, &blobs).await
+    }
+
+    async fn hear(&mut self, mut frame: Frame<FromGuest>) -> Result<()> {
+        match frame.message {
+            FromGuest::Hello { generation } if generation == GENERATION => Ok(()),
+            FromGuest::Hello { generation } => Err(Error::protocol(
+                "guest",
+                format!("it speaks generation {generation}, not {GENERATION}"),
+            )),
+            FromGuest::Stream { exec, stream } => {
+                let part = match frame.blobs.pop() {
+                    Some(Blob::Memory(part)) => part,
+                    _ => {
+                        return Err(Error::protocol(
+                            "guest",
+                            "a part of a command's output has no or a huge blob",
+                        ));
+                    }
+                };
+                if let Some(events) = self.commands.get(&exec) {
+                    let _ = events.send(CommandEvent::Output(stream, part)).await;
+                }
+                Ok(())
+            }
+            FromGuest::Exited {
+                exec,
+                code,
+                signal,
+                timed_out,
+            } => {
+                if let Some(events) = self.commands.remove(&exec) {
+                    let _ = events
+                        .send(CommandEvent::Exited {
+                            code,
+                            signal,
+                            timed_out,
+                        })
+                        .await;
+                }
+                Ok(())
+            }
+            FromGuest::Error {
+                request, ref message, ..
+            } if self.commands.contains_key(&request) => {
+                if let Some(events) = self.commands.remove(&request) {
+                    let _ = events.send(CommandEvent::Failed(message.clone())).await;
+                }
+                Ok(())
+            }
+            FromGuest::Files { request, .. }
+            | FromGuest::Content { request, .. }
+            | FromGuest::Ok { request }
+            | FromGuest::Error { request, .. }
+            | FromGuest::Stats { request, .. } => {
+                if let Some(answer) = self.waiting.remove(&request) {
+                    let _ = answer.send(frame);
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Puts the owner's number into a message, so that callers need not count.
+fn number_message(message: &mut ToGuest, number: u64) {
+    match message {
+        ToGuest::Interrupt { .. } => {}
+        ToGuest::Exec { exec, .. } => *exec = number,
+        ToGuest::KillAll { request }
+        | ToGuest::List { request, .. }
+        | ToGuest::Read { request, .. }
+        | ToGuest::Write { request, .. }
+        | ToGuest::Remove { request, .. }
+        | ToGuest::Stats { request } => *request = number,
+    }
+}

@@ -1,0 +1,150 @@
+//! Warm sandboxes: rooms with a kernel that waits for its first cell.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use crate::backend::{Backend, KernelIo, Sandbox};
+use crate::error::{Kind, Result};
+use crate::limits::Limits;
+
+/// How many sandboxes a pool keeps ready, and for how long a caller waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolConfig {
+    /// Sandboxes kept ready; 0 makes each on demand.
+    pub ready: usize,
+    /// How long a caller waits for a sandbox.
+    pub acquire_limit: Duration,
+}
+
+impl Default for PoolConfig {
+    fn default() -> Self {
+        Self {
+            ready: 2,
+            acquire_limit: Duration::from_secs(30),
+        }
+    }
+}
+
+/// A sandbox with a running kernel, for one user. Dropping it destroys it: nothing returns to the pool.
+#[derive(Debug)]
+pub struct Lease {
+    /// The sandbox.
+    pub sandbox: Box<dyn Sandbox>,
+    /// Its kernel.
+    pub kernel: KernelIo,
+}
+
+/// Keeps sandboxes ready and refills itself.
+#[derive(Debug)]
+pub struct Pool {
+    shared: Arc<Shared>,
+    refill: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    backend: Arc<dyn Backend>,
+    limits: Limits,
+    config: PoolConfig,
+    ready: Mutex<VecDeque<Lease>>,
+    taken: Notify,
+}
+
+/// Pause after a failed refill: a machine that is out of something needs time, not more tries.
+const REFILL_PAUSE: Duration = Duration::from_millis(500);
+
+impl Pool {
+    /// Starts filling a pool of sandboxes with these limits.
+    pub fn start(backend: Arc<dyn Backend>, limits: Limits, config: PoolConfig) -> Self {
+        let shared = Arc::new(Shared {
+            backend,
+            limits,
+            config,
+            ready: Mutex::new(VecDeque::new()),
+            taken: Notify::new(),
+        });
+        let refill = tokio::spawn(refill(Arc::clone(&shared)));
+        Self { shared, refill }
+    }
+
+    /// Takes a ready sandbox, or makes one when there is none or when `limits` are not the pool's.
+    pub async fn acquire(&self, limits: &Limits) -> Result<Lease> {
+        if *limits == self.shared.limits {
+            while let Some(lease) = self.shared.pop() {
+                self.shared.taken.notify_one();
+                if lease.kernel.end.borrow().is_none() {
+                    return Ok(lease);
+                }
+            }
+        }
+        let limit = self.shared.config.acquire_limit;
+        tokio::time::timeout(limit, create(self.shared.backend.as_ref(), limits))
+            .await
+            .map_err(|_| Kind::TooLate {
+                what: "a sandbox",
+                limit,
+            })?
+    }
+
+    /// How many sandboxes are ready.
+    pub fn ready(&self) -> usize {
+        self.shared
+            .ready
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.refill.abort();
+    }
+}
+
+impl Shared {
+    fn pop(&self) -> Option<Lease> {
+        self.ready
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front()
+    }
+}
+
+/// Makes a sandbox and starts its kernel.
+pub async fn create(backend: &dyn Backend, limits: &Limits) -> Result<Lease> {
+    let sandbox = backend.create(limits).await?;
+    let kernel = sandbox.start_kernel().await?;
+    Ok(Lease { sandbox, kernel })
+}
+
+async fn refill(shared: Arc<Shared>) {
+    loop {
+        let missing = {
+            let ready = shared.ready.lock().unwrap_or_else(PoisonError::into_inner);
+            shared.config.ready.saturating_sub(ready.len())
+        };
+        if missing == 0 {
+            shared.taken.notified().await;
+            continue;
+        }
+        match create(shared.backend.as_ref(), &shared.limits).await {
+            Ok(lease) => shared
+                .ready
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push_back(lease),
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "could not refill the pool"
+                );
+                tokio::time::sleep(REFILL_PAUSE).await;
+            }
+        }
+    }
+}

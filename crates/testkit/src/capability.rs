@@ -1,0 +1,200 @@
+//! What a machine can offer to a test, and how each is found out without the code under test.
+
+use std::env;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use landlock::{AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
+use rustix::fs::{Access, access};
+
+use crate::user::as_ordinary_user;
+
+/// Something that a test needs and that not every machine has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capability {
+    /// This user may create user namespaces.
+    UserNamespaces,
+    /// The kernel enforces Landlock.
+    Landlock,
+    /// The memory and pids controllers of cgroup v1 are mounted and writable.
+    CgroupV1,
+    /// This process' own cgroup v2 offers memory and pids, and is writable.
+    CgroupV2Delegated,
+    /// The test runs as root.
+    Root,
+    /// The test can start programs without privileges.
+    OrdinaryUser,
+    /// The machine can run virtual machines.
+    Kvm,
+    /// A Python 3.13 is installed.
+    Python313,
+}
+
+impl Capability {
+    /// Every capability.
+    pub const ALL: [Self; 8] = [
+        Self::UserNamespaces,
+        Self::Landlock,
+        Self::CgroupV1,
+        Self::CgroupV2Delegated,
+        Self::Root,
+        Self::OrdinaryUser,
+        Self::Kvm,
+        Self::Python313,
+    ];
+
+    /// Returns the name that skip records and `.ci/expected-skips` use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UserNamespaces => "user_namespaces",
+            Self::Landlock => "landlock",
+            Self::CgroupV1 => "cgroup_v1",
+            Self::CgroupV2Delegated => "cgroup_v2_delegated",
+            Self::Root => "root",
+            Self::OrdinaryUser => "ordinary_user",
+            Self::Kvm => "kvm",
+            Self::Python313 => "python313",
+        }
+    }
+
+    /// Finds out whether this machine has it; the error says what is lacking.
+    pub fn detect(self) -> Result<(), String> {
+        match self {
+            Self::UserNamespaces => {
+                succeeds(Command::new("unshare").args(["--user", "--map-root-user", "true"]))
+            }
+            Self::Landlock => landlock(),
+            Self::CgroupV1 => ["memory", "pids"].into_iter().try_for_each(cgroup_v1),
+            Self::CgroupV2Delegated => cgroup_v2_delegated(),
+            Self::Root => match rustix::process::geteuid() {
+                uid if uid.is_root() => Ok(()),
+                uid => Err(format!("the tests run as uid {}", uid.as_raw())),
+            },
+            Self::OrdinaryUser => succeeds(&mut as_ordinary_user("true")),
+            Self::Kvm => {
+                let opened = OpenOptions::new().read(true).write(true).open("/dev/kvm");
+                opened
+                    .map(drop)
+                    .map_err(|error| format!("cannot open `/dev/kvm`: {error}"))
+            }
+            Self::Python313 => python313()
+                .map(drop)
+                .ok_or_else(|| "found neither on PATH nor with pyenv".to_owned()),
+        }
+    }
+}
+
+fn succeeds(command: &mut Command) -> Result<(), String> {
+    let ran = command.stdin(Stdio::null()).output();
+    let output = ran.map_err(|error| format!("cannot run {command:?}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!(
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    ))
+}
+
+fn landlock() -> Result<(), String> {
+    // Creating a rule set restricts nothing yet.
+    let created = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::Execute)
+        .and_then(Ruleset::create);
+    created.map(drop).map_err(|error| error.to_string())
+}
+
+/// Returns the mount point of the first mount of `kind` whose super options include `option`.
+fn mount_point(kind: &str, option: Option<&str>) -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    mounts.lines().find_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        let mut after = after.split(' ');
+        let matches = after.next() == Some(kind)
+            && option.is_none_or(|option| {
+                after
+                    .nth(1)
+                    .is_some_and(|all| all.split(',').any(|o| o == option))
+            });
+        matches.then(|| before.split(' ').nth(4).map(PathBuf::from))?
+    })
+}
+
+fn cgroup_v1(controller: &str) -> Result<(), String> {
+    let mounted = mount_point("cgroup", Some(controller));
+    let folder = mounted.ok_or_else(|| format!("no cgroup v1 mount for `{controller}`"))?;
+    writable(&folder)
+}
+
+fn cgroup_v2_delegated() -> Result<(), String> {
+    let root = mount_point("cgroup2", None).ok_or("no cgroup v2 mount")?;
+    let own = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
+    let own = own
+        .lines()
+        .find_map(|line| line.strip_prefix("0::/"))
+        .ok_or("not in a cgroup v2")?;
+    let folder = root.join(own);
+    let offered = fs::read_to_string(folder.join("cgroup.controllers")).unwrap_or_default();
+    for controller in ["memory", "pids"] {
+        if !offered.split_whitespace().any(|name| name == controller) {
+            return Err(format!("`{}` does not offer `{controller}`", folder.display()));
+        }
+    }
+    writable(&folder)
+}
+
+fn writable(folder: &Path) -> Result<(), String> {
+    access(folder, Access::WRITE_OK)
+        .map_err(|error| format!("cannot write to `{}`: {error}", folder.display()))
+}
+
+/// Finds a Python 3.13: on PATH, then among the versions that pyenv installed.
+pub fn python313() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let pyenv = env::var_os("PYENV_ROOT")
+        .map(PathBuf::from)
+        .or_else(|| env::home_dir().map(|home| home.join(".pyenv")))
+        .and_then(|root| fs::read_dir(root.join("versions")).ok());
+    let versions = pyenv
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path().join("bin"));
+    env::split_paths(&path)
+        .chain(versions)
+        .map(|folder| folder.join("python3.13"))
+        .find(|candidate| {
+            // A shim exists for every version, and fails for those that are not selected.
+            candidate.is_file() && succeeds(Command::new(candidate).args(["-c", "pass"])).is_ok()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_capabilities_share_a_name() {
+        let mut names = Capability::ALL.map(Capability::name).to_vec();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Capability::ALL.len());
+    }
+
+    #[test]
+    fn a_failing_probe_says_which_command_failed_and_what_it_printed() {
+        let error = succeeds(Command::new("sh").args(["-c", "echo no such luck >&2; exit 3"])).unwrap_err();
+        assert_eq!(
+            error,
+            r#""sh" "-c" "echo no such luck >&2; exit 3": no such luck"#
+        );
+    }
+
+    #[test]
+    fn proc_is_found_at_its_mount_point() {
+        assert_eq!(mount_point("proc", None), Some(PathBuf::from("/proc")));
+        assert_eq!(mount_point("proc", Some("no-such-option")), None);
+    }
+}

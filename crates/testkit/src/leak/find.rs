@@ -1,0 +1,177 @@
+//! Reads processes, mounts, namespaces, cgroups, descriptors and directories from the kernel.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One line of `/proc/<pid>/stat`, as far as it is needed.
+struct Process {
+    id: u32,
+    name: String,
+    state: String,
+    parent: u32,
+    started: String,
+}
+
+fn all_processes() -> Vec<Process> {
+    let ids = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter_map(|id: u32| parse(id, &fs::read_to_string(format!("/proc/{id}/stat")).ok()?))
+        .collect()
+}
+
+fn parse(id: u32, stat: &str) -> Option<Process> {
+    // The name may hold blanks and parentheses; the last `)` ends it.
+    let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    Some(Process {
+        id,
+        name: name.to_owned(),
+        state: (*fields.first()?).to_owned(),
+        parent: fields.get(1)?.parse().ok()?,
+        // Field 22 of the line; two were consumed before `fields`.
+        started: (*fields.get(19)?).to_owned(),
+    })
+}
+
+/// Lists processes named `cellblock*`, and the descendants of `ancestor`; the start time tells reused ids apart.
+pub(super) fn processes(ancestor: Option<u32>) -> BTreeSet<String> {
+    let all = all_processes();
+    let parents: BTreeMap<u32, u32> = all.iter().map(|process| (process.id, process.parent)).collect();
+    let descends = |id: u32| {
+        let mut current = parents.get(&id).copied();
+        // A process that ended between two reads leaves a gap, never a cycle; the bound is for safety.
+        for _ in 0..parents.len() {
+            match current {
+                Some(parent) if Some(parent) == ancestor => return true,
+                Some(parent) => current = parents.get(&parent).copied(),
+                None => return false,
+            }
+        }
+        false
+    };
+    let ours = |process: &&Process| {
+        Some(process.id) != ancestor && (process.name.starts_with("cellblock") || descends(process.id))
+    };
+    all.iter()
+        .filter(ours)
+        .map(
+            |Process {
+                 id,
+                 name,
+                 state,
+                 started,
+                 ..
+             }| {
+                let zombie = if state == "Z" { ", zombie" } else { "" };
+                format!("{id} {name} (started at tick {started}{zombie})")
+            },
+        )
+        .collect()
+}
+
+/// Lists the mounts of this mount namespace.
+pub(super) fn mounts() -> BTreeSet<String> {
+    let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    text.lines()
+        .filter_map(mount)
+        .map(|(id, point, kind)| format!("{id} {kind} at {point}"))
+        .collect()
+}
+
+fn mount(line: &str) -> Option<(&str, &str, &str)> {
+    let (before, after) = line.split_once(" - ")?;
+    let mut fields = before.split(' ');
+    Some((fields.next()?, fields.nth(3)?, after.split(' ').next()?))
+}
+
+/// Lists the namespaces that any process is in.
+pub(super) fn namespaces() -> BTreeSet<String> {
+    all_processes()
+        .iter()
+        .flat_map(|process| {
+            fs::read_dir(format!("/proc/{}/ns", process.id))
+                .into_iter()
+                .flatten()
+                .flatten()
+        })
+        .filter_map(|entry| fs::read_link(entry.path()).ok())
+        .map(|link| link.to_string_lossy().into_owned())
+        .collect()
+}
+
+/// Lists the control groups named `cellblock-*` in every mounted hierarchy.
+pub(super) fn cgroups() -> BTreeSet<String> {
+    let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let roots = text
+        .lines()
+        .filter_map(mount)
+        .filter(|(_, _, kind)| kind.starts_with("cgroup"));
+    let mut open: Vec<PathBuf> = roots.map(|(_, point, _)| PathBuf::from(point)).collect();
+    let mut found = BTreeSet::new();
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            if entry.file_name().to_string_lossy().starts_with("cellblock-") {
+                found.insert(entry.path().display().to_string());
+            }
+            open.push(entry.path());
+        }
+    }
+    found
+}
+
+/// Lists the entries of a directory that may not exist.
+pub(super) fn entries(folder: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path().display().to_string()).collect()
+}
+
+/// Counts the open descriptors of a process by kind.
+pub(super) fn descriptors(process: u32) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for entry in fs::read_dir(format!("/proc/{process}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let Ok(link) = fs::read_link(entry.path()) else {
+            continue;
+        };
+        // `socket:[1234]` is a socket whichever its inode.
+        let link = link.to_string_lossy();
+        let kind = link
+            .split_once(":[")
+            .filter(|(kind, _)| *kind != "anon_inode")
+            .map_or(&*link, |(kind, _)| kind);
+        *counts.entry(kind.to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_name_with_blanks_and_parentheses_is_read_whole() {
+        let rest = (5..=52)
+            .map(|field| field.to_string())
+            .collect::<Vec<_>>()
+            .join(" ");
+        let process = parse(7, &format!("7 (a) b (c) S 3 {rest}\n")).unwrap();
+        assert_eq!(
+            (process.name.as_str(), process.state.as_str(), process.parent),
+            ("a) b (c", "S", 3)
+        );
+        assert_eq!(process.started, "22");
+    }
+
+    #[test]
+    fn a_mount_is_known_by_id_place_and_kind() {
+        let line = "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
+        assert_eq!(mount(line), Some(("36", "/mnt2", "ext3")));
+    }
+}

@@ -1,0 +1,46 @@
+//! Fixtures, leak counters and capability checks for Cellblock's own tests.
+//!
+//! A development dependency only: nothing that is shipped links it. Four things are here:
+//!
+//! - [`Cli`] runs the built `cellblock` binary in a clean environment under a hard time limit;
+//! - [`require!`] ends a test early where the machine lacks a [`Capability`], and records that it did;
+//! - [`Snapshot`] counts what a sandbox could leave behind, and says what is left;
+//! - [`as_ordinary_user`] starts a program without any privilege.
+//!
+//! ```
+//! # fn main() {
+//! use cellblock_testkit::require;
+//!
+//! fn memory_limit_holds_under_cgroup_v1() {
+//!     require!(CgroupV1);
+//!     // … the test proper …
+//! }
+//! # memory_limit_holds_under_cgroup_v1();
+//! # }
+//! ```
+
+mod capability;
+mod cli;
+mod leak;
+mod places;
+mod skip;
+mod user;
+
+pub use capability::{Capability, python313};
+pub use cli::{Cli, Finished, Running};
+pub use leak::{Difference, Scope, Snapshot};
+pub use places::{binary, home, ordinary_home, target_dir, workspace_root};
+pub use skip::{Skipped, expected_skips, missing};
+pub use user::{ORDINARY_UID, as_ordinary_user};
+
+/// Ends the test here, and records why, when this machine lacks a [`Capability`] variant.
+///
+/// With `CELLBLOCK_REQUIRE_ALL=1` the test fails instead, unless `.ci/expected-skips` lists the capability.
+#[macro_export]
+macro_rules! require {
+    ($capability:ident) => {
+        if $crate::missing($crate::Capability::$capability, module_path!()) {
+            return $crate::Skipped::skipped();
+        }
+    };
+}

@@ -1,0 +1,129 @@
+//! Records every test that a machine could not run, and fails those that it should have run.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::{env, thread};
+
+use crate::capability::Capability;
+use crate::places::{target_dir, workspace_root};
+
+/// What a test returns when it is skipped: `()` or `Ok(())`.
+pub trait Skipped {
+    /// Makes the value.
+    fn skipped() -> Self;
+}
+
+impl Skipped for () {
+    fn skipped() -> Self {}
+}
+
+impl<E> Skipped for Result<(), E> {
+    fn skipped() -> Self {
+        Ok(())
+    }
+}
+
+/// Tells whether this machine lacks `capability`, and records the test that goes without it.
+///
+/// Used through [`require!`](crate::require). Panics instead of skipping when everything is required and
+/// the lack is not an expected one.
+pub fn missing(capability: Capability, module: &str) -> bool {
+    let Err(reason) = capability.detect() else {
+        return false;
+    };
+    let test = thread::current()
+        .name()
+        .map_or_else(|| module.to_owned(), |name| format!("{module}: {name}"));
+    record(&skips_file(), &test, capability, &reason);
+    let required = env::var_os("CELLBLOCK_REQUIRE_ALL").is_some_and(|value| value == "1");
+    let expected = expected_skips(&workspace_root().join(".ci/expected-skips"));
+    assert!(
+        !required || expected.contains_key(capability.name()),
+        "`{test}` needs `{}`, which this machine lacks: {reason}; \
+         provide it, or list it in `.ci/expected-skips` with the reason",
+        capability.name(),
+    );
+    true
+}
+
+fn skips_file() -> PathBuf {
+    env::var_os("CELLBLOCK_SKIPS").map_or_else(|| target_dir().join("skips.jsonl"), PathBuf::from)
+}
+
+fn record(file: &Path, test: &str, capability: Capability, reason: &str) {
+    let line = serde_json::json!({ "test": test, "capability": capability.name(), "reason": reason });
+    let appended = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(file)
+        .and_then(|mut file| {
+            // One write, so that tests in several processes never interleave their lines.
+            file.write_all(format!("{line}\n").as_bytes())
+        });
+    // A skip that leaves no trace would be a silent one.
+    assert!(
+        appended.is_ok(),
+        "cannot record a skipped test in `{}`: {appended:?}",
+        file.display()
+    );
+}
+
+/// Reads a list of expected skips: a capability and the reason per line, `#` before a comment.
+///
+/// Lines without a reason do not count.
+pub fn expected_skips(file: &Path) -> BTreeMap<String, String> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once(char::is_whitespace))
+        .map(|(capability, reason)| (capability.to_owned(), reason.trim().to_owned()))
+        .filter(|(_, reason)| !reason.is_empty())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skip_is_one_json_line_with_test_capability_and_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("skips.jsonl");
+        record(&file, "a: b", Capability::Kvm, "no `/dev/kvm`");
+        record(&file, "a: c", Capability::Root, "uid is 1000");
+        assert_eq!(
+            fs::read_to_string(&file).unwrap(),
+            "{\"capability\":\"kvm\",\"reason\":\"no `/dev/kvm`\",\"test\":\"a: b\"}\n\
+             {\"capability\":\"root\",\"reason\":\"uid is 1000\",\"test\":\"a: c\"}\n"
+        );
+    }
+
+    #[test]
+    fn comments_and_lines_without_a_reason_are_not_expected_skips() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("expected-skips");
+        fs::write(&file, "# why\nkvm  no nested virtualisation\nroot\nlandlock \n").unwrap();
+        let expected = expected_skips(&file);
+        assert_eq!(
+            expected.into_iter().collect::<Vec<_>>(),
+            [("kvm".to_owned(), "no nested virtualisation".to_owned())]
+        );
+    }
+
+    #[test]
+    fn every_skip_that_ci_expects_names_a_known_capability() {
+        let expected = expected_skips(&workspace_root().join(".ci/expected-skips"));
+        let known = Capability::ALL.map(Capability::name);
+        let unknown: Vec<_> = expected
+            .keys()
+            .filter(|name| !name.starts_with("module:") && !known.contains(&name.as_str()))
+            .collect();
+        assert!(unknown.is_empty(), "unknown capabilities: {unknown:?}");
+        assert!(
+            !expected.is_empty(),
+            "`.ci/expected-skips` is missing or lists nothing"
+        );
+    }
+}

@@ -1,0 +1,48 @@
+//! Starts programs as a user without privileges.
+
+use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// The uid and gid of the ordinary user that tests switch to when they run as root: `nobody`.
+pub const ORDINARY_UID: u32 = 65534;
+
+/// Builds a command that runs without privileges: as [`ORDINARY_UID`] under root, else as the current user.
+///
+/// Leaving uid 0 drops every capability, and the standard library drops supplementary groups with it.
+pub fn as_ordinary_user(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    if rustix::process::geteuid().is_root() {
+        command.uid(ORDINARY_UID).gid(ORDINARY_UID).current_dir("/");
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::require;
+
+    #[test]
+    fn an_ordinary_user_has_no_capabilities_and_no_groups_of_root() {
+        require!(OrdinaryUser);
+        let output = as_ordinary_user("cat").arg("/proc/self/status").output().unwrap();
+        let status = String::from_utf8(output.stdout).unwrap();
+        let field = |name: &str| {
+            let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+            line.split_once(':')
+                .unwrap()
+                .1
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(field("CapEff"), ["0000000000000000"]);
+        assert!(!field("Uid").contains(&"0".to_owned()));
+        if rustix::process::geteuid().is_root() {
+            assert_eq!(field("Uid"), ["65534"; 4]);
+            assert_eq!(field("Gid"), ["65534"; 4]);
+            assert_eq!(field("Groups"), [""; 0]);
+        }
+    }
+}
