@@ -1,1 +1,34 @@
 //! Sessions, cells, executions and typed outputs: the Cellblock product API.
+//!
+//! - [`Interpreter`] holds an image, a backend and a store, and makes sessions.
+//! - [`Session`] is a Python kernel in a sandbox of its own; variables live from cell to cell.
+//! - [`Execution`] is what came of one [`Cell`]: an [`Outcome`], typed [`output`]s, streams and files.
+//!
+//! ```text
+//! Cell ──Session::execute──> Execution { outcome, outputs, stdout, stderr, files, note }
+//! ```
+//!
+//! Python that raises, runs too long or kills its kernel is `Ok(Execution)`; `Err` means that Cellblock could not do its own work. Nothing
+//! here knows HTTP, MCP or a terminal. See `examples/embed.rs` for a program that uses this crate.
+
+mod cell;
+mod error;
+mod execution;
+mod input;
+mod interpreter;
+pub mod output;
+pub mod render;
+mod session;
+mod stream;
+
+pub use cell::Cell;
+pub use cellblock_protocol::{CellMode, Guard, InputFormat, Rejection, Variable};
+pub use cellblock_sandbox::boot;
+pub use cellblock_sandbox::limits::{Limits, MAX_CELL_TIME};
+pub use error::{Blame, Effect, Error, Result, Retry};
+pub use execution::{
+    Event, Exceeded, Execution, Outcome, ProducedFile, Resource, SandboxReport, SkippedFile, StreamText,
+};
+pub use input::Input;
+pub use interpreter::{Config, Interpreter};
+pub use session::{Running, Session, SessionOptions};

@@ -117,6 +117,9 @@ pub struct Figure {
     /// Whether the picture or data was left out or cut.
     #[serde(default)]
     pub truncated: bool,
+    /// What a reader has to know besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// A library that draws charts.
@@ -250,6 +253,9 @@ pub struct Primitive {
     /// Whether a text was cut.
     #[serde(default)]
     pub truncated: bool,
+    /// What a reader has to know besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// A value in several representations.

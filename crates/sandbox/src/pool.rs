@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::backend::{Backend, KernelIo, Sandbox};
+use crate::backend::{Backend, Kernel, Sandbox};
 use crate::error::{Kind, Result};
 use crate::limits::Limits;
 
@@ -35,7 +35,7 @@ pub struct Lease {
     /// The sandbox.
     pub sandbox: Box<dyn Sandbox>,
     /// Its kernel.
-    pub kernel: KernelIo,
+    pub kernel: Kernel,
 }
 
 /// Keeps sandboxes ready and refills itself.

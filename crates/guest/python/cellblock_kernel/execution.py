@@ -9,6 +9,21 @@ from cellblock_kernel.source import Program
 _eval = eval
 
 
+def _awaits(code: CodeType | None) -> bool:
+    return code is not None and bool(code.co_flags & CO_COROUTINE)
+
+
+async def _run_awaiting(body: CodeType | None, last: CodeType | None, names: dict[str, Any]) -> Any:
+    """Runs both parts of a cell inside of the loop, as either may ask for the running loop."""
+    value = None
+    for code in (body, last):
+        if code is not None:
+            value = _eval(code, names)
+            if _awaits(code):
+                value = await value
+    return None if last is None else value
+
+
 class Runner:
     """Keeps one event loop for all cells, made when the first cell awaits."""
 
@@ -17,15 +32,12 @@ class Runner:
 
     def run(self, program: Program, names: dict[str, Any]) -> Any:
         """Runs the statements, then evaluates the trailing expression and returns its value."""
-        if program.body is not None:
-            self._run_code(program.body, names)
-        if program.last is not None:
-            return self._run_code(program.last, names)
-        return None
-
-    def _run_code(self, code: CodeType, names: dict[str, Any]) -> Any:
-        value = _eval(code, names)
-        return self._await(value) if code.co_flags & CO_COROUTINE else value
+        body, last = program.body, program.last
+        if _awaits(body) or _awaits(last):
+            return self._await(_run_awaiting(body, last, names))
+        if body is not None:
+            _eval(body, names)
+        return None if last is None else _eval(last, names)
 
     def _await(self, coroutine: Any) -> Any:
         import asyncio

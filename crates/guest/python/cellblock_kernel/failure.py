@@ -84,17 +84,18 @@ def describe(error: BaseException, name: str | None, chars: int) -> Failure:
     """Describes an exception that a cell raised; `name` is the cell's file name."""
     source.restore()
     kind = type_name(type(error))
+    message = ""
     try:
-        message = _message(error)
+        message = cut(_message(error), min(chars, _MESSAGE_CHARS))[0]
         entries = _user_frames(error.__traceback__)[0]
         text = "".join(_format(error, set(), 0))
         notes = [redact.message(note) for note in _notes(error)]
     except KeyboardInterrupt:
         raise
     except BaseException as broken:
-        text = f"{kind}: <the exception can not be shown: {type_name(type(broken))}>\n"
-        return Failure(kind, text.strip(), text)
-    failure = Failure(kind, cut(message, min(chars, _MESSAGE_CHARS))[0], cut_middle(text, chars), notes=notes)
+        note = f"<the traceback can not be shown: {type_name(type(broken))}>"
+        return Failure(kind, message or note, f"{note}\n{kind}: {message}\n")
+    failure = Failure(kind, message, cut_middle(text, chars), notes=notes)
     for entry in entries[-_FRAMES_KEPT:]:
         failure.frames.append(
             {

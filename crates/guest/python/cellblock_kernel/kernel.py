@@ -133,7 +133,7 @@ class Kernel:
             text = error.code if isinstance(error.code, str) else None
             described.message = f"the cell called sys.exit({error.code!r})" if text else f"the cell called sys.exit({code})"
         done["outcome"] = "raised"
-        if self._gate.interrupted and type(error).__name__ in ("KeyboardInterrupt", "CancelledError"):
+        if self._gate.interrupted and failure.type_name(type(error)) in ("KeyboardInterrupt", "CancelledError"):
             done["outcome"] = "interrupted"
             described.message = described.message or "the cell was interrupted"
         elif isinstance(error, guard.Rejection):

@@ -6,18 +6,26 @@ _NAME = r"[\w.-]*(?:token|api[_-]?key|apikey|access[_-]?key|secret|passw(?:or)?d
 _QUERY = re.compile(rf"([?&](?:{_NAME}|key|sig|auth)=)[^&#\s'\"<>)]+", re.IGNORECASE)
 _USER = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^/\s:@]*:)[^@/\s]+(?=@)", re.IGNORECASE)
 _BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}")
-_PAIR = re.compile(rf"(\b{_NAME}[\"']?\s?[=:]\s?[\"']?)[^\s&'\",;)]+", re.IGNORECASE)
+_LAST = _NAME.removesuffix(r"[\w-]*")
+_PAIR = re.compile(rf"(\b{_LAST}(?:=[\"']?|[\"']\s?:\s?[\"']))[^\s&'\",;)]+", re.IGNORECASE)
 
 _MASK = "[redacted]"
 
 
 def source(text: str) -> str:
     """Redacts a line of source: only what can not be a Python expression."""
-    text = _QUERY.sub(rf"\1{_MASK}", text)
-    text = _USER.sub(rf"\1{_MASK}", text)
-    return _BEARER.sub(rf"\1 {_MASK}", text)
+    return _BEARER.sub(_mask_word, _USER.sub(_mask, _QUERY.sub(_mask, text)))
 
 
 def message(text: str) -> str:
     """Redacts a message, in which also a bare `password=hunter2` is a secret."""
-    return _PAIR.sub(rf"\1{_MASK}", source(text))
+    return _PAIR.sub(_mask, source(text))
+
+
+# Functions, as a template string would be compiled by a module that a cell may have thrown out.
+def _mask(found: re.Match[str]) -> str:
+    return found[1] + _MASK
+
+
+def _mask_word(found: re.Match[str]) -> str:
+    return f"{found[1]} {_MASK}"

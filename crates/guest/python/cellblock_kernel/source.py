@@ -1,14 +1,12 @@
 """Turns the text of a cell into code objects, and keeps the text for tracebacks and `inspect.getsource`."""
 
-import ast
-from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT, PyCF_ONLY_AST
+from ast import Expr, Expression, Module, Name, PyCF_ALLOW_TOP_LEVEL_AWAIT, PyCF_ONLY_AST, increment_lineno
 from dataclasses import dataclass
 from linecache import cache as _linecache
 from types import CodeType
 
 _parse_flags = PyCF_ONLY_AST | PyCF_ALLOW_TOP_LEVEL_AWAIT
 _compile = compile
-_increment_lineno = ast.increment_lineno
 
 # The lines of every named piece of code; linecache alone would not do, as a cell may clear it.
 _sources: dict[str, list[str]] = {}
@@ -49,7 +47,7 @@ def restore() -> None:
             _linecache[name] = (0, None, lines, name)
 
 
-def parse(code: str, name: str, line: int) -> ast.Module:
+def parse(code: str, name: str, line: int) -> Module:
     """Parses a cell; errors carry the line numbers of the user's file."""
     try:
         tree = _compile(code, name, "exec", _parse_flags, True)
@@ -66,41 +64,41 @@ def parse(code: str, name: str, line: int) -> ast.Module:
         raise SyntaxError(str(error)) from None
     except (MemoryError, RecursionError):
         raise SyntaxError("the code is nested too deeply to be parsed; build deep structures in a loop") from None
-    assert isinstance(tree, ast.Module)
+    assert isinstance(tree, Module)
     return tree
 
 
-def compile_cell(tree: ast.Module, code: str, name: str, line: int, echo: bool) -> Program:
+def compile_cell(tree: Module, code: str, name: str, line: int, echo: bool) -> Program:
     """Compiles a parsed cell, apart from its trailing expression where that is to be displayed."""
     body = tree.body
     last = body[-1] if body else None
     shown = None
-    if echo and isinstance(last, ast.Expr) and not _muted(last, code):
-        shown = ast.Expression(last.value)
+    if echo and isinstance(last, Expr) and not _muted(last, code):
+        shown = Expression(last.value)
         del body[-1]
     if line != 1:
-        _increment_lineno(tree, line - 1)
+        increment_lineno(tree, line - 1)
         if shown is not None:
-            _increment_lineno(shown, line - 1)
+            increment_lineno(shown, line - 1)
     try:
         return Program(
             _compile(tree, name, "exec", PyCF_ALLOW_TOP_LEVEL_AWAIT, True) if body else None,
             _compile(shown, name, "eval", PyCF_ALLOW_TOP_LEVEL_AWAIT, True) if shown is not None else None,
-            shown.body.id if shown is not None and isinstance(shown.body, ast.Name) else None,
+            shown.body.id if shown is not None and isinstance(shown.body, Name) else None,
         )
     except (MemoryError, RecursionError):
         raise SyntaxError("the code is nested too deeply to be compiled; build deep structures in a loop") from None
 
 
-def compile_expression(code: str, name: str, line: int) -> tuple[Program, ast.Module]:
+def compile_expression(code: str, name: str, line: int) -> tuple[Program, Module]:
     """Compiles one expression; anything else is an error that says so."""
     tree = parse(code.strip(), name, line)
-    if len(tree.body) != 1 or not isinstance(tree.body[0], ast.Expr):
+    if len(tree.body) != 1 or not isinstance(tree.body[0], Expr):
         raise SyntaxError("expected one expression, got statements; run statements as a cell")
-    return compile_cell(ast.Module([ast.Expr(tree.body[0].value)], []), code.strip(), name, line, True), tree
+    return compile_cell(Module([Expr(tree.body[0].value)], []), code.strip(), name, line, True), tree
 
 
-def _muted(last: ast.Expr, code: str) -> bool:
+def _muted(last: Expr, code: str) -> bool:
     if ";" not in code:
         return False
     if last.end_lineno is None or last.end_col_offset is None:

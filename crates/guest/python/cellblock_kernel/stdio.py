@@ -53,7 +53,7 @@ class Streams:
 
     def flush(self) -> None:
         """Writes out what Python and C code hold back."""
-        for stream in (sys.stdout, sys.stderr, self.out, self.err):
+        for stream in (_current("stdout"), _current("stderr"), self.out, self.err):
             try:
                 stream.flush()
             except (OSError, ValueError, AttributeError):
@@ -72,10 +72,14 @@ class Streams:
             self.out = _writer(1)
         if self.err.closed:
             self.err = _writer(2)
-        if _unusable(sys.stdout):
+        if _unusable(_current("stdout")):
             sys.stdout = self.out
-        if _unusable(sys.stderr):
+        if _unusable(_current("stderr")):
             sys.stderr = self.err
+
+
+def _current(name: str) -> Any:
+    return getattr(sys, name, None)
 
 
 def _unusable(stream: Any) -> bool:

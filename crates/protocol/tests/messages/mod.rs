@@ -111,7 +111,7 @@ fn figure() -> impl Strategy<Value = Figure> {
         xlabel,
         ylabel,
     });
-    let size = (of(any::<u32>()), of(any::<u32>()), any::<bool>());
+    let size = (of(any::<u32>()), of(any::<u32>()), any::<bool>(), of(text()));
     (
         of(text()),
         library,
@@ -122,7 +122,7 @@ fn figure() -> impl Strategy<Value = Figure> {
         size,
     )
         .prop_map(
-            |(name, library, spec, series, axes, title, (width, height, truncated))| Figure {
+            |(name, library, spec, series, axes, title, (width, height, truncated, note))| Figure {
                 name,
                 library,
                 spec,
@@ -132,6 +132,7 @@ fn figure() -> impl Strategy<Value = Figure> {
                 width,
                 height,
                 truncated,
+                note,
             },
         )
 }
@@ -186,15 +187,15 @@ fn exception() -> impl Strategy<Value = Exception> {
 }
 
 fn output() -> impl Strategy<Value = Output> {
-    let primitive =
-        (of(text()), scalar(), text(), any::<bool>()).prop_map(|(name, value, python_type, truncated)| {
-            Primitive {
-                name,
-                value,
-                python_type,
-                truncated,
-            }
-        });
+    let primitive = (of(text()), scalar(), text(), any::<bool>(), of(text())).prop_map(
+        |(name, value, python_type, truncated, note)| Primitive {
+            name,
+            value,
+            python_type,
+            truncated,
+            note,
+        },
+    );
     let rich = (of(text()), texts(), text(), any::<bool>()).prop_map(|(name, mimes, text, truncated)| Rich {
         name,
         mimes,

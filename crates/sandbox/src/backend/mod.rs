@@ -3,13 +3,18 @@
 use std::future::Future;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
+use std::time::Duration;
 
 pub use cellblock_jail::cgroup::Usage;
 pub use cellblock_jail::process::Ending;
 use cellblock_jail::protection::Report;
+use cellblock_protocol::{FromKernel, GENERATION};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf, pipe};
 use tokio::sync::watch;
 
-use crate::error::Result;
+use crate::channel::FrameReader;
+use crate::error::{Error, Kind, Result};
 use crate::guest::Guest;
 use crate::limits::Limits;
 
@@ -41,8 +46,8 @@ pub trait Sandbox: Send + Sync + std::fmt::Debug {
     /// The guest: files, commands, interrupts.
     fn guest(&self) -> &Guest;
 
-    /// Starts a kernel. Only one may run at a time.
-    fn start_kernel(&self) -> BoxFuture<'_, Result<KernelIo>>;
+    /// Starts a kernel and waits until it is ready. Only one may run at a time.
+    fn start_kernel(&self) -> BoxFuture<'_, Result<Kernel>>;
 
     /// What has been used since the sandbox was made.
     fn usage(&self) -> BoxFuture<'_, Result<Usage>>;
@@ -54,22 +59,77 @@ pub trait Sandbox: Send + Sync + std::fmt::Debug {
     fn destroy(self: Box<Self>) -> BoxFuture<'static, Result<()>>;
 }
 
-/// The byte channels of a running kernel, and its end.
+/// A running kernel: frames both ways, what it writes, and its end.
 #[derive(Debug)]
-pub struct KernelIo {
-    /// Frames, both ways.
-    pub channel: tokio::net::UnixStream,
+pub struct Kernel {
+    /// Frames from the kernel.
+    pub frames: FrameReader<OwnedReadHalf, FromKernel>,
+    /// Frames to the kernel; see [`write_frame`](crate::channel::write_frame).
+    pub writer: OwnedWriteHalf,
     /// What was written to descriptor 1 by anything in the kernel's process tree.
-    pub stdout: tokio::net::unix::pipe::Receiver,
+    pub stdout: pipe::Receiver,
     /// The same for descriptor 2.
-    pub stderr: tokio::net::unix::pipe::Receiver,
+    pub stderr: pipe::Receiver,
     /// Becomes `Some` when the kernel's process has ended.
     pub end: watch::Receiver<Option<Ending>>,
     /// Signals the kernel without naming a pid.
-    pub(crate) pidfd: Option<OwnedFd>,
+    pidfd: Option<OwnedFd>,
 }
 
-impl KernelIo {
+/// How long a kernel may take from its fork to its first word.
+const READY_LIMIT: Duration = Duration::from_secs(60);
+
+impl Kernel {
+    /// Takes over the channels of a kernel that is starting.
+    pub(crate) fn new(
+        channel: UnixStream,
+        stdout: pipe::Receiver,
+        stderr: pipe::Receiver,
+        end: watch::Receiver<Option<Ending>>,
+        pidfd: Option<OwnedFd>,
+    ) -> Self {
+        let (read, writer) = channel.into_split();
+        Self {
+            frames: FrameReader::new(read, "kernel"),
+            writer,
+            stdout,
+            stderr,
+            end,
+            pidfd,
+        }
+    }
+
+    /// Waits until the kernel has locked itself down and said so.
+    pub(crate) async fn ready(&mut self) -> Result<()> {
+        let first = tokio::time::timeout(READY_LIMIT, self.frames.next())
+            .await
+            .map_err(|_| Kind::TooLate {
+                what: "a kernel",
+                limit: READY_LIMIT,
+            })??;
+        match first.map(|frame| frame.message) {
+            Some(FromKernel::Hello {
+                generation: GENERATION,
+                ..
+            }) => Ok(()),
+            Some(FromKernel::Hello { generation, .. }) => Err(Error::protocol(
+                "kernel",
+                format!("it speaks generation {generation}, not {GENERATION}"),
+            )),
+            Some(_) => Err(Error::protocol("kernel", "its first message was not `hello`")),
+            None => {
+                let mut said = vec![0; 4096];
+                let length = self.stderr.try_read(&mut said).unwrap_or(0);
+                let reason = String::from_utf8_lossy(&said[..length]).trim().to_owned();
+                Err(Kind::Launcher {
+                    action: "start a kernel",
+                    reason,
+                }
+                .into())
+            }
+        }
+    }
+
     /// Sends SIGINT to the kernel's main process.
     pub fn interrupt(&self) {
         self.signal(rustix::process::Signal::INT);

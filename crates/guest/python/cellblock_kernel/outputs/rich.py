@@ -1,6 +1,7 @@
 """Anything with `_repr_*_` methods: a bundle of MIME types beside its text."""
 
 import json
+from base64 import b64decode
 from typing import Any
 
 from cellblock_kernel.channel import Buffer
@@ -23,8 +24,6 @@ _dumps = json.dumps
 def describe(value: Any, name: str | None, limits: Limits) -> Output | None:
     """Describes a value by what its class offers; a method that raises or returns None offers nothing."""
     kind = type(value)
-    if kind is type:
-        return None
     bundle: dict[str, Any] = {}
     if hasattr(kind, "_repr_mimebundle_"):
         made = _call(kind._repr_mimebundle_, value, include=None, exclude=None)
@@ -45,12 +44,12 @@ def describe(value: Any, name: str | None, limits: Limits) -> Output | None:
     mimes: list[str] = []
     blobs: list[Buffer] = []
     for mime, data in bundle.items():
-        blob = _bytes(data)
+        blob = _bytes(mime, data)
         if blob is not None:
             mimes.append(mime)
             blobs.append(blob)
     shown, truncated = cut(text if isinstance(text, str) else text_of(value), limits.text_chars)
-    header = {"type": "rich", "name": name, "mimes": mimes, "text": shown}
+    header: dict[str, Any] = {"type": "rich", "name": name, "mimes": mimes, "text": shown}
     if truncated:
         header["truncated"] = True
     return Output(header, blobs)
@@ -63,9 +62,15 @@ def _call(method: Any, value: Any, **arguments: Any) -> Any:
         return None
 
 
-def _bytes(data: Any) -> bytes | None:
+def _bytes(mime: str, data: Any) -> bytes | None:
     if isinstance(data, bytes | bytearray):
         return bytes(data)
+    if isinstance(data, str) and mime.startswith("image/") and mime != "image/svg+xml":
+        # A bundle made for JSON carries pictures as base64.
+        try:
+            return b64decode(data, validate=False)
+        except ValueError:
+            return None
     if isinstance(data, str):
         return data.encode("utf-8", "replace")
     try:

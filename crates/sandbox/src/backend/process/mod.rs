@@ -13,7 +13,7 @@ use cellblock_jail::protection::{Demands, Protection, Report};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
-use super::{Backend, BoxFuture, KernelIo, Sandbox};
+use super::{Backend, BoxFuture, Kernel, Sandbox};
 use crate::error::{During, Kind, Result};
 use crate::guest::Guest;
 use crate::limits::Limits;
@@ -146,7 +146,7 @@ struct Room {
 }
 
 impl Room {
-    async fn kernel(&self) -> Result<KernelIo> {
+    async fn kernel(&self) -> Result<Kernel> {
         let (ours, theirs) = fds::stream_pair().map_err(internal)?;
         let (stdout, stdout_in) = pipe_pair()?;
         let (stderr, stderr_in) = pipe_pair()?;
@@ -163,13 +163,11 @@ impl Room {
             .into());
         };
         let end = self.launcher.kernel_end(kernel);
-        Ok(KernelIo {
-            channel: stream(ours)?,
-            stdout,
-            stderr,
-            end,
-            pidfd: received.pop(),
-        })
+        // Our copies of the kernel's ends would hide its death.
+        drop((theirs, stdout_in, stderr_in));
+        let mut kernel = Kernel::new(stream(ours)?, stdout, stderr, end, received.pop());
+        kernel.ready().await?;
+        Ok(kernel)
     }
 }
 
@@ -184,7 +182,7 @@ impl Sandbox for Room {
             .expect("a room is handed out only after its guest was set")
     }
 
-    fn start_kernel(&self) -> BoxFuture<'_, Result<KernelIo>> {
+    fn start_kernel(&self) -> BoxFuture<'_, Result<Kernel>> {
         Box::pin(self.kernel())
     }
 

@@ -1,0 +1,210 @@
+"""Starts kernels as processes of their own and talks to them as the host does."""
+
+import importlib.util
+import json
+import os
+import selectors
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent.parent
+_TIMEOUT = 20
+
+
+def needs(*modules):
+    """Skips a test, with the reason, where the interpreter lacks a package."""
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    return unittest.skipIf(missing, f"not installed beside {sys.executable}: {', '.join(missing)}")
+
+
+@dataclass
+class Execution:
+    """What came back for one message."""
+
+    outputs: list
+    blobs: list
+    done: dict
+    stdout: str
+    stderr: str
+
+    @property
+    def values(self):
+        return [output.get("value") for output in self.outputs]
+
+    @property
+    def exception(self):
+        """The exception output, which must be the last one."""
+        assert self.outputs[-1]["type"] == "exception", self.outputs
+        return self.outputs[-1]
+
+
+class Kernel:
+    """A kernel process."""
+
+    def __init__(self, directory, **configuration):
+        self._socket, theirs = socket.socketpair()
+        environment = {"PATH": "/usr/bin:/bin", "HOME": directory, "PYTHONPATH": str(PACKAGE), "LANG": "C.UTF-8"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "cellblock_kernel", "--channel", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=directory,
+            env=environment,
+        )
+        theirs.close()
+        self._selector = selectors.DefaultSelector()
+        self._text = {}
+        for pipe in (self.process.stdout, self.process.stderr):
+            os.set_blocking(pipe.fileno(), False)
+            self._selector.register(pipe, selectors.EVENT_READ)
+            self._text[pipe] = b""
+        self._selector.register(self._socket, selectors.EVENT_READ)
+        self._bytes = b""
+        self._cell = 0
+        self.calls = {}
+        self.hello, _ = self._frame()
+        if configuration:
+            self.send({"type": "configure", **configuration})
+
+    def send(self, header, *blobs):
+        if blobs:
+            header = {**header, "blobs": [len(blob) for blob in blobs]}
+        head = json.dumps(header).encode()
+        body = head + b"".join(blobs)
+        self._socket.sendall(struct.pack(">II", 4 + len(body), len(head)) + body)
+
+    def start(self, kind, *blobs, **fields):
+        """Sends a message that is answered by `done`, and returns before it is."""
+        self._cell += 1
+        self.send({"type": kind, "cell": self._cell, **fields}, *blobs)
+
+    def begin(self, code, **fields):
+        self.start("execute", **{"code": code, "name": "cell.py", "mode": "exec", "echo": True, "store": True, **fields})
+
+    def run(self, code, **fields):
+        self.begin(code, **fields)
+        return self.finish()
+
+    def ask(self, kind, *blobs, **fields):
+        self.start(kind, *blobs, **fields)
+        return self.finish()
+
+    def finish(self):
+        """Reads up to the `done` of the message before."""
+        outputs, attached = [], []
+        while True:
+            header, blobs = self._frame()
+            if header["type"] == "call":
+                answer, *more = self.calls[header["method"]](header["params"], blobs)
+                self.send({"type": "answer", "call": header["call"], **answer}, *more)
+                continue
+            assert header["cell"] == self._cell, header
+            if header["type"] == "done":
+                break
+            assert header["index"] == len(outputs), header
+            outputs.append(header["output"])
+            attached.append(blobs)
+        self._drain()
+        texts = [self._text[pipe].decode() for pipe in (self.process.stdout, self.process.stderr)]
+        self._text = dict.fromkeys(self._text, b"")
+        return Execution(outputs, attached, header, *texts)
+
+    def wait_for(self, text):
+        """Reads until stdout holds a text."""
+        while text.encode() not in self._text[self.process.stdout]:
+            self._read_some()
+
+    def interrupt(self):
+        os.kill(self.hello["pid"], signal.SIGINT)
+
+    def close(self):
+        self._socket.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+        finally:
+            self.process.stdout.close()
+            self.process.stderr.close()
+            self._selector.close()
+
+    def _drain(self):
+        for pipe in self._text:
+            while True:
+                try:
+                    data = os.read(pipe.fileno(), 65536)
+                except BlockingIOError:
+                    break
+                if not data:
+                    break
+                self._text[pipe] += data
+
+    def _read_some(self):
+        ready = self._selector.select(_TIMEOUT)
+        if not ready:
+            raise TimeoutError("the kernel says nothing")
+        for key, _ in ready:
+            if key.fileobj is self._socket:
+                data = self._socket.recv(1 << 20)
+                if not data:
+                    self._drain()
+                    raise EOFError(f"the kernel has gone; stderr: {self._text[self.process.stderr].decode()}")
+                self._bytes += data
+            else:
+                data = os.read(key.fd, 65536)
+                if not data:
+                    self._selector.unregister(key.fileobj)
+                self._text[key.fileobj] += data
+
+    def _take(self, size):
+        while len(self._bytes) < size:
+            self._read_some()
+        taken, self._bytes = self._bytes[:size], self._bytes[size:]
+        return taken
+
+    def _frame(self):
+        total, size = struct.unpack(">II", self._take(8))
+        header = json.loads(self._take(size))
+        lengths = header.get("blobs", [])
+        assert sum(lengths) == total - 4 - size
+        return header, [self._take(length) for length in lengths]
+
+
+class KernelTest(unittest.TestCase):
+    """A test with a kernel in an empty directory."""
+
+    configuration = {}
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
+        self.kernel = Kernel(directory.name, **self.configuration)
+        self.addCleanup(self.kernel.close)
+
+    def run_cell(self, code, **fields):
+        return self.kernel.run(code, **fields)
+
+    def completes(self, code, **fields):
+        """Runs a cell that must complete."""
+        ran = self.kernel.run(code, **fields)
+        self.assertEqual(ran.done["outcome"], "completed", ran.outputs[-1:] or ran.done)
+        return ran
+
+    def raises(self, code, **fields):
+        """Runs a cell that must raise, and returns its exception output."""
+        ran = self.kernel.run(code, **fields)
+        self.assertEqual(ran.done["outcome"], "raised", ran)
+        self.assertEqual(ran.done["error"]["type"], ran.exception["exception"])
+        return ran.exception

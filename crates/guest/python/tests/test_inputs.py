@@ -1,0 +1,157 @@
+"""Inputs: every format, every kind of bad data, and what a reset does."""
+
+import json
+
+from tests.driver import KernelTest, needs
+
+
+class Bound(KernelTest):
+    def bind(self, kind, data, name="table", path=False):
+        if path:
+            (self.directory / "data").write_bytes(data)
+            return self.kernel.ask("bind", name=name, format=kind, path=str(self.directory / "data"))
+        return self.kernel.ask("bind", data, name=name, format=kind)
+
+    def bound(self, kind, data, **options):
+        self.assertEqual(self.bind(kind, data, **options).done["outcome"], "completed")
+
+    def refused(self, kind, data, **options):
+        ran = self.bind(kind, data, **options)
+        self.assertEqual(ran.done["outcome"], "raised", ran)
+        return ran.done["error"]["message"]
+
+
+class Inputs(Bound):
+    def test_values_and_bytes_are_bound_as_global_and_in_inputs(self):
+        self.bound("value", b'{"a": [1, null]}', name="v")
+        self.bound("bytes", b"\x00\xff", name="raw", path=True)
+        self.assertEqual(self.completes("v, inputs['v'] is v, inputs['raw'], list(inputs)").values, [
+            "({'a': [1, None]}, True, b'\\x00\\xff', ['v', 'raw'])"
+        ])  # fmt: skip
+
+    def test_a_reset_binds_them_again(self):
+        self.bound("value", b"[1]", name="v")
+        self.completes("v.append(2)")
+        self.kernel.ask("reset")
+        self.assertEqual(self.completes("v, inputs['v']").values, ["([1], [1])"])
+
+    def test_an_unknown_input_is_named_with_those_that_exist(self):
+        self.bound("value", b"1", name="v")
+        self.assertIn("no input 'w'; bound inputs: v", self.raises("inputs['w']")["message"])
+
+    def test_names_must_be_free_identifiers(self):
+        for name in ("a b", "class", "print", "display", "1a", ""):
+            with self.subTest(name):
+                self.assertIn(f"input {name!r}: the name", self.refused("value", b"1", name=name))
+
+    def test_a_missing_file_is_told(self):
+        ran = self.kernel.ask("bind", name="t", format="csv", path="/nowhere/x.csv")
+        self.assertEqual(ran.done["error"]["message"], "input 't' (csv): can not read /nowhere/x.csv: No such file or directory")
+
+    def test_bad_text_is_told_with_its_place_and_repair(self):
+        message = self.refused("csv", b"a,b\n1,caf\xe9\n", name="t")
+        self.assertIn("input 't' (csv): not UTF-8: byte 0xe9 at offset 9; re-encode the file as UTF-8", message)
+        late = self.refused("csv", b"a\n" + b"x" * (1 << 20) + b"\xc3(", name="t")
+        self.assertIn(f"offset {(1 << 20) + 2};", late)
+        self.assertIn("the file is empty", self.refused("csv", b"", name="t"))
+
+    def test_bad_json_is_told_with_its_line(self):
+        self.assertIn("malformed at line 2, column", self.refused("json", b'{"a": 1,\n oops}'))
+        self.assertIn("malformed at line 3, column", self.refused("ndjson", b'{"a": 1}\n\n{"a": }\n'))
+        self.assertIn("nested too deeply", self.refused("json", b"[" * 100_000))
+
+    def test_an_unknown_format_names_the_known_ones(self):
+        self.assertIn("expected one of csv, tsv, parquet", self.refused("toml", b""))
+
+
+@needs("pandas")
+class Tables(Bound):
+    def test_text_formats_become_frames(self):
+        for kind, data in (
+            ("csv", b"\xef\xbb\xbfa,b\n1,x\n2,\n"),
+            ("tsv", b"a\tb\n1\tx\n2\t\n"),
+            ("json", b'[{"a": 1, "b": "x"}, {"a": 2, "b": null}]'),
+            ("json", b'{"a": [1, 2], "b": ["x", null]}'),
+            ("json", b'{"columns": ["a", "b"], "data": [[1, "x"], [2, null]]}'),
+            ("ndjson", b'{"a": 1, "b": "x"}\n{"a": 2, "b": null}\n'),
+        ):
+            with self.subTest(kind=kind, data=data):
+                self.bound(kind, data, path=True)
+                ran = self.completes("list(table.columns), table.a.tolist(), table.b.isna().tolist()")
+                self.assertEqual(ran.values, ["(['a', 'b'], [1, 2], [False, True])"])
+
+    def test_json_that_is_no_table_stays_what_it_is(self):
+        self.bound("json", json.dumps({"a": 1, "b": [1, 2]}).encode())
+        self.assertEqual(self.completes("table").values, ["{'a': 1, 'b': [1, 2]}"])
+
+    def test_a_malformed_row_is_told_with_its_line(self):
+        self.assertRegex(self.refused("csv", b"a,b\n1,2\n1,2,3\n"), r"malformed: .*line 3.*; check the quoting")
+
+    @needs("pyarrow")
+    def test_binary_formats_become_frames(self):
+        self.completes(
+            "import io, pandas as pd, pyarrow as pa\nframe = pd.DataFrame({'a': [1, 2]})\nframe.to_parquet('p')\n"
+            "table = pa.table({'a': [1, 2]})\n"
+            "with pa.OSFile('s', 'wb') as f, pa.ipc.new_stream(f, table.schema) as w: w.write(table)\n"
+            "with pa.OSFile('f', 'wb') as f, pa.ipc.new_file(f, table.schema) as w: w.write(table)"
+        )
+        for kind, file in (("parquet", "p"), ("arrow", "s"), ("arrow", "f")):
+            with self.subTest(file):
+                ran = self.kernel.ask("bind", name="t", format=kind, path=str(self.directory / file))
+                self.assertEqual(ran.done["outcome"], "completed", ran.done)
+                self.assertEqual(self.completes("t.a.sum()").values, [3])
+
+    @needs("pyarrow", "openpyxl")
+    def test_damaged_binaries_are_told(self):
+        for kind in ("parquet", "arrow", "xlsx"):
+            with self.subTest(kind):
+                message = self.refused(kind, b"not at all", name="t")
+                self.assertRegex(message, rf"^input 't' \({kind}\): damaged or not {kind} at all: .*; (write|save) ")
+                self.assertIn("the file is empty", self.refused(kind, b"", name="t"))
+
+    @needs("openpyxl")
+    def test_workbooks_and_documents_are_read(self):
+        self.kernel.send({"type": "configure", "prelude": ["documents"]})
+        self.completes("import pandas as pd; pd.DataFrame({'a': [1, 2]}).to_excel('x.xlsx', index=False);")
+        self.kernel.ask("bind", name="t", format="xlsx", path=str(self.directory / "x.xlsx"))
+        self.assertEqual(self.completes("t.a.sum(), read_excel('x.xlsx').a.sum()").values, ["(np.int64(3), np.int64(3))"])
+
+
+class Documents(KernelTest):
+    configuration = {"prelude": ["documents", "analysis"]}
+
+    @needs("pypdf", "pptx")
+    def test_pdf_and_pptx_text_is_read(self):
+        code = """
+import pypdf, pptx
+writer = pypdf.PdfWriter(); writer.add_blank_page(100, 100); writer.add_blank_page(100, 100); writer.write('a.pdf')
+deck = pptx.Presentation(); slide = deck.slides.add_slide(deck.slide_layouts[5]); slide.shapes.title.text = 'Revenue'
+deck.save('a.pptx')
+read_pdf_text('a.pdf', max_pages=1), read_pptx_text('a.pptx')"""
+        self.assertEqual(self.completes(code).values, ["('', 'Slide 1\\nRevenue')"])
+
+    def test_a_missing_reader_says_what_to_require(self):
+        code = "import sys\nsys.modules['pypdf'] = None\nread_pdf_text('x.pdf')"
+        self.assertIn("read_pdf_text needs the package pypdf: name it in the cell's `requirements`", self.raises(code)["message"])
+
+    def test_the_analysis_prelude_binds_dates(self):
+        self.assertEqual(self.completes("timezone.utc == datetime.now(timezone.utc).tzinfo, timedelta(1).days").values, ["(True, 1)"])
+
+
+class Broker(KernelTest):
+    def test_a_call_returns_the_hosts_value_and_bytes(self):
+        self.kernel.calls["load"] = lambda params, blobs: ({"value": [params, len(blobs[0])]}, b"bytes")
+        ran = self.completes("from cellblock_kernel import broker\nbroker.call('load', {'slug': 'x'}, [b'abc'])")
+        self.assertEqual(ran.values, ["([{'slug': 'x'}, 3], [b'bytes'])"])
+
+    def test_an_error_of_the_host_is_raised(self):
+        self.kernel.calls["load"] = lambda params, blobs: ({"error": {"code": "not_found", "message": "no dataset x"}},)
+        error = self.raises("from cellblock_kernel import broker\nbroker.call('load', {})")
+        self.assertEqual((error["exception"], error["message"]), ("BrokerError", "no dataset x"))
+
+    def test_other_threads_are_told_to_use_the_main_one(self):
+        ran = self.completes(
+            "import threading\nfrom cellblock_kernel import broker\nt = threading.Thread(target=broker.call, args=('x', {}))\nt.start(); t.join()"
+        )
+        self.assertIn("from the cell's main thread only", ran.stderr)
+

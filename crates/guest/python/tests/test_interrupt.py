@@ -1,0 +1,98 @@
+"""SIGINT: it stops a cell, and never the kernel."""
+
+import os
+import signal
+import time
+
+from tests.driver import KernelTest
+
+
+class Interrupts(KernelTest):
+    def interrupted(self, code):
+        """Interrupts a cell once it has printed `go`."""
+        self.completes("import asyncio, subprocess, threading, time")
+        self.kernel.begin("print('go')\n" + code)
+        self.kernel.wait_for("go")
+        time.sleep(0.02)
+        self.kernel.interrupt()
+        return self.kernel.finish()
+
+    def test_a_busy_loop_is_interrupted_and_names_survive(self):
+        self.completes("x = 1")
+        ran = self.interrupted("y = 2\nwhile True: pass")
+        self.assertEqual(ran.done["outcome"], "interrupted")
+        self.assertEqual((ran.exception["exception"], ran.exception["line"]), ("KeyboardInterrupt", 3))
+        self.assertEqual(self.completes("x + y").values, [3])
+
+    def test_sleeping_locking_and_subprocesses_are_interrupted(self):
+        for code in (
+            "import time; time.sleep(60)",
+            "import threading; l = threading.Lock(); l.acquire(); l.acquire()",
+            "import subprocess; subprocess.run(['sleep', '60'])",
+        ):
+            with self.subTest(code):
+                self.assertEqual(self.interrupted(code).done["outcome"], "interrupted")
+
+    def test_an_awaiting_cell_is_interrupted_and_cleans_up(self):
+        code = "import asyncio\ntry:\n  await asyncio.sleep(60)\nfinally:\n  cleaned = True"
+        self.assertEqual(self.interrupted(code).done["outcome"], "interrupted")
+        self.assertEqual(self.completes("cleaned, await asyncio.sleep(0, 1)").values, ["(True, 1)"])
+
+    def test_asyncio_run_is_interrupted(self):
+        ran = self.interrupted("import asyncio\nasyncio.run(asyncio.sleep(60))")
+        self.assertEqual(ran.done["outcome"], "interrupted")
+        self.assertEqual(self.completes("asyncio.run(asyncio.sleep(0, 2))").values, [2])
+
+    def test_a_hanging_repr_is_interrupted(self):
+        ran = self.interrupted("class R:\n  def __repr__(self):\n    while True: pass\nR()")
+        self.assertEqual(ran.done["outcome"], "interrupted")
+
+    def test_a_hanging_exception_text_is_interrupted(self):
+        self.kernel.begin("class E(Exception):\n  def __str__(self):\n    print('go')\n    while True: pass\nraise E")
+        self.kernel.wait_for("go")
+        self.kernel.interrupt()
+        self.assertEqual(self.kernel.finish().done["outcome"], "raised")
+        self.assertEqual(self.completes("1").values, [1])
+
+    def test_a_signal_between_cells_is_ignored(self):
+        for _ in range(20):
+            self.kernel.interrupt()
+        self.assertEqual(self.completes("1").values, [1])
+
+    def test_signals_at_any_moment_lose_no_answer(self):
+        for number in range(300):
+            self.kernel.begin(f"display({number}); {number}")
+            if number % 3:
+                time.sleep(number % 7 * 1e-5)
+            self.kernel.interrupt()
+            ran = self.kernel.finish()
+            self.assertIn(ran.done["outcome"], ("completed", "interrupted"))
+        self.assertEqual(self.completes("'alive'").values, ["alive"])
+
+    def test_a_keyboard_interrupt_of_the_code_itself_is_raised(self):
+        self.assertEqual(self.raises("raise KeyboardInterrupt('mine')")["exception"], "KeyboardInterrupt")
+
+    def test_code_that_swallows_the_interrupt_keeps_running(self):
+        ran = self.interrupted("import time\ntry:\n  time.sleep(60)\nexcept KeyboardInterrupt:\n  pass\n'on'")
+        self.assertEqual((ran.done["outcome"], ran.values), ("completed", ["on"]))
+
+    def test_a_handler_of_the_code_is_gone_in_the_next_cell(self):
+        self.completes("import signal; signal.signal(signal.SIGINT, signal.SIG_IGN);")
+        self.assertEqual(self.interrupted("while True: pass").done["outcome"], "interrupted")
+
+    def test_a_forked_child_gets_the_default_behaviour(self):
+        code = (
+            "import os, signal, time\npid = os.fork()\nif not pid:\n  try:\n    os.kill(os.getpid(), signal.SIGINT); time.sleep(5)\n"
+            "  except KeyboardInterrupt:\n    os._exit(9)\n  os._exit(1)\nos.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])"
+        )
+        self.assertEqual(self.completes(code).values, [9])
+
+    def test_an_interrupted_call_to_the_host_leaves_the_channel_whole(self):
+        self.kernel.begin("from cellblock_kernel import broker\nprint('go')\nbroker.call('slow', {})")
+        self.kernel.wait_for("go")
+        header, _ = self.kernel._frame()
+        self.assertEqual((header["type"], header["method"]), ("call", "slow"))
+        os.kill(self.kernel.hello["pid"], signal.SIGINT)
+        self.assertEqual(self.kernel.finish().done["outcome"], "interrupted")
+        self.kernel.send({"type": "answer", "call": header["call"], "value": 1})
+        self.assertEqual(self.completes("5").values, [5])

@@ -1,0 +1,78 @@
+//! What a session is asked to run.
+
+use std::time::Duration;
+
+use cellblock_protocol::CellMode;
+
+/// One piece of code, and how to run it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// The code.
+    pub code: String,
+    /// The file name that tracebacks show; by default `<cell N>`.
+    pub name: Option<String>,
+    /// The number of the code's first line in that file.
+    pub line: u32,
+    /// Statements, or one expression.
+    pub mode: CellMode,
+    /// Whether the value of a trailing expression is displayed.
+    pub echo: bool,
+    /// Whether names that it binds are kept.
+    pub store: bool,
+    /// How long it may run; by default the session's limit.
+    pub timeout: Option<Duration>,
+    /// Packages that it needs besides the image's, as requirement strings.
+    pub requirements: Vec<String>,
+    /// Whether new and changed files of the sandbox are collected afterwards.
+    pub collect_files: bool,
+}
+
+impl Cell {
+    /// A cell of statements whose last expression is displayed.
+    pub fn new(code: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            name: None,
+            line: 1,
+            mode: CellMode::Exec,
+            echo: true,
+            store: true,
+            timeout: None,
+            requirements: Vec::new(),
+            collect_files: true,
+        }
+    }
+
+    /// One expression, whose value is the only output.
+    pub fn expression(code: impl Into<String>) -> Self {
+        Self { mode: CellMode::Eval, collect_files: false, ..Self::new(code) }
+    }
+
+    /// Names the file that the code comes from, and the line on which it begins there.
+    #[must_use]
+    pub fn from_file(mut self, name: impl Into<String>, line: u32) -> Self {
+        self.name = Some(name.into());
+        self.line = line;
+        self
+    }
+
+    /// Bounds its time.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Asks for packages.
+    #[must_use]
+    pub fn with_requirements<S: Into<String>>(mut self, requirements: impl IntoIterator<Item = S>) -> Self {
+        self.requirements = requirements.into_iter().map(Into::into).collect();
+        self
+    }
+}
+
+impl<S: Into<String>> From<S> for Cell {
+    fn from(code: S) -> Self {
+        Self::new(code)
+    }
+}

@@ -1,0 +1,63 @@
+//! What can go wrong around a cell. A cell that fails is not among it: that is an [`Execution`](crate::Execution).
+
+pub use cellblock_sandbox::error::{Blame, Effect, Retry};
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why Cellblock could not do its part.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The sandbox, or what makes it.
+    #[error(transparent)]
+    Sandbox(#[from] cellblock_sandbox::Error),
+    /// Building or opening an image, or installing requirements.
+    #[error(transparent)]
+    Image(#[from] cellblock_sandbox::image::Error),
+    /// Storing an artifact.
+    #[error("store an artifact")]
+    Store(#[from] cellblock_artifact::ArtifactError),
+    /// The kernel sent an output that is not what it says.
+    #[error("decode an output of the kernel")]
+    Output(#[from] crate::output::OutputError),
+    /// A large output or file could not be kept on its way to the store.
+    #[error("keep a file from the sandbox")]
+    Spool(#[source] std::io::Error),
+    /// An input that cannot be bound.
+    #[error("bind input `{name}`: {reason}")]
+    Input {
+        /// Its name.
+        name: String,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+    /// Something that was asked for cannot be.
+    #[error("{0}")]
+    Request(String),
+    /// The session was closed.
+    #[error("the session is closed")]
+    Closed,
+}
+
+impl Error {
+    /// Who has to act.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Sandbox(error) => error.blame(),
+            Self::Image(error) => error.blame(),
+            Self::Store(_) | Self::Spool(_) => Blame::Internal,
+            Self::Output(_) => Blame::Backend,
+            Self::Input { .. } | Self::Request(_) | Self::Closed => Blame::Caller,
+        }
+    }
+
+    /// Whether trying again makes sense.
+    pub fn retry(&self) -> Retry {
+        match self {
+            Self::Sandbox(error) => error.retry(),
+            Self::Output(_) => Retry::Fresh,
+            Self::Image(_) | Self::Store(_) | Self::Spool(_) | Self::Input { .. } | Self::Request(_) | Self::Closed => Retry::Never,
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What came of a cell.
+
+use std::time::Duration;
+
+use cellblock_protocol::Rejection;
+use cellblock_sandbox::jail::protection::Report;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::output::Output;
+
+/// One run of a cell.
+#[derive(Clone, Debug)]
+pub struct Execution {
+    /// The cell's number in its session, from 1.
+    pub cell: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What it showed, in order; those shown before a failure included.
+    pub outputs: Vec<Output>,
+    /// Outputs beyond the limit, which were dropped.
+    pub outputs_dropped: u32,
+    /// What was written to stdout.
+    pub stdout: StreamText,
+    /// What was written to stderr.
+    pub stderr: StreamText,
+    /// New and changed files.
+    pub files: Vec<ProducedFile>,
+    /// Files that could not be collected, with reasons.
+    pub skipped_files: Vec<SkippedFile>,
+    /// What a model has to know besides the outputs: lost variables, limits, and how to go on.
+    pub note: Option<String>,
+    /// How long the cell ran, as the host saw it.
+    pub duration: Duration,
+    /// Where it ran.
+    pub sandbox: SandboxReport,
+}
+
+/// How a cell ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// To its end.
+    Completed,
+    /// By an exception, which is the last output.
+    Raised,
+    /// Its time was over or somebody stopped it; variables are kept.
+    Interrupted,
+    /// Its kernel is gone, and with it the variables; files are kept.
+    KernelLost {
+        /// What happened to the kernel.
+        reason: String,
+    },
+    /// It ran into a limit.
+    LimitExceeded(Exceeded),
+    /// It was not run.
+    Rejected {
+        /// What is wrong with it, and how to repair it.
+        rejections: Vec<Rejection>,
+    },
+}
+
+impl Outcome {
+    /// The outcome's name in every interface.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Raised => "raised",
+            Self::Interrupted => "interrupted",
+            Self::KernelLost { .. } => "kernel_lost",
+            Self::LimitExceeded(_) => "limit_exceeded",
+            Self::Rejected { .. } => "rejected",
+        }
+    }
+}
+
+/// A limit that a cell ran into.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Exceeded {
+    /// Which limit.
+    pub which: Resource,
+    /// Its value, in bytes or pieces.
+    pub limit: u64,
+    /// What was used or asked for, as far as it is known.
+    pub actual: u64,
+    /// Whether the kernel was lost with its variables.
+    pub kernel_lost: bool,
+}
+
+/// What is limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Resource {
+    /// Bytes of memory.
+    Memory,
+    /// Processes and threads.
+    Processes,
+    /// Bytes of a file system of the sandbox.
+    Disk,
+    /// Files of a file system of the sandbox.
+    Inodes,
+    /// Bytes of one file.
+    FileBytes,
+    /// Open descriptors.
+    OpenFiles,
+    /// Bytes of stdout and stderr.
+    OutputBytes,
+}
+
+impl Resource {
+    /// Its name in messages.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Processes => "number of processes",
+            Self::Disk => "disk space",
+            Self::Inodes => "number of files",
+            Self::FileBytes => "size of one file",
+            Self::OpenFiles => "number of open files",
+            Self::OutputBytes => "size of stdout and stderr",
+        }
+    }
+
+    /// Whether it is counted in bytes.
+    pub const fn is_bytes(self) -> bool {
+        matches!(self, Self::Memory | Self::Disk | Self::FileBytes | Self::OutputBytes)
+    }
+}
+
+/// What was written to a stream, as far as it is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamText {
+    /// The text; where it is truncated, a line in the middle says how much is left out. Bytes that are not UTF-8 are replaced.
+    pub text: String,
+    /// Whether something was left out.
+    pub truncated: bool,
+    /// Bytes that were written in all.
+    pub bytes: u64,
+}
+
+/// A file that a cell made or changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ProducedFile {
+    /// Its path in the sandbox.
+    pub path: String,
+    /// Its path relative to `/workspace` or `/tmp/output`: safe components only.
+    pub name: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The artifact with its content.
+    pub sha256: String,
+}
+
+/// A file that was not collected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SkippedFile {
+    /// Its path in the sandbox, control characters escaped.
+    pub path: String,
+    /// Why not.
+    pub reason: String,
+}
+
+/// Where a cell ran, and behind which walls.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SandboxReport {
+    /// The backend.
+    pub backend: String,
+    /// The image's id.
+    pub image: String,
+    /// The state of every protection.
+    pub protections: Report,
+}
+
+/// Something that happens while a cell runs.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Bytes were written to stdout.
+    Stdout(Vec<u8>),
+    /// Bytes were written to stderr.
+    Stderr(Vec<u8>),
+    /// A value was shown.
+    Output(Output),
+}

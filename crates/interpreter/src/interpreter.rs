@@ -1,0 +1,126 @@
+//! The interpreter: an image, a backend with its pool, and a store, from which sessions are made.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cellblock_artifact::Store;
+use cellblock_sandbox::backend::Backend;
+use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
+use cellblock_sandbox::image::Image;
+use cellblock_sandbox::jail::protection::{Demands, Report};
+use cellblock_sandbox::pool::{Lease, Pool, PoolConfig, create};
+use cellblock_sandbox::{Limits, layer};
+
+use crate::error::Result;
+use crate::output::Decoding;
+use crate::session::{Session, SessionOptions};
+
+/// What an interpreter is made of.
+#[derive(Debug)]
+pub struct Config {
+    /// The image that sandboxes start from; see [`cellblock_sandbox::image`].
+    pub image: Image,
+    /// Limits of sandboxes and cells.
+    pub limits: Limits,
+    /// How many sandboxes are kept ready.
+    pub pool: PoolConfig,
+    /// What is asked of each protection.
+    pub demands: Demands,
+    /// Where artifacts are kept.
+    pub store: Store,
+    /// An executable that calls [`boot`](crate::boot), if this program does not.
+    pub launcher: Option<PathBuf>,
+}
+
+/// Makes sessions. Dropping it ends every sandbox that its sessions do not hold.
+#[derive(Debug)]
+pub struct Interpreter {
+    shared: Arc<Shared>,
+    process: ProcessBackend,
+}
+
+/// What sessions share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) limits: Limits,
+    pub(crate) store: Store,
+    pub(crate) decoding: Decoding,
+    pub(crate) image_id: String,
+    image: Image,
+    pool: Pool,
+}
+
+impl Interpreter {
+    /// Starts the backend, the image's template and the pool. Sessions may be made at once; their first cell waits for the template.
+    pub async fn start(config: Config) -> Result<Self> {
+        let process = ProcessBackend::start(&ProcessConfig {
+            python: config.image.python_dir(),
+            interpreter: config.image.interpreter().to_owned(),
+            layers: Some(layer::root()?),
+            preload: config.image.preload().to_vec(),
+            demands: config.demands,
+            launcher: config.launcher,
+        })
+        .await?;
+        let backend: Arc<dyn Backend> = Arc::new(process.clone());
+        let pool = Pool::start(Arc::clone(&backend), config.limits.clone(), config.pool);
+        let decoding = Decoding::new(config.store.clone());
+        let shared = Shared {
+            backend,
+            limits: config.limits,
+            store: config.store,
+            decoding,
+            image_id: config.image.id().to_string(),
+            image: config.image,
+            pool,
+        };
+        Ok(Self { shared: Arc::new(shared), process })
+    }
+
+    /// Completes once kernels start without waiting for the image's libraries.
+    pub async fn warmed(&self) -> Result<()> {
+        Ok(self.shared.backend.warmed().await?)
+    }
+
+    /// Modules of the image that could not be imported, with reasons; empty before [`warmed`](Self::warmed).
+    pub fn failed_modules(&self) -> Vec<String> {
+        self.process.failed_modules()
+    }
+
+    /// The state of every protection.
+    pub fn report(&self) -> Report {
+        self.shared.backend.report()
+    }
+
+    /// How many sandboxes are ready to be taken.
+    pub fn ready_sandboxes(&self) -> usize {
+        self.shared.pool.ready()
+    }
+
+    /// The store of artifacts.
+    pub fn store(&self) -> &Store {
+        &self.shared.store
+    }
+
+    /// A new session. Its sandbox is made when it is first needed.
+    pub fn session(&self, options: SessionOptions) -> Session {
+        Session::start(Arc::clone(&self.shared), options)
+    }
+}
+
+impl Shared {
+    /// A sandbox with a running kernel.
+    pub(crate) async fn lease(&self, limits: &Limits, pooled: bool) -> Result<Lease> {
+        if pooled {
+            return Ok(self.pool.acquire(limits).await?);
+        }
+        Ok(create(self.backend.as_ref(), limits).await?)
+    }
+
+    /// The id of a layer with these requirements, installed if need be.
+    pub(crate) async fn layer(&self, requirements: &[String]) -> Result<String> {
+        let layer = layer::resolve_layer(&self.image, requirements).await?;
+        Ok(layer.id.to_string())
+    }
+}

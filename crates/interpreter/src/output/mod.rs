@@ -1,0 +1,29 @@
+//! Typed outputs: what a cell showed, checked, bounded and stored.
+//!
+//! A kernel's outputs are allegations. A [`Decoder`] checks them byte by byte, puts their bytes into the artifact
+//! store (tables as Parquet, pictures and specifications as they are), and gives back an [`Output`], which holds
+//! only bounded text and references. [`Output`] is what `--json` prints and what HTTP and MCP will carry.
+
+mod decode;
+mod error;
+mod limits;
+mod picture;
+mod redact;
+mod table;
+mod text;
+mod value;
+
+#[doc(hidden)]
+pub mod fuzz;
+
+pub use decode::Decoder;
+pub use error::OutputError;
+pub use limits::Limits;
+pub use redact::{redact, redact_source};
+pub use value::{
+    ArtifactRef, Column, Dataframe, Exception, Figure, Image, Output, Primitive, Representation, Rich,
+};
+
+pub use cellblock_protocol::{
+    Axes, DataframeLibrary, ExceptionFrame, FigureLibrary, ImageMime, Scalar, Series, SeriesKind,
+};

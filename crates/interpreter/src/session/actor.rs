@@ -1,0 +1,385 @@
+//! The task that owns a session's state.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellblock_protocol::{Guard, KernelOutcome, OutputLimits, ToKernel, Variable};
+use cellblock_sandbox::Limits;
+use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
+use cellblock_sandbox::channel::write_frame;
+use tokio::sync::{mpsc, watch};
+
+use super::files::Collected;
+use super::run::{End, Ran, Terms, run};
+use super::{Request, judge};
+use crate::cell::Cell;
+use crate::error::{Error, Result};
+use crate::execution::{Event, Execution, Outcome, SandboxReport};
+use crate::input::Input;
+use crate::interpreter::Shared;
+use crate::output::Output;
+
+/// How a session is set up.
+#[derive(Clone, Debug)]
+pub struct SessionOptions {
+    /// Sets of names that are bound before the first cell; see `docs/protocol.md`.
+    pub prelude: Vec<String>,
+    /// What code is checked for before it runs.
+    pub guard: Guard,
+    /// Limits; by default the interpreter's, whose sandboxes are kept ready.
+    pub limits: Option<Limits>,
+    /// Whether a sandbox may come from the pool.
+    pub pooled: bool,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self { prelude: vec!["analysis".into(), "documents".into()], guard: Guard::Off, limits: None, pooled: true }
+    }
+}
+
+/// Rows of the head, and of the tail, of a table that is too large to be sent.
+const PREVIEW_ROWS: u32 = 500;
+/// Binding an input, resetting and the like; none of them runs a user's loop.
+const HOUSEKEEPING: Duration = Duration::from_secs(120);
+
+/// A session's state.
+#[derive(Debug)]
+pub(super) struct Actor {
+    pub(super) shared: Arc<Shared>,
+    pub(super) limits: Limits,
+    options: SessionOptions,
+    interrupts: watch::Receiver<u64>,
+    /// The sandbox, made on first use.
+    pub(super) sandbox: Option<Box<dyn Sandbox>>,
+    kernel: Option<Kernel>,
+    /// Whether the inputs' files are in the sandbox.
+    furnished: bool,
+    inputs: Vec<Input>,
+    layers: Vec<String>,
+    cells: u64,
+    /// What the sandbox had used when last asked.
+    usage: Usage,
+    pub(super) collected: Collected,
+}
+
+impl Actor {
+    pub(super) fn new(shared: Arc<Shared>, options: SessionOptions, interrupts: watch::Receiver<u64>) -> Self {
+        let limits = options.limits.clone().unwrap_or_else(|| shared.limits.clone());
+        Self {
+            shared,
+            limits,
+            options,
+            interrupts,
+            sandbox: None,
+            kernel: None,
+            furnished: false,
+            inputs: Vec::new(),
+            layers: Vec::new(),
+            cells: 0,
+            usage: Usage::default(),
+            collected: Collected::default(),
+        }
+    }
+
+    pub(super) async fn serve(mut self, mut queue: mpsc::Receiver<Request>) {
+        while let Some(request) = queue.recv().await {
+            match request {
+                Request::Execute { cell, events, answer } => {
+                    let result = self.execute(cell, events).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::Bind { input, answer } => {
+                    let result = self.bind(input).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::Get { name, answer } => {
+                    let result = self.get(name).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::Variables { answer } => {
+                    let result = self.variables().await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::Reset { answer } => {
+                    let result = self.reset().await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::ReadFile { path, answer } => {
+                    let result = self.read_file(&path).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::WriteFile { path, content, answer } => {
+                    let result = self.write_file(&path, &content).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::Close { answer } => {
+                    let _ = answer.send(self.close().await);
+                    return;
+                }
+            }
+        }
+        let _ = self.close().await;
+    }
+
+    /// A guest that broke the protocol gets no second chance; the next request starts in a fresh sandbox.
+    fn keep_or_destroy<T>(&mut self, result: Result<T>) -> Result<T> {
+        let destroys = match &result {
+            Err(Error::Sandbox(error)) => error.effect() == crate::error::Effect::Destroys,
+            Err(Error::Output(_)) => true,
+            _ => false,
+        };
+        if destroys {
+            self.discard();
+        }
+        result
+    }
+
+    fn discard(&mut self) {
+        self.kernel = None;
+        self.sandbox = None;
+        self.furnished = false;
+        self.usage = Usage::default();
+        self.collected = Collected::default();
+    }
+
+    async fn close(&mut self) -> Result<()> {
+        self.kernel = None;
+        match self.sandbox.take() {
+            Some(sandbox) => Ok(sandbox.destroy().await?),
+            None => Ok(()),
+        }
+    }
+
+    async fn execute(&mut self, cell: Cell, events: Option<mpsc::Sender<Event>>) -> Result<Execution> {
+        let timeout = cell.timeout.unwrap_or(self.limits.cell_time);
+        self.require(&cell.requirements).await?;
+        self.ready().await?;
+        self.cells += 1;
+        let number = self.cells;
+        let message = ToKernel::Execute {
+            cell: number,
+            name: cell.name.unwrap_or_else(|| format!("<cell {number}>")),
+            code: cell.code,
+            line: cell.line,
+            mode: cell.mode,
+            echo: cell.echo,
+            store: cell.store,
+        };
+        let started = std::time::Instant::now();
+        let ran = self.run(&message, timeout, events).await?;
+        let duration = started.elapsed();
+        let verdict = self.judge(&ran, timeout).await;
+        let collected = if cell.collect_files && self.sandbox.is_some() {
+            self.collect().await?
+        } else {
+            (Vec::new(), Vec::new())
+        };
+        Ok(Execution {
+            cell: number,
+            outcome: verdict.outcome,
+            outputs: ran.outputs,
+            outputs_dropped: ran.outputs_dropped,
+            stdout: ran.stdout.finish(),
+            stderr: ran.stderr.finish(),
+            files: collected.0,
+            skipped_files: collected.1,
+            note: verdict.note,
+            duration,
+            sandbox: SandboxReport {
+                backend: self.shared.backend.name().to_owned(),
+                image: self.shared.image_id.clone(),
+                protections: self.shared.backend.report(),
+            },
+        })
+    }
+
+    async fn judge(&mut self, ran: &Ran, timeout: Duration) -> judge::Verdict {
+        let mut evidence = judge::Evidence { ran, timeout, limits: &self.limits, usage: self.usage, before: self.usage, disks: Vec::new() };
+        if let (Some(sandbox), true) = (&self.sandbox, judge::needs_evidence(ran)) {
+            evidence.usage = sandbox.usage().await.unwrap_or(self.usage);
+            evidence.disks = sandbox.guest().disks().await.unwrap_or_default();
+            self.usage = evidence.usage;
+        }
+        judge::judge(&evidence)
+    }
+
+    /// Makes sure that packages are on the kernel's path.
+    async fn require(&mut self, requirements: &[String]) -> Result<()> {
+        if requirements.is_empty() {
+            return Ok(());
+        }
+        let layer = self.shared.layer(requirements).await?;
+        if !self.layers.contains(&layer) {
+            self.layers.push(layer);
+            if let Some(kernel) = &mut self.kernel {
+                write_frame(&mut kernel.writer, &configure(&self.options, &self.limits, &self.layers), &[]).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes sure that there is a sandbox with a live kernel that has the session's inputs.
+    async fn ready(&mut self) -> Result<()> {
+        if self.kernel.as_ref().is_some_and(|kernel| kernel.end.borrow().is_some()) {
+            self.kernel = None;
+        }
+        if self.kernel.is_some() {
+            return Ok(());
+        }
+        let mut kernel = match self.revive().await {
+            Some(kernel) => kernel,
+            None => self.settle().await?,
+        };
+        write_frame(&mut kernel.writer, &configure(&self.options, &self.limits, &self.layers), &[]).await?;
+        self.kernel = Some(kernel);
+        if !self.furnished {
+            for input in self.inputs.clone() {
+                self.upload(&input).await?;
+            }
+            self.furnished = true;
+        }
+        for input in self.inputs.clone() {
+            self.bind_uploaded(&input).await?;
+        }
+        Ok(())
+    }
+
+    /// A fresh kernel in the sandbox that is there, so that its files survive; `None` when that cannot be.
+    async fn revive(&mut self) -> Option<Kernel> {
+        let sandbox = self.sandbox.as_ref()?;
+        let revived = async {
+            sandbox.guest().kill_all().await?;
+            sandbox.start_kernel().await
+        };
+        match revived.await {
+            Ok(kernel) => Some(kernel),
+            Err(error) => {
+                tracing::info!(error = &error as &dyn std::error::Error, "sandbox lost with its kernel");
+                self.discard();
+                None
+            }
+        }
+    }
+
+    /// Takes a new sandbox.
+    async fn settle(&mut self) -> Result<Kernel> {
+        let lease = self.shared.lease(&self.limits, self.options.pooled).await?;
+        self.sandbox = Some(lease.sandbox);
+        Ok(lease.kernel)
+    }
+
+    async fn run(
+        &mut self,
+        message: &ToKernel,
+        timeout: Duration,
+        events: Option<mpsc::Sender<Event>>,
+    ) -> Result<Ran> {
+        let kernel = self.kernel.as_mut().ok_or(Error::Closed)?;
+        let terms = Terms {
+            limits: &self.limits,
+            timeout,
+            interrupts: &mut self.interrupts,
+            events,
+            decoding: &self.shared.decoding,
+        };
+        let ran = run(kernel, message, terms).await?;
+        if matches!(ran.end, End::Lost(_)) {
+            self.kernel = None;
+        }
+        Ok(ran)
+    }
+
+    /// A request that user code has no part in: anything but completion is an error, given as its message.
+    async fn housekeeping(&mut self, message: &ToKernel) -> Result<Result<Ran, String>> {
+        let ran = self.run(message, HOUSEKEEPING, None).await?;
+        Ok(match &ran.end {
+            End::Done { outcome: KernelOutcome::Completed, .. } => Ok(ran),
+            End::Done { error: Some(error), .. } => Err(error.message.clone()),
+            End::Done { .. } => Err("it was interrupted".to_owned()),
+            End::Lost(_) => Err("the kernel ended meanwhile".to_owned()),
+        })
+    }
+
+    async fn bind(&mut self, input: Input) -> Result<()> {
+        // Opened first: what cannot be read must not cost a sandbox, nor replace what was bound.
+        input.open(self.limits.data_bytes)?;
+        self.ready().await?;
+        self.upload(&input).await?;
+        self.bind_uploaded(&input).await?;
+        self.inputs.retain(|bound| bound.name() != input.name());
+        self.inputs.push(input);
+        self.furnished = true;
+        Ok(())
+    }
+
+    async fn upload(&mut self, input: &Input) -> Result<()> {
+        let content = input.open(self.limits.data_bytes)?;
+        let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
+        sandbox.guest().write(&input.sandbox_path(), 0o444, content).await?;
+        Ok(())
+    }
+
+    async fn bind_uploaded(&mut self, input: &Input) -> Result<()> {
+        let message = ToKernel::Bind {
+            cell: 0,
+            name: input.name().to_owned(),
+            format: input.format,
+            path: Some(input.sandbox_path()),
+        };
+        match self.housekeeping(&message).await? {
+            Ok(_) => Ok(()),
+            Err(reason) => Err(input.refuse(reason)),
+        }
+    }
+
+    async fn get(&mut self, name: String) -> Result<Option<Output>> {
+        self.ready().await?;
+        let ran = self.housekeeping(&ToKernel::Get { cell: 0, name }).await?;
+        Ok(ran.ok().and_then(|mut ran| ran.outputs.pop()))
+    }
+
+    async fn variables(&mut self) -> Result<Vec<Variable>> {
+        self.ready().await?;
+        match self.housekeeping(&ToKernel::Variables { cell: 0 }).await? {
+            Ok(ran) => Ok(ran.variables),
+            Err(reason) => Err(Error::Request(format!("list the variables: {reason}"))),
+        }
+    }
+
+    async fn reset(&mut self) -> Result<()> {
+        if self.kernel.is_none() {
+            return Ok(());
+        }
+        match self.housekeeping(&ToKernel::Reset { cell: 0 }).await? {
+            Ok(_) => Ok(()),
+            Err(reason) => Err(Error::Request(format!("reset the session: {reason}"))),
+        }
+    }
+}
+
+/// What a kernel is told before anything else, and again when there is more on its path.
+fn configure(options: &SessionOptions, limits: &Limits, layers: &[String]) -> ToKernel {
+    ToKernel::Configure {
+        prelude: options.prelude.clone(),
+        guard: options.guard,
+        limits: OutputLimits {
+            outputs: limits.outputs,
+            output_bytes: limits.output_bytes,
+            text_chars: limits.output_chars,
+            rows_preview: PREVIEW_ROWS,
+        },
+        sys_path: layers.iter().map(|layer| format!("/opt/layers/{layer}")).collect(),
+    }
+}
+
+impl Execution {
+    /// Whether the session's variables are gone.
+    pub fn kernel_lost(&self) -> bool {
+        match &self.outcome {
+            Outcome::KernelLost { .. } => true,
+            Outcome::LimitExceeded(exceeded) => exceeded.kernel_lost,
+            Outcome::Completed | Outcome::Raised | Outcome::Interrupted | Outcome::Rejected { .. } => false,
+        }
+    }
+}

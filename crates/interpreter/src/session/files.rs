@@ -1,0 +1,207 @@
+//! Collecting what a cell left in `/workspace` and `/tmp/output`.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use cellblock_artifact::{About, ArtifactId, Kind};
+use cellblock_protocol::{Blob, FileEntry};
+use cellblock_sandbox::guest::{Guest, Listing};
+
+use super::actor::Actor;
+use crate::error::{Error, Result};
+use crate::execution::{ProducedFile, SkippedFile};
+
+/// Trees that are collected.
+const ROOTS: [&str; 2] = ["/workspace", "/tmp/output"];
+/// Bytes of a file that are asked for at once.
+const PART: u64 = 4 * 1024 * 1024;
+/// Parts of a path that interest nobody.
+const IGNORED: [&str; 4] = ["__pycache__", ".cache", ".config", ".matplotlib"];
+/// Longest name that is taken over.
+const MAX_NAME: usize = 512;
+
+/// What was collected before.
+#[derive(Debug, Default)]
+pub(super) struct Collected {
+    stamps: [Option<u64>; ROOTS.len()],
+    /// Size and time of files that were collected, to tell those that a coarse clock reports twice.
+    seen: HashMap<String, (u64, i64)>,
+}
+
+impl Actor {
+    /// Stores new and changed files; those that cannot be are named with the reason.
+    pub(super) async fn collect(&mut self) -> Result<(Vec<ProducedFile>, Vec<SkippedFile>)> {
+        let Some(sandbox) = &self.sandbox else { return Ok((Vec::new(), Vec::new())) };
+        let guest = sandbox.guest();
+        let limit = self.limits.files;
+        let [workspace, output] = self.collected.stamps;
+        let listed = tokio::join!(guest.list(ROOTS[0], workspace, limit), guest.list(ROOTS[1], output, limit));
+        let listings = match listed {
+            (Ok(workspace), Ok(output)) => [workspace, output],
+            // A room that its own code broke is found out by the next cell; this one has its result.
+            (Err(error), _) | (_, Err(error)) => {
+                tracing::info!(error = &error as &dyn std::error::Error, "could not list files");
+                return Ok((Vec::new(), Vec::new()));
+            }
+        };
+        let mut files = Vec::new();
+        let mut skipped = Vec::new();
+        for (index, listing) in listings.into_iter().enumerate() {
+            self.collected.stamps[index] = Some(listing.stamp);
+            note_skipped(&listing, limit, &mut skipped);
+            for entry in listing.files {
+                let known = self.collected.seen.insert(entry.path.clone(), (entry.size, entry.mtime_ns));
+                if known == Some((entry.size, entry.mtime_ns)) {
+                    continue;
+                }
+                match self.store_file(&entry, ROOTS[index], files.len()).await? {
+                    Ok(Some(file)) => files.push(file),
+                    Ok(None) => {}
+                    Err(reason) => skipped.push(SkippedFile { path: escape(&entry.path), reason }),
+                }
+            }
+        }
+        Ok((files, skipped))
+    }
+
+    async fn store_file(
+        &self,
+        entry: &FileEntry,
+        root: &str,
+        already: usize,
+    ) -> Result<Result<Option<ProducedFile>, String>> {
+        let Some(name) = relative_name(&entry.path, root) else {
+            return Ok(Err("its name cannot be used outside the sandbox".into()));
+        };
+        if name.split('/').any(|part| IGNORED.contains(&part)) {
+            return Ok(Ok(None));
+        }
+        if already >= self.limits.files as usize {
+            return Ok(Err(format!("more than {} files", self.limits.files)));
+        }
+        let limit = self.limits.collected_file_bytes;
+        if entry.size > limit {
+            return Ok(Err(format!("it has {} bytes, the limit is {limit}", entry.size)));
+        }
+        let Some(sandbox) = &self.sandbox else { return Ok(Ok(None)) };
+        let (file, bytes) = match download(sandbox.guest(), &entry.path, limit).await {
+            Ok(downloaded) => downloaded,
+            Err(Error::Sandbox(error)) if error.blame() == crate::error::Blame::Caller => {
+                return Ok(Err(error.to_string()));
+            }
+            Err(error) => return Err(error),
+        };
+        let about = About { kind: Kind::File, media_type: media_type(name).to_owned(), origin: None };
+        let id: ArtifactId = self.shared.store.put_file(file, &about).await?;
+        Ok(Ok(Some(ProducedFile {
+            path: entry.path.clone(),
+            name: name.to_owned(),
+            bytes,
+            sha256: id.to_string(),
+        })))
+    }
+
+    pub(super) async fn read_file(&mut self, path: &str) -> Result<Vec<u8>> {
+        let Some(sandbox) = &self.sandbox else {
+            return Err(Error::Request(format!("read `{path}`: nothing has run in this session yet")));
+        };
+        let (file, _) = download(sandbox.guest(), path, self.limits.collected_file_bytes).await?;
+        let mut content = Vec::new();
+        std::io::Read::read_to_end(&mut &file, &mut content).map_err(spool)?;
+        Ok(content)
+    }
+
+    pub(super) async fn write_file(&mut self, path: &str, content: &[u8]) -> Result<()> {
+        self.ready().await?;
+        let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
+        sandbox.guest().write(path, 0o644, content).await?;
+        Ok(())
+    }
+}
+
+/// Copies a file of the sandbox into an unlinked file of the host, positioned at its start.
+async fn download(guest: &Guest, path: &str, limit: u64) -> Result<(std::fs::File, u64)> {
+    let mut file = tempfile::tempfile().map_err(spool)?;
+    let mut offset = 0;
+    loop {
+        let (blob, eof) = guest.read(path, offset, PART).await?;
+        if blob.is_empty() && !eof {
+            return Err(cellblock_sandbox::Error::protocol("guest", "a read neither moved on nor ended").into());
+        }
+        offset += blob.len();
+        if offset > limit {
+            return Err(Error::Request(format!("read `{path}`: it grew beyond the limit of {limit} bytes")));
+        }
+        match blob {
+            Blob::Memory(bytes) => file.write_all(&bytes).map_err(spool)?,
+            Blob::File(..) => {
+                std::io::copy(&mut blob.reader(), &mut file).map_err(spool)?;
+            }
+        }
+        if eof {
+            break;
+        }
+    }
+    std::io::Seek::rewind(&mut file).map_err(spool)?;
+    Ok((file, offset))
+}
+
+fn spool(source: std::io::Error) -> Error {
+    Error::Spool(source)
+}
+
+fn note_skipped(listing: &Listing, limit: u32, skipped: &mut Vec<SkippedFile>) {
+    let named = listing.skipped.iter().take(limit as usize);
+    skipped.extend(named.map(|file| SkippedFile { path: escape(&file.path), reason: escape(&file.reason) }));
+    let left = listing.total.saturating_sub(listing.files.len() as u64);
+    if left > 0 {
+        skipped.push(SkippedFile { path: String::new(), reason: format!("{left} more files beyond the limit of {limit}") });
+    }
+}
+
+/// The path below a root, if every part of it may stand in a path of the host.
+fn relative_name<'a>(path: &'a str, root: &str) -> Option<&'a str> {
+    let name = path.strip_prefix(root)?.strip_prefix('/')?;
+    let safe = |part: &str| {
+        !part.is_empty() && part != "." && part != ".." && !part.chars().any(|c| c.is_control() || c == '\\')
+    };
+    (name.len() <= MAX_NAME && name.split('/').all(safe)).then_some(name)
+}
+
+fn escape(text: &str) -> String {
+    text.chars().take(1024).flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+}
+
+fn media_type(name: &str) -> &'static str {
+    match name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase().as_str() {
+        "csv" => "text/csv",
+        "txt" | "log" | "md" => "text/plain",
+        "json" => "application/json",
+        "html" => "text/html",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "svg" => "image/svg+xml",
+        "pdf" => "application/pdf",
+        "parquet" => "application/vnd.apache.parquet",
+        "xlsx" => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_could_leave_its_directory_is_refused() {
+        assert_eq!(relative_name("/workspace/a/b.csv", "/workspace"), Some("a/b.csv"));
+        for path in ["/workspace", "/workspace/", "/workspace/../x", "/workspace/a//b", "/etc/passwd", "/workspace/a\nb"] {
+            assert_eq!(relative_name(path, "/workspace"), None, "{path:?}");
+        }
+    }
+
+    #[test]
+    fn control_characters_of_names_are_escaped() {
+        assert_eq!(escape("a\x1b[31m\n"), "a\\u{1b}[31m\\n");
+    }
+}

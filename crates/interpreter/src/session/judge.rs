@@ -1,0 +1,220 @@
+//! What an ended cell amounts to: its outcome, and what a model must be told.
+
+use std::time::Duration;
+
+use cellblock_protocol::{CellError, Disk, KernelOutcome};
+use cellblock_sandbox::Limits;
+use cellblock_sandbox::backend::{Ending, Usage};
+
+use super::run::{End, Ran, Stop};
+use crate::execution::{Exceeded, Outcome, Resource};
+
+/// Error numbers of Linux that mean a limit.
+mod errno {
+    pub(super) const AGAIN: i32 = 11;
+    pub(super) const NFILE: i32 = 23;
+    pub(super) const MFILE: i32 = 24;
+    pub(super) const FBIG: i32 = 27;
+    pub(super) const NOSPC: i32 = 28;
+    pub(super) const DQUOT: i32 = 122;
+}
+
+/// SIGKILL and SIGXCPU as numbers.
+const KILL: i32 = 9;
+
+/// All that is known.
+#[derive(Debug)]
+pub(super) struct Evidence<'a> {
+    pub(super) ran: &'a Ran,
+    pub(super) timeout: Duration,
+    pub(super) limits: &'a Limits,
+    pub(super) before: Usage,
+    pub(super) usage: Usage,
+    pub(super) disks: Vec<Disk>,
+}
+
+/// The outcome, and a note beside the outputs.
+#[derive(Debug)]
+pub(super) struct Verdict {
+    pub(super) outcome: Outcome,
+    pub(super) note: Option<String>,
+}
+
+const LOST: &str = "all variables are gone; files in /workspace are kept. Run what defines your variables again";
+const KEPT: &str = "variables are kept";
+
+/// Whether use of resources has to be asked for before judging. Asking costs two round trips, which a cell that went well is spared.
+pub(super) fn needs_evidence(ran: &Ran) -> bool {
+    match &ran.end {
+        End::Lost(_) => true,
+        End::Done { outcome, .. } => *outcome == KernelOutcome::Raised,
+    }
+}
+
+pub(super) fn judge(evidence: &Evidence<'_>) -> Verdict {
+    match &evidence.ran.end {
+        End::Lost(ending) => evidence.lost(*ending),
+        End::Done { outcome: KernelOutcome::Rejected, rejections, .. } => {
+            let rejections = rejections.clone();
+            Verdict { outcome: Outcome::Rejected { rejections }, note: None }
+        }
+        End::Done { .. } if evidence.ran.stopped == Some(Stop::Output) => evidence.flooded(false),
+        End::Done { outcome: KernelOutcome::Interrupted, .. } => evidence.interrupted(),
+        End::Done { outcome: KernelOutcome::Raised, error, .. } => evidence.raised(error.as_ref()),
+        End::Done { outcome: KernelOutcome::Completed, .. } => Verdict { outcome: Outcome::Completed, note: None },
+    }
+}
+
+impl Evidence<'_> {
+    fn interrupted(&self) -> Verdict {
+        let note = match self.ran.stopped {
+            Some(Stop::Asked) => format!("the cell was interrupted; {KEPT}"),
+            _ => format!(
+                "the cell ran longer than its limit of {} s and was interrupted; {KEPT}. Do less in one cell, or ask for more time",
+                self.timeout.as_secs_f64()
+            ),
+        };
+        Verdict { outcome: Outcome::Interrupted, note: Some(note) }
+    }
+
+    fn lost(&self, ending: Ending) -> Verdict {
+        if self.usage.memory_kills > self.before.memory_kills {
+            let peak = self.usage.memory_peak_bytes.max(self.limits.memory_bytes);
+            return exceeded(Resource::Memory, self.limits.memory_bytes, peak, true);
+        }
+        let reason = match (self.ran.stopped, ending) {
+            (Some(Stop::Output), _) => return self.flooded(true),
+            (Some(Stop::Deadline), Ending::Signaled(KILL)) => format!(
+                "the cell ran longer than its limit of {} s and did not stop when interrupted, so its kernel was killed",
+                self.timeout.as_secs_f64()
+            ),
+            (Some(Stop::Asked), Ending::Signaled(KILL)) => {
+                "the cell did not stop when interrupted, so its kernel was killed".to_owned()
+            }
+            (_, Ending::Exited(code)) => format!("the cell ended its own kernel with exit code {code}"),
+            (_, Ending::Signaled(signal)) => format!("the kernel was killed by {}", signal_name(signal)),
+            (_, Ending::Unknown) => "the kernel ended".to_owned(),
+        };
+        let note = format!("{reason}; {LOST}");
+        Verdict { outcome: Outcome::KernelLost { reason }, note: Some(note) }
+    }
+
+    fn flooded(&self, kernel_lost: bool) -> Verdict {
+        let written = self.ran.stdout.total() + self.ran.stderr.total();
+        exceeded(Resource::OutputBytes, self.limits.stream_bytes, written, kernel_lost)
+    }
+
+    /// An exception that a limit caused is told as that limit, with the traceback still among the outputs.
+    fn raised(&self, error: Option<&CellError>) -> Verdict {
+        let found = match error.and_then(|error| error.errno) {
+            Some(errno::NOSPC | errno::DQUOT) => self.full_disk(),
+            Some(errno::FBIG) => {
+                Some((Resource::FileBytes, self.limits.file_bytes, self.limits.file_bytes))
+            }
+            Some(errno::NFILE | errno::MFILE) => {
+                Some((Resource::OpenFiles, self.limits.open_files, self.limits.open_files))
+            }
+            Some(errno::AGAIN) => self.refused_processes(),
+            // `can't start new thread` has no error number.
+            None if error.is_some_and(|error| error.kind == "RuntimeError" || error.kind == "BlockingIOError") => {
+                self.refused_processes()
+            }
+            _ => None,
+        };
+        match found {
+            Some((which, limit, actual)) => exceeded(which, limit, actual, false),
+            None => Verdict { outcome: Outcome::Raised, note: None },
+        }
+    }
+
+    fn refused_processes(&self) -> Option<(Resource, u64, u64)> {
+        let refused = self.usage.process_refusals > self.before.process_refusals;
+        refused.then_some((Resource::Processes, self.limits.processes, self.limits.processes + 1))
+    }
+
+    fn full_disk(&self) -> Option<(Resource, u64, u64)> {
+        let fullest = |used: fn(&Disk) -> u64, limit: fn(&Disk) -> u64| {
+            let share = move |disk: &&Disk| u128::from(used(disk)) * 1000 / u128::from(limit(disk).max(1));
+            self.disks.iter().filter(|disk| disk.path != "/tmp/data").max_by_key(share)
+        };
+        let inodes = fullest(|disk| disk.inodes_used, |disk| disk.inodes_limit)?;
+        if inodes.inodes_used >= inodes.inodes_limit {
+            return Some((Resource::Inodes, inodes.inodes_limit, inodes.inodes_used));
+        }
+        // The write that failed may have been undone meanwhile; the limit is told all the same.
+        let bytes = fullest(|disk| disk.bytes_used, |disk| disk.bytes_limit)?;
+        Some((Resource::Disk, bytes.bytes_limit, bytes.bytes_used))
+    }
+}
+
+fn exceeded(which: Resource, limit: u64, actual: u64, kernel_lost: bool) -> Verdict {
+    let show = |value| if which.is_bytes() { size(value) } else { value.to_string() };
+    let advice = match which {
+        Resource::Memory => "Work on less data at a time: select columns, read in chunks, delete what is no longer needed",
+        Resource::Processes => "Start fewer processes and threads, and wait for those that you started",
+        Resource::Disk | Resource::Inodes | Resource::FileBytes => "Remove files that are no longer needed, or write less",
+        Resource::OpenFiles => "Close files and sockets, for example with `with`",
+        Resource::OutputBytes => "Print a summary instead, or write the data to a file in /tmp/output",
+    };
+    let state = if kernel_lost { LOST } else { KEPT };
+    let note = format!(
+        "the cell exceeded the limit on {}: limit {}, actual {}; {state}. {advice}",
+        which.describe(),
+        show(limit),
+        show(actual)
+    );
+    Verdict { outcome: Outcome::LimitExceeded(Exceeded { which, limit, actual, kernel_lost }), note: Some(note) }
+}
+
+/// Bytes as a person reads them.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} bytes");
+    }
+    let mut tenths = bytes * 10 / 1024;
+    let mut unit = 0;
+    while tenths >= 10 * 1024 && unit + 1 < UNITS.len() {
+        tenths /= 1024;
+        unit += 1;
+    }
+    format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
+}
+
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        4 => "SIGILL (an illegal instruction)",
+        6 => "SIGABRT (it aborted itself)",
+        7 => "SIGBUS (a bad memory access)",
+        8 => "SIGFPE (an arithmetic fault)",
+        9 => "SIGKILL",
+        11 => "SIGSEGV (a segmentation fault)",
+        15 => "SIGTERM",
+        31 => "SIGSYS (a forbidden system call)",
+        _ => return format!("signal {signal}"),
+    };
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_read_well() {
+        assert_eq!(size(12), "12 bytes");
+        assert_eq!(size(1024), "1.0 KiB");
+        assert_eq!(size(64 << 20), "64.0 MiB");
+        assert_eq!(size(3 << 29), "1.5 GiB");
+    }
+
+    #[test]
+    fn a_limit_is_told_with_its_value_the_actual_one_and_a_way_out() {
+        let verdict = exceeded(Resource::Processes, 256, 257, false);
+        assert_eq!(
+            verdict.note.unwrap(),
+            "the cell exceeded the limit on number of processes: limit 256, actual 257; variables are kept. \
+             Start fewer processes and threads, and wait for those that you started"
+        );
+    }
+}

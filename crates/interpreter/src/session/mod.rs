@@ -1,0 +1,140 @@
+//! Sessions: a kernel with its sandbox, across cells. One task owns each; handles send it messages.
+
+use std::sync::Arc;
+
+use cellblock_protocol::Variable;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::cell::Cell;
+use crate::error::{Error, Result};
+use crate::execution::{Event, Execution};
+use crate::input::Input;
+use crate::interpreter::Shared;
+use crate::output::Output;
+
+mod actor;
+mod files;
+mod judge;
+mod run;
+
+pub use actor::SessionOptions;
+
+use actor::Actor;
+
+/// Requests that may wait for the session's task.
+const QUEUE: usize = 16;
+/// Events that may wait for their reader; beyond that the cell's output waits.
+const EVENTS: usize = 256;
+
+/// A handle to a session. Clones share it; when the last one is dropped its sandbox is destroyed.
+#[derive(Clone, Debug)]
+pub struct Session {
+    requests: mpsc::Sender<Request>,
+    interrupts: Arc<watch::Sender<u64>>,
+}
+
+/// A cell that runs, with what happens meanwhile.
+#[derive(Debug)]
+pub struct Running {
+    /// Output as it comes. Reading it is optional, but a reader that stops without dropping it holds up the cell.
+    pub events: mpsc::Receiver<Event>,
+    result: oneshot::Receiver<Result<Execution>>,
+}
+
+impl Running {
+    /// Waits for the cell's end; events not read until then are dropped.
+    pub async fn finish(self) -> Result<Execution> {
+        drop(self.events);
+        self.result.await.map_err(|_| Error::Closed)?
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Request {
+    Execute { cell: Cell, events: Option<mpsc::Sender<Event>>, answer: oneshot::Sender<Result<Execution>> },
+    Bind { input: Input, answer: oneshot::Sender<Result<()>> },
+    Get { name: String, answer: oneshot::Sender<Result<Option<Output>>> },
+    Variables { answer: oneshot::Sender<Result<Vec<Variable>>> },
+    Reset { answer: oneshot::Sender<Result<()>> },
+    ReadFile { path: String, answer: oneshot::Sender<Result<Vec<u8>>> },
+    WriteFile { path: String, content: Vec<u8>, answer: oneshot::Sender<Result<()>> },
+    Close { answer: oneshot::Sender<Result<()>> },
+}
+
+impl Session {
+    pub(crate) fn start(shared: Arc<Shared>, options: SessionOptions) -> Self {
+        let (requests, queue) = mpsc::channel(QUEUE);
+        let (interrupts, interrupted) = watch::channel(0);
+        tokio::spawn(Actor::new(shared, options, interrupted).serve(queue));
+        Self { requests, interrupts: Arc::new(interrupts) }
+    }
+
+    /// Runs a cell to its end. User code that fails is `Ok`: see [`Outcome`](crate::Outcome).
+    pub async fn execute(&self, cell: impl Into<Cell>) -> Result<Execution> {
+        let cell = cell.into();
+        self.ask(|answer| Request::Execute { cell, events: None, answer }).await
+    }
+
+    /// Starts a cell and hands out its output as it comes.
+    pub async fn start_cell(&self, cell: impl Into<Cell>) -> Result<Running> {
+        let (sender, events) = mpsc::channel(EVENTS);
+        let (answer, result) = oneshot::channel();
+        let request = Request::Execute { cell: cell.into(), events: Some(sender), answer };
+        self.requests.send(request).await.map_err(|_| Error::Closed)?;
+        Ok(Running { events, result })
+    }
+
+    /// Runs one expression; its value is the only output.
+    pub async fn eval(&self, expression: impl Into<String>) -> Result<Execution> {
+        self.execute(Cell::expression(expression)).await
+    }
+
+    /// A variable as a typed output; `None` when there is none of that name.
+    pub async fn get(&self, name: impl Into<String>) -> Result<Option<Output>> {
+        let name = name.into();
+        self.ask(|answer| Request::Get { name, answer }).await
+    }
+
+    /// The session's variables, without those that were there from the start.
+    pub async fn variables(&self) -> Result<Vec<Variable>> {
+        self.ask(|answer| Request::Variables { answer }).await
+    }
+
+    /// Binds an input, also again after a reset or the loss of the kernel.
+    pub async fn bind(&self, input: Input) -> Result<()> {
+        self.ask(|answer| Request::Bind { input, answer }).await
+    }
+
+    /// Drops all variables but the inputs.
+    pub async fn reset(&self) -> Result<()> {
+        self.ask(|answer| Request::Reset { answer }).await
+    }
+
+    /// Stops the cell that runs now, if one does. Its variables are kept unless it does not listen.
+    pub fn interrupt(&self) {
+        self.interrupts.send_modify(|count| *count += 1);
+    }
+
+    /// Reads a file of the sandbox, up to the limit for collected files.
+    pub async fn read_file(&self, path: impl Into<String>) -> Result<Vec<u8>> {
+        let path = path.into();
+        self.ask(|answer| Request::ReadFile { path, answer }).await
+    }
+
+    /// Writes a file of the sandbox; parents are made.
+    pub async fn write_file(&self, path: impl Into<String>, content: impl Into<Vec<u8>>) -> Result<()> {
+        let (path, content) = (path.into(), content.into());
+        self.ask(|answer| Request::WriteFile { path, content, answer }).await
+    }
+
+    /// Ends the session and completes when its sandbox is gone.
+    pub async fn close(&self) -> Result<()> {
+        self.ask(|answer| Request::Close { answer }).await
+    }
+
+    async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T>>) -> Request) -> Result<T> {
+        let (answer, answered) = oneshot::channel();
+        self.requests.send(request(answer)).await.map_err(|_| Error::Closed)?;
+        answered.await.map_err(|_| Error::Closed)?
+    }
+}

@@ -1,0 +1,240 @@
+//! One request to a kernel, from its first byte to a known end.
+//!
+//! ```text
+//! running ──done──────────────────────────────> finished
+//!    │ deadline, interrupt, too much output
+//!    ├──SIGINT──> stopping ──done─────────────> finished, variables kept
+//!    │               └──grace over──SIGKILL──┐
+//!    └──kernel ends by itself────────────────┴> lost
+//! ```
+
+use std::time::Duration;
+
+use cellblock_protocol::{CellError, FromKernel, KernelOutcome, Rejection, ToKernel, Variable};
+use cellblock_sandbox::Limits;
+use cellblock_sandbox::backend::{Ending, Kernel};
+use cellblock_sandbox::channel::write_frame;
+use tokio::net::unix::pipe;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use crate::error::Result;
+use crate::execution::Event;
+use crate::output::{Decoding, Output};
+use crate::stream::Capture;
+
+/// Bytes taken from a pipe at once.
+const READ: usize = 64 * 1024;
+/// How long the end of a kernel may take to be reported after its channel has closed.
+const END_LIMIT: Duration = Duration::from_secs(5);
+
+/// What came of a request.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) end: End,
+    /// Why it was told to stop, if it was.
+    pub(super) stopped: Option<Stop>,
+    pub(super) outputs: Vec<Output>,
+    pub(super) outputs_dropped: u32,
+    pub(super) stdout: Capture,
+    pub(super) stderr: Capture,
+    pub(super) variables: Vec<Variable>,
+}
+
+/// How a request ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The kernel said so.
+    Done { outcome: KernelOutcome, error: Option<CellError>, rejections: Vec<Rejection> },
+    /// The kernel is gone.
+    Lost(Ending),
+}
+
+/// Why a cell is told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Its time is over.
+    Deadline,
+    /// Somebody asked for it.
+    Asked,
+    /// It wrote more than it may.
+    Output,
+}
+
+/// What a request may use and whom it tells.
+#[derive(Debug)]
+pub(super) struct Terms<'a> {
+    pub(super) limits: &'a Limits,
+    pub(super) timeout: Duration,
+    pub(super) interrupts: &'a mut watch::Receiver<u64>,
+    pub(super) events: Option<mpsc::Sender<Event>>,
+    pub(super) decoding: &'a Decoding,
+}
+
+/// Sends a message and follows the kernel until it is done or gone.
+pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Terms<'_>) -> Result<Ran> {
+    let mut run = Run {
+        stdout: Capture::new(terms.limits.stream_kept_bytes),
+        stderr: Capture::new(terms.limits.stream_kept_bytes),
+        outputs: Vec::new(),
+        stopped: None,
+        next: Some(Instant::now() + terms.timeout),
+        buffer: vec![0; READ],
+        open: [true, true],
+        surplus: 0,
+    };
+    terms.interrupts.mark_unchanged();
+    if write_frame(&mut kernel.writer, message, &[]).await.is_err() {
+        return run.lost(kernel, &terms).await;
+    }
+    loop {
+        let wake = run.next.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep_until(wake), if run.next.is_some() => run.late(kernel, &terms),
+            changed = terms.interrupts.changed() => {
+                if changed.is_ok() && run.stopped.is_none() {
+                    run.stop(kernel, Stop::Asked, terms.limits.grace);
+                }
+            }
+            frame = kernel.frames.next() => match frame? {
+                None => return run.lost(kernel, &terms).await,
+                Some(frame) => {
+                    run.drain(kernel, &terms).await;
+                    match frame.message {
+                        FromKernel::Output { output, .. } => {
+                            if run.outputs.len() < terms.limits.outputs as usize {
+                                let output = terms.decoding.decode(output, frame.blobs).await?;
+                                terms.tell(|| Event::Output(output.clone())).await;
+                                run.outputs.push(output);
+                            } else {
+                                run.surplus += 1;
+                            }
+                        }
+                        FromKernel::Done { outcome, error, variables, outputs_dropped, rejections, .. } => {
+                            let end = End::Done { outcome, error, rejections };
+                            return Ok(run.finish(end, variables.unwrap_or_default(), outputs_dropped));
+                        }
+                        FromKernel::Call { call, method, .. } => refuse_call(kernel, call, &method).await?,
+                        FromKernel::Hello { .. } => {}
+                    }
+                }
+            },
+            ready = kernel.stdout.readable(), if run.open[0] => run.take(ready, 0, kernel, &terms).await,
+            ready = kernel.stderr.readable(), if run.open[1] => run.take(ready, 1, kernel, &terms).await,
+        }
+    }
+}
+
+fn pipe_of(kernel: &Kernel, which: usize) -> &pipe::Receiver {
+    if which == 0 { &kernel.stdout } else { &kernel.stderr }
+}
+
+/// No connector is bound to a session yet, so every call from the sandbox is answered with what could be called: nothing.
+async fn refuse_call(kernel: &mut Kernel, call: u64, method: &str) -> Result<()> {
+    let error = cellblock_protocol::CallError {
+        code: "unknown_method".into(),
+        message: format!("the host offers no method `{}` to this session", method.escape_debug()),
+    };
+    let answer = ToKernel::Answer { call, value: serde_json::Value::Null, error: Some(error) };
+    Ok(write_frame(&mut kernel.writer, &answer, &[]).await?)
+}
+
+impl Terms<'_> {
+    /// Tells whoever follows the cell. A follower that is gone is not an error.
+    async fn tell(&self, event: impl FnOnce() -> Event) {
+        if let Some(events) = &self.events {
+            let _ = events.send(event()).await;
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Run {
+    stdout: Capture,
+    stderr: Capture,
+    outputs: Vec<Output>,
+    stopped: Option<Stop>,
+    /// When something has to be done about the cell.
+    next: Option<Instant>,
+    buffer: Vec<u8>,
+    open: [bool; 2],
+    surplus: u32,
+}
+
+impl Run {
+    fn stop(&mut self, kernel: &Kernel, why: Stop, grace: Duration) {
+        self.stopped = Some(why);
+        self.next = Some(Instant::now() + grace);
+        kernel.interrupt();
+    }
+
+    /// The deadline or the grace after it is over.
+    fn late(&mut self, kernel: &Kernel, terms: &Terms<'_>) {
+        if self.stopped.is_none() {
+            self.stop(kernel, Stop::Deadline, terms.limits.grace);
+        } else {
+            kernel.kill();
+            self.next = None;
+        }
+    }
+
+    /// Reads once from a pipe that is ready.
+    async fn take(&mut self, ready: std::io::Result<()>, which: usize, kernel: &Kernel, terms: &Terms<'_>) {
+        match ready.and_then(|()| pipe_of(kernel, which).try_read(&mut self.buffer)) {
+            Ok(length @ 1..) => self.keep(length, which, kernel, terms).await,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Ok(0) | Err(_) => self.open[which] = false,
+        }
+    }
+
+    async fn keep(&mut self, length: usize, which: usize, kernel: &Kernel, terms: &Terms<'_>) {
+        let bytes = &self.buffer[..length];
+        let capture = if which == 0 { &mut self.stdout } else { &mut self.stderr };
+        capture.push(bytes);
+        let within = capture.total() <= terms.limits.stream_kept_bytes;
+        if within {
+            let event = if which == 0 { Event::Stdout } else { Event::Stderr };
+            terms.tell(|| event(bytes.to_vec())).await;
+        }
+        if self.stopped.is_none() && self.stdout.total() + self.stderr.total() > terms.limits.stream_bytes {
+            self.stop(kernel, Stop::Output, terms.limits.grace);
+        }
+    }
+
+    /// Takes what is in the pipes now: all that was written before a frame which has just arrived.
+    async fn drain(&mut self, kernel: &Kernel, terms: &Terms<'_>) {
+        for which in 0..2 {
+            while self.open[which] {
+                match pipe_of(kernel, which).try_read(&mut self.buffer) {
+                    Ok(length @ 1..) => self.keep(length, which, kernel, terms).await,
+                    Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                    Ok(0) | Err(_) => self.open[which] = false,
+                }
+            }
+        }
+    }
+
+    async fn lost(mut self, kernel: &mut Kernel, terms: &Terms<'_>) -> Result<Ran> {
+        // A kernel that closed its channel and lives on is of no more use.
+        kernel.kill();
+        let ending = match tokio::time::timeout(END_LIMIT, kernel.end.wait_for(Option::is_some)).await {
+            Ok(Ok(end)) => end.unwrap_or(Ending::Unknown),
+            Ok(Err(_)) | Err(_) => Ending::Unknown,
+        };
+        self.drain(kernel, terms).await;
+        Ok(self.finish(End::Lost(ending), Vec::new(), 0))
+    }
+
+    fn finish(self, end: End, variables: Vec<Variable>, dropped: u32) -> Ran {
+        Ran {
+            end,
+            stopped: self.stopped,
+            outputs: self.outputs,
+            outputs_dropped: dropped.saturating_add(self.surplus),
+            stdout: self.stdout,
+            stderr: self.stderr,
+            variables,
+        }
+    }
+}
