@@ -1,3 +1,48 @@
-//! Developer commands.
+//! `cargo xtask`: the developer commands of this workspace.
 
-fn main() {}
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use xtask::ci::Step;
+use xtask::{ci, generate, tidy, workspace_root};
+
+/// Developer commands of the Cellblock workspace.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs the given steps, or all of them, and reports every failure at the end
+    Ci {
+        /// The steps to run
+        steps: Vec<Step>,
+    },
+    /// Checks the rules that no compiler checks: imports, sizes, docs, unsafe, names, paths
+    Tidy,
+    /// Writes the files that are generated from code
+    Generate {
+        /// Only tells which files are stale
+        #[arg(long)]
+        check: bool,
+    },
+}
+
+fn main() -> Result<ExitCode> {
+    let root = workspace_root();
+    let passed = match Args::parse().command {
+        Command::Ci { steps } => ci::run(&root, &steps),
+        Command::Tidy => tidy::run(&root)?,
+        Command::Generate { check: true } => generate::check(&root)?,
+        Command::Generate { check: false } => generate::write(&root)?,
+    };
+    Ok(if passed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

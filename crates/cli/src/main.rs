@@ -1,3 +1,86 @@
-//! The `cellblock` command.
+//! The `cellblock` command: Python for AI agents, in a sandbox that nothing leaves.
 
-fn main() {}
+mod args;
+mod cancel;
+mod cells;
+mod commands;
+mod env_vars;
+mod error;
+mod exit_code;
+mod out_dir;
+mod progress;
+#[cfg(test)]
+mod reference;
+mod render;
+mod sanitize;
+mod script;
+mod size;
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{Cli, Command};
+use crate::error::Error;
+use crate::exit_code::ExitCode;
+use crate::render::json::{self, FailureReport};
+
+/// How long a background task, such as a look-up of names, may hold up the end of the process.
+const SHUTDOWN: Duration = Duration::from_secs(2);
+
+fn main() -> std::process::ExitCode {
+    // A copy of this program that is a launcher does not return from here.
+    cellblock_interpreter::boot();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let code = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => start(cli),
+        Err(error) => refuse(&error, &arguments),
+    };
+    code.into()
+}
+
+fn start(cli: Cli) -> ExitCode {
+    let filter = EnvFilter::try_new(env_vars::LOG.get().as_deref().unwrap_or("error"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new("error")))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && env_vars::NO_COLOR.get().is_none())
+        .init();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = match runtime.map_err(Error::process("start the runtime")) {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            error::tell(&error);
+            return error.exit_code();
+        }
+    };
+    let code = runtime.block_on(async {
+        match cli.command {
+            Command::Run(args) => commands::run::run(args).await,
+            Command::Image(args) => commands::image::run(args.command).await,
+            Command::Doctor(args) => commands::doctor::run(args).await,
+        }
+    });
+    runtime.shutdown_timeout(SHUTDOWN);
+    code
+}
+
+/// Answers a command line that is not one, or that asks for help.
+fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if !asked && arguments.iter().any(|argument| argument == "--json") {
+        let text = error.render().to_string();
+        let message = text.strip_prefix("error: ").unwrap_or(&text);
+        let message = message.split("\n\n").next().unwrap_or(message);
+        json::print(&FailureReport::usage(message.trim().to_owned()));
+        return ExitCode::Refused;
+    }
+    // Nobody is left to tell when the stream is gone.
+    let _ = error.print();
+    let _ = std::io::stdout().flush();
+    if asked { ExitCode::Success } else { ExitCode::Refused }
+}

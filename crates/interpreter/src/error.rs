@@ -14,7 +14,7 @@ pub enum Error {
     Sandbox(#[from] cellblock_sandbox::Error),
     /// Building or opening an image, or installing requirements.
     #[error(transparent)]
-    Image(#[from] cellblock_sandbox::image::Error),
+    Image(#[from] cellblock_sandbox::image::ImageError),
     /// Storing an artifact.
     #[error("store an artifact")]
     Store(#[from] cellblock_artifact::ArtifactError),
@@ -45,7 +45,8 @@ impl Error {
     pub fn blame(&self) -> Blame {
         match self {
             Self::Sandbox(error) => error.blame(),
-            Self::Image(error) => error.blame(),
+            Self::Image(error) if error.is_callers() => Blame::Caller,
+            Self::Image(_) => Blame::Internal,
             Self::Store(_) | Self::Spool(_) => Blame::Internal,
             Self::Output(_) => Blame::Backend,
             Self::Input { .. } | Self::Request(_) | Self::Closed => Blame::Caller,

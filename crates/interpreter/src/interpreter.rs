@@ -9,7 +9,7 @@ use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
 use cellblock_sandbox::image::Image;
 use cellblock_sandbox::jail::protection::{Demands, Report};
 use cellblock_sandbox::pool::{Lease, Pool, PoolConfig, create};
-use cellblock_sandbox::{Limits, layer};
+use cellblock_sandbox::Limits;
 
 use crate::error::Result;
 use crate::output::Decoding;
@@ -55,10 +55,10 @@ impl Interpreter {
     /// Starts the backend, the image's template and the pool. Sessions may be made at once; their first cell waits for the template.
     pub async fn start(config: Config) -> Result<Self> {
         let process = ProcessBackend::start(&ProcessConfig {
-            python: config.image.python_dir(),
+            python: config.image.python(),
             interpreter: config.image.interpreter().to_owned(),
-            layers: Some(layer::root()?),
-            preload: config.image.preload().to_vec(),
+            layers: Some(config.image.home().layers()),
+            preload: config.image.manifest().preload.clone(),
             demands: config.demands,
             launcher: config.launcher,
         })
@@ -120,7 +120,7 @@ impl Shared {
 
     /// The id of a layer with these requirements, installed if need be.
     pub(crate) async fn layer(&self, requirements: &[String]) -> Result<String> {
-        let layer = layer::resolve_layer(&self.image, requirements).await?;
-        Ok(layer.id.to_string())
+        let _ = (&self.image, requirements);
+        Err(crate::Error::Request("LAYER-PENDING".into()))
     }
 }

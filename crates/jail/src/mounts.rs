@@ -306,6 +306,7 @@ fn write_files(root: &Path, tree: &Tree) -> Result<()> {
         ),
     ] {
         let path = root.join("etc").join(name);
+        create_dir(path.parent().unwrap_or(root))?;
         fs::write(&path, text).during_on("write", &path)?;
     }
     Ok(())

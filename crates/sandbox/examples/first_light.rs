@@ -41,12 +41,11 @@ async fn run() {
     eprintln!("warmed {:?} {:?}", t.elapsed(), backend.failed_modules());
     for round in 0..20 {
         let t = Instant::now();
-        let lease = pool::create(backend.as_ref(), &Limits::default()).await.unwrap();
+        let mut lease = pool::create(backend.as_ref(), &Limits::default()).await.unwrap();
         let t1 = t.elapsed();
-        let (r, mut w) = lease.kernel.channel.into_split();
-        let mut frames = FrameReader::<_, FromKernel>::new(r, "kernel");
+        let kernel = &mut lease.kernel; let (frames, w) = (&mut kernel.frames, &mut kernel.writer);
         write_frame(
-            &mut w,
+            w,
             &ToKernel::Configure {
                 prelude: vec!["analysis".into()],
                 guard: Guard::Off,
@@ -64,7 +63,7 @@ async fn run() {
         .unwrap();
         let code = "1+1";
         write_frame(
-            &mut w,
+            w,
             &ToKernel::Execute {
                 cell: 1,
                 code: code.into(),
@@ -99,7 +98,7 @@ async fn run() {
         for i in 0..30 {
             let t = Instant::now();
             write_frame(
-                &mut w,
+                w,
                 &ToKernel::Execute {
                     cell: 2 + i,
                     code: code.into(),
@@ -125,7 +124,7 @@ async fn run() {
             eprintln!("{got:?}");
         }
         let mut err = vec![0; 65536];
-        if let Ok(n) = lease.kernel.stderr.try_read(&mut err) {
+        if let Ok(n) = kernel.stderr.try_read(&mut err) {
             if n > 0 {
                 eprintln!("stderr: {}", String::from_utf8_lossy(&err[..n]));
             }

@@ -16,6 +16,8 @@ pub mod backend;
 pub mod channel;
 pub mod error;
 pub mod guest;
+pub mod image;
+pub mod layer;
 pub mod limits;
 pub mod pool;
 

@@ -118,7 +118,8 @@ mod tests {
         let known = Capability::ALL.map(Capability::name);
         let unknown: Vec<_> = expected
             .keys()
-            .filter(|name| !name.starts_with("module:") && !known.contains(&name.as_str()))
+            .filter(|name| !["module:", "python:"].iter().any(|kind| name.starts_with(kind)))
+            .filter(|name| !known.contains(&name.as_str()))
             .collect();
         assert!(unknown.is_empty(), "unknown capabilities: {unknown:?}");
         assert!(

@@ -53,6 +53,10 @@ class Closed(Exception):
     """The host has closed the channel."""
 
 
+class Oversize(ValueError):
+    """A frame is too large to be sent; nothing of it was."""
+
+
 class BrokenFrame(Exception):
     """The host has sent a frame that breaks the protocol."""
 
@@ -99,10 +103,10 @@ class Channel:
             header["blobs"] = [len(view) for view in views]
         head = encode(header)
         if len(head) > MAX_HEADER:
-            raise ValueError(f"a header of {len(head)} bytes is over the limit of {MAX_HEADER} bytes")
+            raise Oversize(f"a header of {len(head)} bytes is over the limit of {MAX_HEADER} bytes")
         total = 4 + len(head) + sum(map(len, views))
         if total > MAX_FRAME:
-            raise ValueError(f"a frame of {total} bytes is over the limit of {MAX_FRAME} bytes")
+            raise Oversize(f"a frame of {total} bytes is over the limit of {MAX_FRAME} bytes")
         start = total.to_bytes(4, "big") + len(head).to_bytes(4, "big") + head
         self._send_all([memoryview(start), *(view for view in views if len(view))])
 

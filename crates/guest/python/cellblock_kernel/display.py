@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cellblock_kernel.channel import Channel
+from cellblock_kernel.channel import Channel, Oversize
 from cellblock_kernel.limits import Limits
 from cellblock_kernel.outputs import plot, registry
 from cellblock_kernel.outputs.output import Output
@@ -10,6 +10,7 @@ from cellblock_kernel.outputs.primitive import text_of
 from cellblock_kernel.stdio import Streams
 
 _print = print
+_NAME = 200
 
 
 class Display:
@@ -29,7 +30,7 @@ class Display:
     def __call__(self, *values: Any, name: str | None = None) -> None:
         """Shows each value as an output of its own."""
         for value in values:
-            self.show(value, name)
+            self.show(value, None if name is None else str(name)[:_NAME])
 
     def begin(self, cell: int) -> None:
         """Starts to count the outputs of a cell."""
@@ -76,7 +77,12 @@ class Display:
                     self.dropped += 1
                     return
                 header = {"type": "output", "cell": self._cell, "index": self._index, "output": output.header}
-                self._channel.send_locked(header, output.blobs)
+                try:
+                    self._channel.send_locked(header, output.blobs)
+                except Oversize as error:
+                    header = {**header, "output": _left_out(output, error)}
+                    header.pop("blobs", None)
+                    self._channel.send_locked(header)
                 self._index += 1
         finally:
             self._channel.unshield()
@@ -89,6 +95,17 @@ class Display:
         try:
             with self._channel.lock:
                 self._cell = None
-                self._channel.send_locked(header)
+                try:
+                    self._channel.send_locked(header)
+                except Oversize as error:
+                    kept = ("type", "cell", "outcome", "duration_us", "outputs_dropped")
+                    short = {key: header[key] for key in kept}
+                    self._channel.send_locked({**short, "error": {"type": "Oversize", "message": str(error)}})
         finally:
             self._channel.unshield()
+
+
+def _left_out(output: Output, error: Oversize) -> dict[str, Any]:
+    kind = output.header["type"]
+    text = f"<{kind} left out: {error}>"
+    return {"type": "primitive", "name": None, "value": text, "python_type": "str", "truncated": True}

@@ -16,11 +16,17 @@ _FRAMES_KEPT = 50
 _CHAIN_DEPTH = 10
 _GROUP_WIDTH = 15
 _MESSAGE_CHARS = 10_000
+_NOTE = 2000
+_LINE = 500
+_NAME = 200
 
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _STDLIB = os.path.dirname(os.path.abspath(traceback.__file__)) + os.sep
 # Directories of requirement layers; `configure` adds to them.
 layers: list[str] = []
+
+_name_of = type.__dict__["__name__"].__get__
+_module_of = type.__dict__["__module__"].__get__
 
 _CAUSE = "\nThe above exception was the direct cause of the following exception:\n\n"
 _CONTEXT = "\nDuring handling of the above exception, another exception occurred:\n\n"
@@ -66,7 +72,16 @@ class Failure:
 
 def type_name(kind: type) -> str:
     """The name of a class, whatever its metaclass pretends."""
-    return str(type.__getattribute__(kind, "__name__"))
+    return str(_name_of(kind))[:_NAME]
+
+
+def module_name(kind: type) -> str:
+    """The module of a class, or nothing where it has been set to something else than a name."""
+    try:
+        module = _module_of(kind)
+    except AttributeError:
+        return ""
+    return module if isinstance(module, str) else ""
 
 
 def safe_str(value: object) -> str:
@@ -101,8 +116,8 @@ def describe(error: BaseException, name: str | None, chars: int) -> Failure:
             {
                 "file": entry.filename,
                 "line": entry.lineno,
-                "function": entry.name,
-                "source": redact.source(entry.line or ""),
+                "function": entry.name[:_NAME],
+                "source": redact.source((entry.line or "")[:_LINE]),
             }
         )
     failure.line = _line(error, entries, name)
@@ -121,7 +136,7 @@ def _message(error: BaseException) -> str:
 
 def _notes(error: BaseException) -> list[str]:
     notes = getattr(error, "__notes__", None)
-    return [str(note) for note in notes[:20]] if isinstance(notes, list | tuple) else []
+    return [str(note)[:_NOTE] for note in notes[:20]] if isinstance(notes, list | tuple) else []
 
 
 def _line(error: BaseException, entries: list[FrameSummary], name: str | None) -> int | None:
@@ -135,7 +150,8 @@ def is_user_file(name: str) -> bool:
     """Says whether a file is the user's: a cell, or a module outside of every library."""
     if source.known(name):
         return True
-    if not name or name.startswith(("<", _OWN, _STDLIB)):
+    if not name.startswith("/") or name.startswith((_OWN, _STDLIB)):
+        # Modules have absolute paths; `<string>` and the sources of compiled extensions do not.
         return False
     if "/site-packages/" in name or "/dist-packages/" in name or "importlib" in name:
         return False
@@ -198,7 +214,7 @@ def _format(error: BaseException, seen: set[int], depth: int) -> list[str]:
     before = error.__cause__ if error.__cause__ is not None else error.__context__
     joint = _CAUSE if error.__cause__ is not None else _CONTEXT
     shown = error.__cause__ is not None or not error.__suppress_context__
-    if before is not None and shown and id(before) not in seen and depth < _CHAIN_DEPTH:
+    if before is not None and shown and id(before) not in seen and depth < _CHAIN_DEPTH and not _repeats(error, before):
         text += [*_format(before, seen, depth + 1), joint]
     entries, deeper = _user_frames(error.__traceback__)
     if entries:
@@ -210,6 +226,12 @@ def _format(error: BaseException, seen: set[int], depth: int) -> list[str]:
     if isinstance(error, BaseExceptionGroup) and depth < _CHAIN_DEPTH:
         text += _group(error, seen, depth)
     return text
+
+
+def _repeats(error: BaseException, before: BaseException) -> bool:
+    """Says whether an exception inside of a library was only raised again: it tells the user nothing new."""
+    same = type(error) is type(before) and safe_str(error) == safe_str(before)
+    return same and not _user_frames(before.__traceback__)[0]
 
 
 def _stack(entries: list[FrameSummary]) -> list[str]:

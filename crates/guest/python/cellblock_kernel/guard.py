@@ -29,6 +29,7 @@ _STRICT_ATTRIBUTES = frozenset({
 })  # fmt: skip
 _STRICT_OS = frozenset({"system", "popen", "fork", "forkpty", "kill", "killpg", "_exit", "posix_spawn", "posix_spawnp"})
 
+_FINDINGS = 50
 _typed = (Attribute, Call, Constant, Import, ImportFrom, Name, Subscript)
 
 
@@ -48,7 +49,7 @@ def check(tree: ast.AST, level: str, line: int) -> None:
     rules = _Rules(nodes, level == "strict")
     found: list[dict[str, Any]] = []
     for node in nodes:
-        for rule, message in rules.of(node):
+        for rule, message in rules.of(node) if len(found) < _FINDINGS else ():
             one = {"rule": rule, "line": getattr(node, "lineno", 1) + line - 1, "message": message}
             if one not in found:
                 found.append(one)

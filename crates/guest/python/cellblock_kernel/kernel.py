@@ -4,6 +4,7 @@ import builtins
 import gc
 import os
 import sys
+from importlib import invalidate_caches
 from time import perf_counter_ns
 from typing import Any
 
@@ -77,6 +78,7 @@ class Kernel:
             if directory not in sys.path:
                 sys.path.insert(0, directory)
                 failure.layers.append(directory)
+                invalidate_caches()
         self._namespace.add(prelude.names(message.get("prelude") or []))
 
     def _run(self, message: Message, blobs: list[bytes], answer: Any) -> None:
@@ -98,8 +100,6 @@ class Kernel:
         self._repair()
         if error is not None:
             self._report(error, message, done)
-            # The traceback holds every variable of every frame: drop it before the next cell.
-            error.__traceback__ = None
         self._display.end(done)
 
     def _repair(self) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 _CLONE_NEWPID = 0x20000000
 _PR_SET_DUMPABLE = 4
+_PR_SET_NAME = 15
 _PR_SET_SECCOMP = 22
 _PR_CAPBSET_DROP = 24
 _PR_SET_NO_NEW_PRIVS = 38
@@ -69,6 +70,8 @@ class Filters:
 
 
 _NO_CAPABILITIES = (ctypes.c_uint32 * 6)()
+# What tools on the host show; the kernel cuts it at 15 bytes.
+_NAME = ctypes.create_string_buffer(b"cellblock-py")
 _SELF = _CapabilityHeader(_CAPABILITY_VERSION_3, 0)
 
 
@@ -94,6 +97,7 @@ def lock_down(room: Room, filters: Filters) -> None:
     os.setresgid(room.user, room.user, room.user)
     os.setresuid(room.user, room.user, room.user)
     os.setsid()
+    _check(_prctl(_PR_SET_NAME, ctypes.addressof(_NAME), 0, 0, 0), "name")
     os.umask(0o022)
     os.chdir("/workspace")
     _limit(room.limits)

@@ -4,18 +4,20 @@ import sys
 from types import FunctionType, ModuleType
 from typing import Any
 
-from cellblock_kernel.failure import type_name
+from cellblock_kernel.failure import module_name, type_name
 
 _CHARS = 80
+_VARIABLES = 5000
 
 
 def summaries(names: dict[str, Any], base: dict[str, Any]) -> list[dict[str, str]]:
     """One entry per variable of the user, in the order of their first assignment."""
-    return [
+    shown = [
         {"name": name, "type": type_name(type(value)), "summary": _summary(value)}
         for name, value in names.items()
         if not name.startswith("_") and not isinstance(value, ModuleType) and base.get(name) is not value
     ]
+    return shown[:_VARIABLES]
 
 
 def _summary(value: Any) -> str:
@@ -39,7 +41,7 @@ def _summary(value: Any) -> str:
 def _array(value: Any) -> str:
     """Shapes of the libraries' own types: their attributes run no user code."""
     kind = type(value)
-    root = str(kind.__dict__.get("__module__", "")).split(".")[0]
+    root = module_name(kind).split(".")[0]
     if root not in ("numpy", "pandas", "polars", "pyarrow") or root not in sys.modules:
         return ""
     try:

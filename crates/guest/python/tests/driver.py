@@ -1,6 +1,5 @@
 """Starts kernels as processes of their own and talks to them as the host does."""
 
-import importlib.util
 import json
 import os
 import selectors
@@ -14,14 +13,10 @@ import unittest
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.needs import needs as needs
+
 PACKAGE = Path(__file__).resolve().parent.parent
 _TIMEOUT = 20
-
-
-def needs(*modules):
-    """Skips a test, with the reason, where the interpreter lacks a package."""
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
-    return unittest.skipIf(missing, f"not installed beside {sys.executable}: {', '.join(missing)}")
 
 
 @dataclass

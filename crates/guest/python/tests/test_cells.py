@@ -107,6 +107,17 @@ class Store(KernelTest):
         self.assertIn("200 in all", summaries["s"])
 
 
+class Configuration(KernelTest):
+    def test_a_layer_added_later_can_be_imported_and_is_library(self):
+        layer = self.directory / "layer"
+        layer.mkdir()
+        (layer / "extra.py").write_text("def boom(): raise ValueError(1)\n")
+        self.kernel.send({"type": "configure", "sys_path": [str(layer)]})
+        error = self.raises("import extra\nextra.boom()")
+        self.assertEqual([frame["function"] for frame in error["frames"]], ["<module>"])
+        self.assertIn("1 library frame, the last: extra.py, line 1, in boom", error["traceback"])
+
+
 class Await(KernelTest):
     def test_top_level_await_for_and_with_work(self):
         code = """

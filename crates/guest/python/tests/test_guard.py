@@ -36,7 +36,7 @@ class Standard(KernelTest):
             ("open('/proc/self/environ')", "proc.environ"),
         ):
             with self.subTest(code):
-                self.assertEqual(self.rejections(code), [(rule, 1)])
+                self.assertIn((rule, 1), self.rejections(code))
 
     def test_all_findings_are_told_with_the_lines_of_the_file(self):
         ran = self.run_cell("print('ran')\nimport os\nos.environ\nos.getenv('x')", line=10)
@@ -48,7 +48,7 @@ class Standard(KernelTest):
         self.assertIn("line 12: os.environ", ran.done["error"]["message"])
 
     def test_expressions_are_checked_too(self):
-        self.assertEqual(self.rejections("__import__('os').environ", mode="eval"), [("os.environ", 1)])
+        self.assertIn(("os.environ", 1), self.rejections("__import__('os').environ", mode="eval"))
 
     def test_a_syntax_error_is_pythons_own(self):
         self.assertEqual(self.raises("import os; os.environ[")["exception"], "SyntaxError")

@@ -84,7 +84,9 @@ class Damage(KernelTest):
 
 class Children(KernelTest):
     def test_a_forked_child_that_runs_on_ends_with_the_cell(self):
-        ran = self.completes("import os\npid = os.fork()\nif pid: status = os.waitpid(pid, 0)[1]\nprint('child' if not pid else status)")
+        ran = self.completes(
+            "import os\npid = os.fork()\nif pid: status = os.waitpid(pid, 0)[1]\nprint('child' if not pid else status)"
+        )
         self.assertEqual(ran.stdout, "child\n0\n")
 
     def test_a_forked_child_that_raises_prints_and_exits_one(self):
@@ -99,7 +101,9 @@ class Children(KernelTest):
         self.assertEqual((ran.stdout, ran.outputs), ("{'a': 1}\n", []))
 
     def test_the_channel_is_not_inherited_by_commands(self):
-        ran = self.completes("import subprocess\nsubprocess.run('ls -l /proc/self/fd', shell=True, close_fds=False, capture_output=True, text=True).stdout")
+        ran = self.completes(
+            "import subprocess\nsubprocess.run('ls -l /proc/self/fd', shell=True, close_fds=False, capture_output=True, text=True).stdout"
+        )
         self.assertNotIn("socket", ran.values[0])
 
     def test_output_of_commands_and_of_c_code_is_captured_in_order(self):
@@ -126,9 +130,34 @@ class Threads(KernelTest):
         self.assertEqual(len(ran.outputs), 100)
 
     def test_a_display_after_the_cell_is_text(self):
-        self.completes("import threading\ngo = threading.Event()\nt = threading.Thread(target=lambda: (go.wait(), display('late')))\nt.start()")
+        self.completes(
+            "import threading\ngo = threading.Event()\nt = threading.Thread(target=lambda: (go.wait(), display('late')))\nt.start()"
+        )
         ran = self.completes("go.set(); t.join()")
         self.assertEqual(ran.values, ["late"])
+
+
+class Oversize(KernelTest):
+    def test_what_would_break_the_frame_limit_is_left_out_or_cut(self):
+        for code in (
+            "display(1, name='x' * 10_000_000)",
+            "type('T' * 10_000_000, (), {})()",
+            "raise type('E' * 10_000_000, (Exception,), {})",
+            "e = ValueError(1); [e.add_note('n' * 10_000_000) for _ in range(3)]\nraise e",
+            "raise ValueError(1), '" + "s" * 500_000 + "'",
+            "class M:\n  def _repr_mimebundle_(self, include=None, exclude=None): return {'m' * 10_000_000: 'x'}\nM()",
+        ):
+            with self.subTest(code[:30]):
+                self.kernel.run(code)
+                self.assertEqual(self.completes("1").values, [1])
+        self.completes("globals().update({'v' + str(n) * 200: n for n in range(30_000)})")
+        self.assertEqual(self.kernel.ask("variables").done["outcome"], "completed")
+        self.assertEqual(self.completes("1").values, [1])
+
+    def test_many_rejections_are_cut(self):
+        self.kernel.send({"type": "configure", "guard": "standard"})
+        ran = self.run_cell("import os\n" + "os.environ\n" * 1000)
+        self.assertEqual((ran.done["outcome"], len(ran.done["rejections"])), ("rejected", 50))
 
 
 class Limits(KernelTest):

@@ -135,7 +135,9 @@ read_pdf_text('a.pdf', max_pages=1), read_pptx_text('a.pptx')"""
         self.assertIn("read_pdf_text needs the package pypdf: name it in the cell's `requirements`", self.raises(code)["message"])
 
     def test_the_analysis_prelude_binds_dates(self):
-        self.assertEqual(self.completes("timezone.utc == datetime.now(timezone.utc).tzinfo, timedelta(1).days").values, ["(True, 1)"])
+        self.assertEqual(
+            self.completes("timezone.utc == datetime.now(timezone.utc).tzinfo, timedelta(1).days").values, ["(True, 1)"]
+        )
 
 
 class Broker(KernelTest):
@@ -154,4 +156,3 @@ class Broker(KernelTest):
             "import threading\nfrom cellblock_kernel import broker\nt = threading.Thread(target=broker.call, args=('x', {}))\nt.start(); t.join()"
         )
         self.assertIn("from the cell's main thread only", ran.stderr)
-

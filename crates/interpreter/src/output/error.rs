@@ -78,6 +78,9 @@ impl OutputError {
 
     /// Says whether the kernel is to blame, so that its sandbox can not be trusted further.
     pub fn is_from_the_kernel(&self) -> bool {
-        !matches!(self, Self::File(_) | Self::Parquet(_) | Self::Json(_) | Self::Store(_))
+        !matches!(
+            self,
+            Self::File(_) | Self::Parquet(_) | Self::Json(_) | Self::Store(_)
+        )
     }
 }

@@ -1,6 +1,6 @@
 //! Typed outputs: what a cell showed, checked, bounded and stored.
 //!
-//! A kernel's outputs are allegations. A [`Decoder`] checks them byte by byte, puts their bytes into the artifact
+//! A kernel's outputs are allegations. A [`Decoding`] checks them byte by byte, puts their bytes into the artifact
 //! store (tables as Parquet, pictures and specifications as they are), and gives back an [`Output`], which holds
 //! only bounded text and references. [`Output`] is what `--json` prints and what HTTP and MCP will carry.
 
@@ -16,7 +16,7 @@ mod value;
 #[doc(hidden)]
 pub mod fuzz;
 
-pub use decode::Decoder;
+pub use decode::Decoding;
 pub use error::OutputError;
 pub use limits::Limits;
 pub use redact::{redact, redact_source};
@@ -27,3 +27,6 @@ pub use value::{
 pub use cellblock_protocol::{
     Axes, DataframeLibrary, ExceptionFrame, FigureLibrary, ImageMime, Scalar, Series, SeriesKind,
 };
+
+#[cfg(test)]
+mod tests;

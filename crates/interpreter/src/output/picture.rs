@@ -23,22 +23,36 @@ pub(super) fn check(mime: ImageMime, blob: &Blob, limits: &Limits) -> Result<Opt
         ImageMime::Png => png(blob)?,
         ImageMime::Svg => return svg(blob, limits).map(|()| None),
         ImageMime::Jpeg => compressed(mime, blob, |start| start.starts_with(b"\xff\xd8\xff"))?,
-        ImageMime::Gif => compressed(mime, blob, |start| start.starts_with(b"GIF87a") || start.starts_with(b"GIF89a"))?,
-        ImageMime::Webp => compressed(mime, blob, |start| start.starts_with(b"RIFF") && start[8..].starts_with(b"WEBP"))?,
+        ImageMime::Gif => compressed(mime, blob, |start| {
+            start.starts_with(b"GIF87a") || start.starts_with(b"GIF89a")
+        })?,
+        ImageMime::Webp => compressed(mime, blob, |start| {
+            start.starts_with(b"RIFF") && start[8..].starts_with(b"WEBP")
+        })?,
     };
     if size.width == 0 || size.height == 0 {
-        return Err(OutputError::Picture { mime: mime.as_str(), what: "it has no pixels" });
+        return Err(OutputError::Picture {
+            mime: mime.as_str(),
+            what: "it has no pixels",
+        });
     }
     let longer = size.width.max(size.height);
     if longer > limits.side {
         let what = "picture with a side in pixels";
-        return Err(OutputError::Limit { what, limit: limits.side.into(), actual: longer.into() });
+        return Err(OutputError::Limit {
+            what,
+            limit: limits.side.into(),
+            actual: longer.into(),
+        });
     }
     Ok(Some(size))
 }
 
 fn broken(what: &'static str) -> OutputError {
-    OutputError::Picture { mime: ImageMime::Png.as_str(), what }
+    OutputError::Picture {
+        mime: ImageMime::Png.as_str(),
+        what,
+    }
 }
 
 /// Walks all chunks of a PNG, each with its checksum, to the end.
@@ -58,7 +72,10 @@ fn png(blob: &Blob) -> Result<Size, OutputError> {
                 let fields: [u8; 13] = take(&mut reader)?;
                 crc.update(&fields);
                 let [w0, w1, w2, w3, h0, h1, h2, h3, ..] = fields;
-                let (width, height) = (u32::from_be_bytes([w0, w1, w2, w3]), u32::from_be_bytes([h0, h1, h2, h3]));
+                let (width, height) = (
+                    u32::from_be_bytes([w0, w1, w2, w3]),
+                    u32::from_be_bytes([h0, h1, h2, h3]),
+                );
                 size = Some(Size { width, height });
             }
             (b"IHDR", ..) => return Err(broken("it has a second or a misshapen header")),
@@ -82,12 +99,18 @@ fn take<const N: usize>(reader: &mut BufReader<BlobReader<'_>>) -> Result<[u8; N
     let mut bytes = [0; N];
     match reader.read_exact(&mut bytes) {
         Ok(()) => Ok(bytes),
-        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Err(broken("it ends in the middle")),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            Err(broken("it ends in the middle"))
+        }
         Err(error) => Err(error.into()),
     }
 }
 
-fn skim(reader: &mut BufReader<BlobReader<'_>>, mut left: u64, crc: &mut crc32fast::Hasher) -> Result<(), OutputError> {
+fn skim(
+    reader: &mut BufReader<BlobReader<'_>>,
+    mut left: u64,
+    crc: &mut crc32fast::Hasher,
+) -> Result<(), OutputError> {
     while left > 0 {
         let piece = reader.fill_buf()?;
         let length = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -102,27 +125,43 @@ fn skim(reader: &mut BufReader<BlobReader<'_>>, mut left: u64, crc: &mut crc32fa
 }
 
 fn compressed(mime: ImageMime, blob: &Blob, signed: impl Fn(&[u8; 12]) -> bool) -> Result<Size, OutputError> {
-    let wrong = |what| OutputError::Picture { mime: mime.as_str(), what };
+    let wrong = |what| OutputError::Picture {
+        mime: mime.as_str(),
+        what,
+    };
     let mut start = [0; 12];
     let read = blob.reader().read_exact(&mut start);
     if read.is_err() || !signed(&start) {
         return Err(wrong("it does not begin with the signature"));
     }
-    let size = imagesize::reader_size(BufReader::new(blob.reader())).map_err(|_| wrong("it does not say its size"))?;
-    let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
-    Ok(Size { width: side(size.width), height: side(size.height) })
+    let size = imagesize::reader_size(BufReader::new(blob.reader()))
+        .map_err(|_| wrong("it does not say its size"))?;
+    let pixels = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+    Ok(Size {
+        width: pixels(size.width),
+        height: pixels(size.height),
+    })
 }
 
 fn svg(blob: &Blob, limits: &Limits) -> Result<(), OutputError> {
     if blob.len() > limits.document_bytes {
         let what = "drawing in bytes";
-        return Err(OutputError::Limit { what, limit: limits.document_bytes, actual: blob.len() });
+        return Err(OutputError::Limit {
+            what,
+            limit: limits.document_bytes,
+            actual: blob.len(),
+        });
     }
     let mut text = String::new();
-    let wrong = |what| OutputError::Picture { mime: ImageMime::Svg.as_str(), what };
+    let wrong = |what| OutputError::Picture {
+        mime: ImageMime::Svg.as_str(),
+        what,
+    };
     match blob.reader().read_to_string(&mut text) {
         Ok(_) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => return Err(wrong("it is not UTF-8")),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            return Err(wrong("it is not UTF-8"));
+        }
         Err(error) => return Err(error.into()),
     }
     match text.find("<svg") {
@@ -135,7 +174,7 @@ fn svg(blob: &Blob, limits: &Limits) -> Result<(), OutputError> {
 mod tests {
     use super::*;
 
-    fn chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    fn chunk(kind: [u8; 4], data: &[u8]) -> Vec<u8> {
         let mut bytes = u32::try_from(data.len()).unwrap().to_be_bytes().to_vec();
         bytes.extend(kind);
         bytes.extend(data);
@@ -145,7 +184,13 @@ mod tests {
 
     fn png_of(width: u32, height: u32) -> Vec<u8> {
         let header = [&width.to_be_bytes()[..], &height.to_be_bytes(), &[8, 2, 0, 0, 0]].concat();
-        [PNG.to_vec(), chunk(b"IHDR", &header), chunk(b"IDAT", b"pixels"), chunk(b"IEND", b"")].concat()
+        [
+            PNG.to_vec(),
+            chunk(*b"IHDR", &header),
+            chunk(*b"IDAT", b"pixels"),
+            chunk(*b"IEND", b""),
+        ]
+        .concat()
     }
 
     fn checked(mime: ImageMime, bytes: &[u8]) -> Result<Option<Size>, String> {
@@ -154,7 +199,13 @@ mod tests {
 
     #[test]
     fn a_whole_png_has_the_size_that_its_header_says() {
-        assert_eq!(checked(ImageMime::Png, &png_of(640, 480)), Ok(Some(Size { width: 640, height: 480 })));
+        assert_eq!(
+            checked(ImageMime::Png, &png_of(640, 480)),
+            Ok(Some(Size {
+                width: 640,
+                height: 480
+            }))
+        );
     }
 
     #[test]
@@ -209,11 +260,21 @@ mod tests {
     #[test]
     fn other_formats_say_their_size_in_their_headers() {
         let gif = b"GIF89a\x05\x00\x07\x00\x00\x00\x00;";
-        assert_eq!(checked(ImageMime::Gif, gif), Ok(Some(Size { width: 5, height: 7 })));
-        let jpeg = b"\xff\xd8\xff\xc0\x00\x11\x08\x00\x07\x00\x05\x03\x01\x22\x00\x02\x11\x01\x03\x11\x01\xff\xd9";
-        assert_eq!(checked(ImageMime::Jpeg, jpeg), Ok(Some(Size { width: 5, height: 7 })));
+        assert_eq!(
+            checked(ImageMime::Gif, gif),
+            Ok(Some(Size { width: 5, height: 7 }))
+        );
+        let jpeg =
+            b"\xff\xd8\xff\xc0\x00\x11\x08\x00\x07\x00\x05\x03\x01\x22\x00\x02\x11\x01\x03\x11\x01\xff\xd9";
+        assert_eq!(
+            checked(ImageMime::Jpeg, jpeg),
+            Ok(Some(Size { width: 5, height: 7 }))
+        );
         let webp = b"RIFF\x1a\0\0\0WEBPVP8L\x0d\0\0\0\x2f\x04\x80\x01\0\0\0\0\0\0\0\0\0\0";
-        assert_eq!(checked(ImageMime::Webp, webp), Ok(Some(Size { width: 5, height: 7 })));
+        assert_eq!(
+            checked(ImageMime::Webp, webp),
+            Ok(Some(Size { width: 5, height: 7 }))
+        );
         for mime in [ImageMime::Gif, ImageMime::Jpeg, ImageMime::Webp] {
             assert!(checked(mime, &png_of(3, 3)).is_err());
             assert!(checked(mime, b"").is_err());
@@ -225,7 +286,10 @@ mod tests {
         assert_eq!(checked(ImageMime::Svg, b"<?xml version='1.0'?><svg/>"), Ok(None));
         assert!(checked(ImageMime::Svg, b"<html/>").is_err());
         assert!(checked(ImageMime::Svg, b"<svg>\xff</svg>").is_err());
-        let large = Limits { document_bytes: 3, ..Limits::default() };
+        let large = Limits {
+            document_bytes: 3,
+            ..Limits::default()
+        };
         assert!(check(ImageMime::Svg, &Blob::Memory(b"<svg/>".to_vec()), &large).is_err());
     }
 }

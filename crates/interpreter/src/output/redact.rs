@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-const NAME: &str = r"[\w.-]*(?:token|api[_-]?key|access[_-]?key|secret|passw(?:or)?d|pwd|signature|credential)[\w-]*";
+const NAME: &str =
+    r"[\w.-]*(?:token|api[_-]?key|access[_-]?key|secret|passw(?:or)?d|pwd|signature|credential)[\w-]*";
 const MASK: &str = "[redacted]";
 
 /// What is a secret wherever it stands: in a URL, after `Bearer`, or by the look of it.
@@ -41,7 +42,8 @@ pub fn redact_source(text: &str) -> String {
 
 /// Redacts a message, in which also a bare `password=hunter2` is a secret.
 pub fn redact(text: &str) -> String {
-    PAIR.replace_all(&redact_source(text), format!("${{keep}}{MASK}")).into_owned()
+    PAIR.replace_all(&redact_source(text), format!("${{keep}}{MASK}"))
+        .into_owned()
 }
 
 #[cfg(test)]
@@ -53,12 +55,24 @@ mod tests {
     #[test]
     fn secrets_are_taken_out_and_what_they_belong_to_stays() {
         for (text, expected) in [
-            ("GET https://x.org/a?token=abc&n=1 failed", "GET https://x.org/a?token=[redacted]&n=1 failed"),
+            (
+                "GET https://x.org/a?token=abc&n=1 failed",
+                "GET https://x.org/a?token=[redacted]&n=1 failed",
+            ),
             ("postgres://me:hunter2@db/x", "postgres://me:[redacted]@db/x"),
-            ("Authorization: Bearer abcdefgh123", "Authorization: Bearer [redacted]"),
-            ("wrong password=hunter2, try again", "wrong password=[redacted], try again"),
+            (
+                "Authorization: Bearer abcdefgh123",
+                "Authorization: Bearer [redacted]",
+            ),
+            (
+                "wrong password=hunter2, try again",
+                "wrong password=[redacted], try again",
+            ),
             ("{'api_key': 'k-1'}", "{'api_key': '[redacted]'}"),
-            ("key sk-abcdefghijklmnop1234 is out of credit", "key [redacted] is out of credit"),
+            (
+                "key sk-abcdefghijklmnop1234 is out of credit",
+                "key [redacted] is out of credit",
+            ),
             ("KeyError: 'price'", "KeyError: 'price'"),
         ] {
             assert_eq!(redact(text), expected);
@@ -67,8 +81,14 @@ mod tests {
 
     #[test]
     fn an_assignment_in_a_line_of_source_is_kept() {
-        assert_eq!(redact_source("token = read_token(path)"), "token = read_token(path)");
-        assert_eq!(redact_source("get('https://x.org?key=abc')"), "get('https://x.org?key=[redacted]')");
+        assert_eq!(
+            redact_source("token = read_token(path)"),
+            "token = read_token(path)"
+        );
+        assert_eq!(
+            redact_source("get('https://x.org?key=abc')"),
+            "get('https://x.org?key=[redacted]')"
+        );
     }
 
     proptest! {

@@ -1,9 +1,7 @@
 //! The outputs that every interface prints.
 
 use cellblock_artifact::{ArtifactId, Kind};
-use cellblock_protocol::{
-    Axes, DataframeLibrary, ExceptionFrame, FigureLibrary, ImageMime, Scalar, Series,
-};
+use cellblock_protocol::{Axes, DataframeLibrary, ExceptionFrame, FigureLibrary, ImageMime, Scalar, Series};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -45,7 +43,11 @@ impl Output {
             Self::Dataframe(it) => it.table.iter().collect(),
             Self::Figure(it) => it.image.iter().chain(&it.spec).collect(),
             Self::Image(it) => it.image.iter().collect(),
-            Self::Rich(it) => it.bundle.iter().map(|representation| &representation.artifact).collect(),
+            Self::Rich(it) => it
+                .bundle
+                .iter()
+                .map(|representation| &representation.artifact)
+                .collect(),
             Self::Primitive(_) | Self::Exception(_) => Vec::new(),
         }
     }

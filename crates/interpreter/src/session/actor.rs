@@ -220,7 +220,7 @@ impl Actor {
     }
 
     /// Makes sure that there is a sandbox with a live kernel that has the session's inputs.
-    async fn ready(&mut self) -> Result<()> {
+    pub(super) async fn ready(&mut self) -> Result<()> {
         if self.kernel.as_ref().is_some_and(|kernel| kernel.end.borrow().is_some()) {
             self.kernel = None;
         }

@@ -72,7 +72,7 @@ pub(super) struct Terms<'a> {
 }
 
 /// Sends a message and follows the kernel until it is done or gone.
-pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Terms<'_>) -> Result<Ran> {
+pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_>) -> Result<Ran> {
     let mut run = Run {
         stdout: Capture::new(terms.limits.stream_kept_bytes),
         stderr: Capture::new(terms.limits.stream_kept_bytes),
@@ -83,6 +83,7 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Term
         open: [true, true],
         surplus: 0,
     };
+    let mut end = kernel.end.clone();
     terms.interrupts.mark_unchanged();
     if write_frame(&mut kernel.writer, message, &[]).await.is_err() {
         return run.lost(kernel, &terms).await;
@@ -120,10 +121,18 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Term
                     }
                 }
             },
+            // Processes that the kernel forked may hold its channel open after its death, so the channel's end is not enough. What the
+            // kernel said before it died is heard first: this branch stands after the frames.
+            () = ended(&mut end) => return run.lost(kernel, &terms).await,
             ready = kernel.stdout.readable(), if run.open[0] => run.take(ready, 0, kernel, &terms).await,
             ready = kernel.stderr.readable(), if run.open[1] => run.take(ready, 1, kernel, &terms).await,
         }
     }
+}
+
+async fn ended(end: &mut watch::Receiver<Option<Ending>>) {
+    // A sender that is gone says as much as an end that was told.
+    let _ = end.wait_for(Option::is_some).await;
 }
 
 fn pipe_of(kernel: &Kernel, which: usize) -> &pipe::Receiver {

@@ -8,7 +8,7 @@ import sys
 from typing import Any, Protocol
 
 from cellblock_kernel.channel import Buffer
-from cellblock_kernel.failure import type_name
+from cellblock_kernel.failure import module_name, type_name
 from cellblock_kernel.limits import Limits
 from cellblock_kernel.outputs import arrow, pandas_frame, polars_frame, pyarrow_frame
 from cellblock_kernel.outputs.output import Output
@@ -43,7 +43,7 @@ class Table(Protocol):
 def table_of(value: Any) -> Table | None:
     """Wraps a value in the table that its library needs."""
     kind = type(value)
-    roots = {base.__module__.split(".")[0] for base in kind.__mro__ if isinstance(base.__module__, str)}
+    roots = {module_name(base).split(".")[0] for base in kind.__mro__}
     if "pandas" in roots and (pandas := sys.modules.get("pandas")) is not None:
         return pandas_frame.wrap(value, pandas)
     if "polars" in roots and (polars := sys.modules.get("polars")) is not None:

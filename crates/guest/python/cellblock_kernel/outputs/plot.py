@@ -9,13 +9,14 @@ import sys
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from cellblock_kernel.failure import type_name
+from cellblock_kernel.failure import module_name, type_name
 from cellblock_kernel.limits import Limits
 from cellblock_kernel.outputs import series
 from cellblock_kernel.outputs.output import Output
 
 _MIN_DPI, _MAX_DPI = 100, 200
 _MAX_SIDE = 6000
+_PADDING = 0.1
 _BytesIO = io.BytesIO
 
 
@@ -119,7 +120,7 @@ def _figure_of(value: Any) -> Any:
         figure = value.figure
         return figure if isinstance(figure, module.Figure) else figure.figure
     # seaborn's grids
-    figure = getattr(value, "figure", None) if type(value).__module__.startswith("seaborn.") else None
+    figure = getattr(value, "figure", None) if module_name(type(value)).startswith("seaborn.") else None
     return figure if isinstance(figure, module.Figure) else None
 
 
@@ -136,11 +137,10 @@ def _is_open(figure: Any) -> bool:
 
 def _is_artist(value: Any) -> bool:
     artist: Any = sys.modules["matplotlib.artist"]
-    container: Any = sys.modules["matplotlib.container"]
     if isinstance(value, artist.Artist):
         return not hasattr(value, "canvas")
-    if isinstance(value, container.Container):
-        return True
+    if module_name(type(value)).startswith("matplotlib."):
+        return True  # containers of bars, wedges, error bars
     if isinstance(value, list | tuple) and value:
         return any(_is_artist(item) or _figure_of(item) is not None for item in value[:50])
     if isinstance(value, dict) and value:
@@ -174,18 +174,16 @@ def _png(figure: Any) -> memoryview:
     dpi = min(max(float(figure.dpi), _MIN_DPI), _MAX_DPI, _MAX_SIDE / inches)
     buffer = _BytesIO()
     try:
-        figure.savefig(buffer, format="png", dpi=dpi, bbox_inches="tight")
+        figure.draw_without_rendering()
+        box = figure.get_tightbbox().padded(_PADDING)
+        if not 0 < max(box.width, box.height) * dpi <= _MAX_SIDE:
+            box = None  # an artist far outside of the figure: keep to the figure itself
+        figure.savefig(buffer, format="png", dpi=dpi, bbox_inches=box)
     except MemoryError:
         raise
     except Exception as error:
         raise RuntimeError(f"the figure can not be drawn: {type_name(type(error))}: {error}") from error
-    png = buffer.getbuffer()
-    if max(int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")) > _MAX_SIDE:
-        # An artist far outside of the figure: keep to the figure itself.
-        buffer = _BytesIO()
-        figure.savefig(buffer, format="png", dpi=dpi)
-        png = buffer.getbuffer()
-    return png
+    return buffer.getbuffer()
 
 
 def next_name() -> str:

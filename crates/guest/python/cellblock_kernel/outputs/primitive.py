@@ -6,7 +6,7 @@ from itertools import islice
 from pprint import pformat
 from typing import Any
 
-from cellblock_kernel.failure import type_name
+from cellblock_kernel.failure import module_name, type_name
 from cellblock_kernel.limits import Limits, cut
 from cellblock_kernel.outputs.output import Output
 
@@ -54,9 +54,9 @@ def describe_text(value: Any, name: str | None, limits: Limits) -> Output:
 def qualified(value: Any) -> str:
     """The name of a value's type, with its module unless that is `builtins` or `__main__`."""
     kind = type(value)
-    module = kind.__dict__.get("__module__")
+    module = module_name(kind)
     name = type_name(kind)
-    return name if not isinstance(module, str) or module in ("builtins", "__main__") else f"{module}.{name}"
+    return name if module in ("", "builtins", "__main__") else f"{module}.{name}"
 
 
 def text_of(value: Any) -> str:

@@ -8,8 +8,10 @@ from typing import Any
 
 MAX_POINTS = 1000
 _MAX_SERIES = 200
+_MAX_POINTS_IN_ALL = 30_000
 _MAX_AXES = 50
 _TEXT = 500
+_POINT_TEXT = 100
 
 Values = list[Any]
 
@@ -25,6 +27,7 @@ def axes_of(figure: Any) -> list[dict[str, str]]:
 def series_of(figure: Any) -> list[dict[str, Any]]:
     """Every line, bar, scatter, area, histogram and image; an artist that can not be read is left out."""
     found: list[dict[str, Any]] = []
+    budget = _MAX_POINTS_IN_ALL
     for number, axes in enumerate(figure.axes[:_MAX_AXES]):
         for read, artist in _artists(axes):
             if len(found) >= _MAX_SERIES:
@@ -34,6 +37,9 @@ def series_of(figure: Any) -> list[dict[str, Any]]:
             except Exception:
                 continue
             if one is not None:
+                budget -= len(one["x"])
+                if budget < 0:
+                    return found
                 found.append({"axes": number, **one})
     return found
 
@@ -88,7 +94,7 @@ def _value(value: Any) -> Any:
         return None
     if hasattr(value, "isoformat"):
         return value.isoformat()
-    return _clip(value)
+    return str(value)[:_POINT_TEXT]
 
 
 def _dates(axis: Any, values: Values) -> Values:
@@ -114,10 +120,12 @@ def _is_utc(moment: Any) -> bool:
 def _tick_names(axis: Any, values: Values) -> Values:
     """The names that pandas writes under its bars."""
     formatter = axis.get_major_formatter()
-    if type(formatter).__name__ != "FixedFormatter":
+    if type(formatter).__name__ not in ("FixedFormatter", "FuncFormatter"):
         return values
-    ticks = [round(float(tick), 6) for tick in axis.get_majorticklocs()]
-    names = dict(zip(ticks, formatter.seq, strict=False))
+    if type(axis.get_major_locator()).__name__ != "FixedLocator":
+        return values
+    ticks = list(axis.get_majorticklocs())
+    names = {round(float(tick), 6): str(formatter(tick, number)) for number, tick in enumerate(ticks)}
     if not all(round(float(value), 6) in names for value in values):
         return values
     return [names[round(float(value), 6)] for value in values]
@@ -146,9 +154,7 @@ def _adjacent(bars: list[Any]) -> bool:
     if len(bars) < 2:
         return False
     width = max(abs(bar.get_width()) for bar in bars) or 1.0
-    return all(
-        abs(left.get_x() + left.get_width() - right.get_x()) < 1e-6 * width for left, right in pairwise(bars)
-    )
+    return all(abs(left.get_x() + left.get_width() - right.get_x()) < 1e-6 * width for left, right in pairwise(bars))
 
 
 def _scatter(axes: Any, collection: Any) -> dict[str, Any] | None:

@@ -1,0 +1,305 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cellblock_interpreter::MAX_CELL_TIME;
+use cellblock_sandbox::jail::protection::{Demand, Protection};
+use clap::{Args, Parser, Subcommand};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error as ValueError, StrDeserializer};
+
+use crate::env_vars;
+use crate::size::Size;
+
+/// Runs Python for AI agents in a sandbox that nothing leaves.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "cellblock", version, arg_required_else_help = true, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run Python code in a sandbox
+    Run(RunArgs),
+    /// Build, list and check images: what sandboxes start from
+    Image(ImageArgs),
+    /// Say what this machine offers, which protections are active, and what to do about those that are not
+    Doctor(DoctorArgs),
+}
+
+/// Run Python code in a sandbox.
+///
+/// Several FILEs run as consecutive cells of one session: variables of one are there in the next. A file is split into cells at its
+/// `# %%` lines. The first cell that does not complete is the last to run.
+#[derive(Args, Clone, Debug)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct RunArgs {
+    /// Python files to run; `-` reads stdin
+    #[arg(value_name = "FILE", required_unless_present = "code")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Run this code instead of files; repeat it for several cells
+    #[arg(short = 'c', long = "code", value_name = "CODE", conflicts_with = "files", allow_hyphen_values = true)]
+    pub(crate) code: Vec<String>,
+    /// Bind a file's content to a variable: CSV, TSV, Parquet, JSON, NDJSON, Arrow and xlsx as a data frame, anything else as bytes
+    #[arg(long = "input", value_name = "NAME=PATH", value_parser = parse_input)]
+    pub(crate) inputs: Vec<InputArg>,
+    /// Install a package besides the image's, as a requirement such as `lifelines` or `lifelines>=0.30`
+    #[arg(long = "require", value_name = "PKG", value_parser = parse_requirement)]
+    pub(crate) requirements: Vec<String>,
+    /// Stop a cell after this many seconds; fractions are fine, 300 is the most unless CELLBLOCK_MAX_TIMEOUT is set [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_timeout, allow_negative_numbers = true)]
+    pub(crate) timeout: Option<Duration>,
+    /// Bound the sandbox's memory, files in it included, such as `512MiB` [default: 2GiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
+    pub(crate) memory: Option<Size>,
+    /// Save charts and files into this directory; it is made when there is something to save, and what is there is replaced [default:
+    /// cellblock-out, with --json: nothing is saved]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Start from this image: a name, an id, or a TOML file that describes one
+    #[arg(long, value_name = "IMAGE", default_value = "default")]
+    pub(crate) image: String,
+    /// Demand a protection (`strict`), do without it where it is lacking (`degradable`), or switch it off (`disabled`)
+    #[arg(long = "protection", value_name = "NAME=DEMAND", value_parser = parse_protection)]
+    pub(crate) protections: Vec<(Protection, Demand)>,
+    /// Print one JSON object as the only line of stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Keep no sandboxes ready; each is made when it is needed
+    #[arg(long)]
+    pub(crate) no_pool: bool,
+}
+
+/// A name, and the file whose content is bound to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct InputArg {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+}
+
+/// Build, list and check images: what sandboxes start from.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ImageArgs {
+    #[command(subcommand)]
+    pub(crate) command: ImageCommand,
+}
+
+/// What to do with images.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ImageCommand {
+    /// Build an image unless it is there already
+    Build {
+        /// Its name, or a TOML file that describes it
+        #[arg(value_name = "IMAGE", default_value = "default")]
+        image: String,
+        /// Build it again although it is there
+        #[arg(long)]
+        force: bool,
+        /// Print one JSON object as the only line of stdout
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the images that are built
+    List {
+        /// Print one JSON object as the only line of stdout
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show an image's interpreter, packages and policy
+    Inspect {
+        /// Its name, its id or the beginning of it
+        #[arg(value_name = "IMAGE", default_value = "default")]
+        image: String,
+        /// Print one JSON object as the only line of stdout
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove an image
+    Remove {
+        /// Its name, its id or the beginning of it
+        #[arg(value_name = "IMAGE")]
+        image: String,
+    },
+    /// Look for network clients in an image
+    Audit {
+        /// Its name, its id or the beginning of it
+        #[arg(value_name = "IMAGE", default_value = "default")]
+        image: String,
+        /// Print one JSON object as the only line of stdout
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Say what this machine offers.
+///
+/// Exits with 0 when every strict protection is active, else with 78.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DoctorArgs {
+    /// Check with this image: a name or an id
+    #[arg(long, value_name = "IMAGE", default_value = "default")]
+    pub(crate) image: String,
+    /// Print one JSON object as the only line of stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  the code ran to its end
+    1  the code raised an exception
+    2  the code was rejected, or the request or the command line cannot be served as it is
+   70  the sandbox, or what makes it, failed
+   75  there was no room for a sandbox in time; try again later
+   78  the policy demands a protection that this machine lacks
+  124  the code ran out of time or was interrupted; its variables are kept
+  125  the kernel was lost, or the code ran into a limit
+  130  Ctrl-C ended cellblock itself; the first one only interrupts the cell";
+
+/// Less than a kernel with a library or two needs.
+const MIN_MEMORY: Size = Size(32 << 20);
+
+fn parse_input(text: &str) -> Result<InputArg, String> {
+    let Some((name, path)) = text.split_once('=') else {
+        return Err(format!("`{text}` has no `=`; write the variable's name and the file, such as `sales=data/sales.csv`"));
+    };
+    let mut characters = name.chars();
+    let first = characters.next().is_some_and(|c| c.is_alphabetic() || c == '_');
+    if !(first && characters.all(|c| c.is_alphanumeric() || c == '_')) {
+        return Err(format!("`{name}` is no name that Python can bind; use letters, digits and `_`, such as `sales_2024`"));
+    }
+    if path.is_empty() {
+        return Err(format!("there is no file after `{name}=`; write `{name}=PATH`"));
+    }
+    Ok(InputArg { name: name.to_owned(), path: path.into() })
+}
+
+fn parse_requirement(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    if text.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("`{text}` is not a requirement; write a package's name, such as `lifelines` or `lifelines>=0.30`"))
+}
+
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    let most = env_vars::MAX_TIMEOUT
+        .get()
+        .and_then(|value| value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()))
+        .unwrap_or(MAX_CELL_TIME);
+    timeout_within(text, most)
+}
+
+fn timeout_within(text: &str, most: Duration) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds, such as `2.5`"))?;
+    if seconds.is_nan() || seconds <= 0.0 {
+        return Err(format!("{seconds} seconds is no time to run in; give more than 0"));
+    }
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(timeout) if timeout <= most => Ok(timeout),
+        _ => Err(format!(
+            "{seconds} seconds is more than the {} that a cell may have; give less, or set {}",
+            most.as_secs_f64(),
+            env_vars::MAX_TIMEOUT.name
+        )),
+    }
+}
+
+fn parse_memory(text: &str) -> Result<Size, String> {
+    let size: Size = text.parse().map_err(|error: crate::size::ParseSizeError| error.to_string())?;
+    if size < MIN_MEMORY {
+        return Err(format!("{size} is less than the {MIN_MEMORY} that a kernel needs"));
+    }
+    Ok(size)
+}
+
+fn parse_protection(text: &str) -> Result<(Protection, Demand), String> {
+    let Some((name, demand)) = text.split_once('=') else {
+        return Err(format!("`{text}` has no `=`; write for example `landlock=strict`"));
+    };
+    let protection = named(name).ok_or_else(|| {
+        let names: Vec<_> = Protection::ALL.iter().map(ToString::to_string).collect();
+        format!("`{name}` is not a protection; there are {}", names.join(", "))
+    })?;
+    let demand = named(demand).ok_or_else(|| format!("`{demand}` is not `strict`, `degradable` or `disabled`"))?;
+    Ok((protection, demand))
+}
+
+/// An enum's variant by the name that it is serialised under.
+fn named<'de, T: Deserialize<'de>>(name: &'de str) -> Option<T> {
+    let name: StrDeserializer<'de, ValueError> = name.into_deserializer();
+    T::deserialize(name).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn an_input_is_a_name_and_a_path() {
+        let input = InputArg { name: "sales".into(), path: "a=b.csv".into() };
+        assert_eq!(parse_input("sales=a=b.csv"), Ok(input));
+    }
+
+    #[test]
+    fn a_broken_input_is_told_with_a_repair() {
+        for (text, complaint) in [
+            ("sales.csv", "`sales.csv` has no `=`; write the variable's name and the file, such as `sales=data/sales.csv`"),
+            ("2024=x.csv", "`2024` is no name that Python can bind; use letters, digits and `_`, such as `sales_2024`"),
+            ("=x.csv", "`` is no name that Python can bind; use letters, digits and `_`, such as `sales_2024`"),
+            ("sales=", "there is no file after `sales=`; write `sales=PATH`"),
+        ] {
+            assert_eq!(parse_input(text).unwrap_err(), complaint);
+        }
+    }
+
+    #[test]
+    fn a_timeout_is_positive_and_bounded() {
+        let most = Duration::from_secs(300);
+        assert_eq!(timeout_within("2.5", most), Ok(Duration::from_millis(2500)));
+        assert_eq!(timeout_within("300", most), Ok(most));
+        for (text, complaint) in [
+            ("0", "0 seconds is no time to run in; give more than 0"),
+            ("-1", "-1 seconds is no time to run in; give more than 0"),
+            ("nan", "NaN seconds is no time to run in; give more than 0"),
+            ("soon", "`soon` is not a number of seconds, such as `2.5`"),
+            ("301", "301 seconds is more than the 300 that a cell may have; give less, or set CELLBLOCK_MAX_TIMEOUT"),
+            ("inf", "inf seconds is more than the 300 that a cell may have; give less, or set CELLBLOCK_MAX_TIMEOUT"),
+        ] {
+            assert_eq!(timeout_within(text, most).unwrap_err(), complaint);
+        }
+    }
+
+    #[test]
+    fn too_little_memory_is_refused_with_the_least() {
+        assert_eq!(parse_memory("512MiB"), Ok(Size(512 << 20)));
+        assert_eq!(parse_memory("1MiB").unwrap_err(), "1 MiB is less than the 32 MiB that a kernel needs");
+    }
+
+    #[test]
+    fn protections_go_by_the_names_of_reports() {
+        assert_eq!(parse_protection("net_namespace=strict"), Ok((Protection::NetNamespace, Demand::Strict)));
+        assert!(parse_protection("firewall=strict").unwrap_err().starts_with("`firewall` is not a protection; there are user_namespace, "));
+        assert_eq!(parse_protection("seccomp=off").unwrap_err(), "`off` is not `strict`, `degradable` or `disabled`");
+    }
+
+    #[test]
+    fn a_requirement_is_no_option_of_the_installer() {
+        assert_eq!(parse_requirement(" lifelines>=0.30 "), Ok("lifelines>=0.30".into()));
+        for text in ["--index-url=x", "./local", "", "-e ."] {
+            assert!(parse_requirement(text).is_err(), "{text}");
+        }
+    }
+}

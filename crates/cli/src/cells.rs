@@ -1,0 +1,98 @@
+//! Splits a script into cells at its `# %%` lines, as notebook-minded editors do.
+
+/// A part of a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Its code, with the marker line as its first, which is a comment.
+    pub(crate) code: String,
+    /// The number of its first line in the script, from 1.
+    pub(crate) line: u32,
+}
+
+/// Splits a script. Parts without code are left out, but there is always one.
+///
+/// A marker is a line that begins with `# %%` or `#%%`. Windows line ends and a byte order mark are taken out; lines keep their numbers.
+pub(crate) fn split(script: &str) -> Vec<Part> {
+    let script = script.strip_prefix('\u{feff}').unwrap_or(script).replace("\r\n", "\n");
+    let mut parts = vec![Part { code: String::new(), line: 1 }];
+    for (line, number) in script.split_inclusive('\n').zip(1..) {
+        if is_marker(line) {
+            parts.push(Part { code: String::new(), line: number });
+        }
+        if let Some(part) = parts.last_mut() {
+            part.code.push_str(line);
+        }
+    }
+    if parts.iter().any(Part::has_code) {
+        parts.retain(Part::has_code);
+    } else {
+        parts = vec![Part { code: script, line: 1 }];
+    }
+    parts
+}
+
+fn is_marker(line: &str) -> bool {
+    let Some(rest) = line.strip_prefix('#') else { return false };
+    let Some(title) = rest.trim_start_matches(' ').strip_prefix("%%") else { return false };
+    // `#%%time` is a comment about a notebook's magic, not a marker.
+    title.is_empty() || title.starts_with(char::is_whitespace)
+}
+
+impl Part {
+    fn has_code(&self) -> bool {
+        self.code.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with('#'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines_and_codes(script: &str) -> Vec<(u32, String)> {
+        split(script).into_iter().map(|part| (part.line, part.code)).collect()
+    }
+
+    #[test]
+    fn a_script_without_markers_is_one_cell() {
+        assert_eq!(lines_and_codes("x = 1\nx\n"), [(1, "x = 1\nx\n".into())]);
+    }
+
+    #[test]
+    fn each_marker_begins_a_cell_and_lines_keep_their_numbers() {
+        let script = "import math\n\n# %% area\nr = 2\n#%%\nmath.pi * r";
+        assert_eq!(
+            lines_and_codes(script),
+            [
+                (1, "import math\n\n".into()),
+                (3, "# %% area\nr = 2\n".into()),
+                (5, "#%%\nmath.pi * r".into()),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_head_of_comments_is_no_cell() {
+        let script = "#!/usr/bin/env python\n# -*- coding: utf-8 -*-\n# %%\nx = 1\n# %% empty\n\n";
+        assert_eq!(lines_and_codes(script), [(3, "# %%\nx = 1\n".into())]);
+    }
+
+    #[test]
+    fn windows_line_ends_and_a_byte_order_mark_do_not_move_lines() {
+        assert_eq!(
+            lines_and_codes("\u{feff}x = 1\r\n# %%\r\ny = 2\r\n"),
+            [(1, "x = 1\n".into()), (2, "# %%\ny = 2\n".into())]
+        );
+    }
+
+    #[test]
+    fn indented_and_similar_comments_are_no_markers() {
+        let script = "if True:\n    # %% no\n    x = 1\n#%%time\n# 5 %% 2\n## %%\n";
+        assert_eq!(lines_and_codes(script).len(), 1);
+    }
+
+    #[test]
+    fn an_empty_script_is_one_empty_cell() {
+        assert_eq!(lines_and_codes(""), [(1, String::new())]);
+        assert_eq!(lines_and_codes("# %%\n# nothing\n"), [(1, "# %%\n# nothing\n".into())]);
+    }
+}

@@ -1,0 +1,5 @@
+//! What each subcommand does.
+
+pub(crate) mod doctor;
+pub(crate) mod image;
+pub(crate) mod run;

@@ -1,0 +1,344 @@
+//! `cellblock run`: code, a sandbox, and what came of it.
+
+use std::path::PathBuf;
+
+use cellblock_artifact::Store;
+use cellblock_interpreter::output::Output;
+use cellblock_interpreter::{
+    Config, Event, Execution, Input, Interpreter, Limits, Outcome, Session, SessionOptions,
+};
+use cellblock_sandbox::image::Home;
+use cellblock_sandbox::jail::protection::Demands;
+use cellblock_sandbox::pool::PoolConfig;
+
+use super::image;
+use crate::args::RunArgs;
+use crate::cancel::Cancel;
+use crate::error::{self, Error, Result};
+use crate::exit_code::ExitCode;
+use crate::out_dir::{self, OutDir};
+use crate::progress::Display;
+use crate::render::figure::{self, Counter};
+use crate::render::json::{self, CellReport, FailureReport, RunReport, SessionReport};
+use crate::render::{FAINT, Screen, exception, outcome, styled, table};
+use crate::sanitize;
+use crate::script::{self, NamedCell};
+use crate::size::Size;
+
+/// Runs, prints, and says how it ended.
+pub(crate) async fn run(args: RunArgs) -> ExitCode {
+    let mut reports = Vec::new();
+    let ended = match Run::prepare(&args) {
+        Ok(mut run) => run.to_end(&args, &mut reports).await,
+        Err(error) => Err(error),
+    };
+    if args.json {
+        json::print(&match &ended {
+            Ok(ended) => report(ended, reports),
+            Err(error) => RunReport::Failure(FailureReport::new(error, reports)),
+        });
+    }
+    match ended {
+        Ok(ended) => ExitCode::of_outcome(&ended.outcome),
+        Err(error) => {
+            if !args.json {
+                error::tell(&error);
+            }
+            error.exit_code()
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug)]
+struct Ended {
+    /// Of the last cell that was run.
+    outcome: Outcome,
+    given: usize,
+    not_run: usize,
+}
+
+fn report(ended: &Ended, mut reports: Vec<CellReport>) -> RunReport {
+    if ended.given == 1
+        && let Some(only) = reports.pop()
+    {
+        return RunReport::Cell(Box::new(only));
+    }
+    RunReport::Session(SessionReport {
+        outcome: ended.outcome.name(),
+        cells: reports,
+        cells_not_run: ended.not_run,
+    })
+}
+
+/// A run on its way.
+#[derive(Debug)]
+struct Run {
+    cells: Vec<NamedCell>,
+    /// Nothing is shown where only JSON is wanted.
+    screen: Option<Screen>,
+    /// Nothing is saved where only JSON is wanted and no directory is named.
+    out: Option<OutDir>,
+    counter: Counter,
+    cancel: Cancel,
+}
+
+impl Run {
+    fn prepare(args: &RunArgs) -> Result<Self> {
+        let cells = script::read(args)?;
+        for input in inputs(args) {
+            input.check(&limits(args))?;
+        }
+        let out = match &args.out {
+            Some(dir) => Some(OutDir::new(dir)),
+            None => (!args.json).then(|| OutDir::new(out_dir::DEFAULT)),
+        };
+        let screen = (!args.json).then(Screen::new);
+        Ok(Self { cells, screen, out, counter: Counter::default(), cancel: Cancel::listen()? })
+    }
+
+    async fn to_end(&mut self, args: &RunArgs, reports: &mut Vec<CellReport>) -> Result<Ended> {
+        let display = Display::on_stderr();
+        let started = self.start(args, &display).await;
+        display.clear();
+        let interpreter = started?;
+        let options = SessionOptions { pooled: false, ..SessionOptions::default() };
+        let session = interpreter.session(options);
+        for input in inputs(args) {
+            self.cancel.unless(session.bind(input)).await?;
+        }
+        let cells = std::mem::take(&mut self.cells);
+        let ended = self.run_cells(&cells, args, &session, interpreter.store(), reports).await;
+        // Also after a failure: what the sandbox held of this machine is given back before this process ends.
+        let closed = self.cancel.unless(session.close()).await;
+        ended.and_then(|ended| closed.map(|()| ended))
+    }
+
+    async fn start(&mut self, args: &RunArgs, display: &Display) -> Result<Interpreter> {
+        let home = Home::find()?;
+        let image = self.cancel.unless(image::ready(&home, &args.image, display)).await?;
+        let artifacts = home.root().join("artifacts");
+        let store = Store::local(artifacts)
+            .map_err(|source| Error::Store { action: "open the store of artifacts", source })?;
+        let config = Config {
+            image,
+            limits: limits(args),
+            // One session needs one sandbox: keeping others ready would only take time from it.
+            pool: PoolConfig { ready: 0, ..PoolConfig::default() },
+            demands: Demands(args.protections.iter().copied().collect()),
+            store,
+            launcher: None,
+        };
+        display.wait_for("starting Python");
+        let interpreter = self.cancel.unless(Interpreter::start(config)).await?;
+        self.cancel.unless(interpreter.warmed()).await?;
+        for module in interpreter.failed_modules() {
+            let warning = format!("the image's module {} could not be imported", sanitize::line(&module));
+            self.tell(&outcome::note(&warning));
+        }
+        Ok(interpreter)
+    }
+
+    async fn run_cells(
+        &mut self,
+        cells: &[NamedCell],
+        args: &RunArgs,
+        session: &Session,
+        store: &Store,
+        reports: &mut Vec<CellReport>,
+    ) -> Result<Ended> {
+        let mut ended = Ended { outcome: Outcome::Completed, given: cells.len(), not_run: 0 };
+        for (index, named) in cells.iter().enumerate() {
+            let mut saved = Vec::new();
+            let execution = self.run_cell(named, args, session, store, &mut saved).await?;
+            self.finish_cell(&execution, store, &mut saved).await?;
+            ended.outcome = execution.outcome.clone();
+            if args.json {
+                reports.push(CellReport::new(execution, store, saved));
+            }
+            ended.not_run = cells.len() - index - 1;
+            if ended.outcome != Outcome::Completed {
+                self.tell_stopped(named, &ended);
+                break;
+            }
+        }
+        Ok(ended)
+    }
+
+    async fn run_cell(
+        &mut self,
+        named: &NamedCell,
+        args: &RunArgs,
+        session: &Session,
+        store: &Store,
+        saved: &mut Vec<PathBuf>,
+    ) -> Result<Execution> {
+        let mut cell = named.cell.clone().with_requirements(&args.requirements);
+        cell.timeout = args.timeout;
+        let mut running = session.start_cell(cell).await?;
+        let mut interrupted = false;
+        loop {
+            let event = tokio::select! {
+                event = running.events.recv() => event,
+                () = self.cancel.pressed() => {
+                    self.press(session, &mut interrupted)?;
+                    continue;
+                }
+            };
+            match event {
+                Some(event) => self.show(&event, store, saved).await?,
+                None => break,
+            }
+        }
+        let mut finished = std::pin::pin!(running.finish());
+        loop {
+            tokio::select! {
+                execution = &mut finished => return Ok(execution?),
+                () = self.cancel.pressed() => self.press(session, &mut interrupted)?,
+            }
+        }
+    }
+
+    /// Ctrl-C was pressed while a cell runs.
+    fn press(&mut self, session: &Session, interrupted: &mut bool) -> Result<()> {
+        if std::mem::replace(interrupted, true) {
+            return Err(Error::Cancelled);
+        }
+        session.interrupt();
+        self.tell(&outcome::note("interrupting the cell; press Ctrl-C again to end at once"));
+        Ok(())
+    }
+
+    async fn show(&mut self, event: &Event, store: &Store, saved: &mut Vec<PathBuf>) -> Result<()> {
+        match (event, &mut self.screen) {
+            (Event::Output(output), _) => self.show_output(output, store, saved).await?,
+            (Event::Stdout(bytes), Some(screen)) => screen.sandbox_stdout(bytes),
+            (Event::Stderr(bytes), Some(screen)) => screen.sandbox_stderr(bytes),
+            (Event::Stdout(_) | Event::Stderr(_), None) => {}
+        }
+        Ok(())
+    }
+
+    async fn show_output(&mut self, output: &Output, store: &Store, saved: &mut Vec<PathBuf>) -> Result<()> {
+        let width = self.screen.as_ref().map_or(0, Screen::width);
+        match output {
+            Output::Dataframe(frame) => self.say(|| table::draw(frame, width)),
+            Output::Primitive(it) => self.say(|| primitive(it)),
+            Output::Rich(it) => self.say(|| sanitize::text(&it.text)),
+            Output::Exception(it) => self.tell_with(|| exception::draw(it)),
+            Output::Figure(it) => self.save_pictures(output, &figure::figure_caption(it), store, saved).await?,
+            Output::Image(it) => self.save_pictures(output, &figure::image_caption(it), store, saved).await?,
+        }
+        Ok(())
+    }
+
+    async fn save_pictures(
+        &mut self,
+        output: &Output,
+        caption: &str,
+        store: &Store,
+        saved: &mut Vec<PathBuf>,
+    ) -> Result<()> {
+        let pictures = self.counter.pictures(output);
+        let Some(out) = &mut self.out else { return Ok(()) };
+        let mut paths = Vec::new();
+        for picture in pictures {
+            paths.push(out.save_picture(store, picture.artifact, &picture.name).await?);
+        }
+        let places: Vec<_> = paths.iter().map(|path| json::path(path)).collect();
+        let places = if places.is_empty() { "too large to be kept".to_owned() } else { places.join(", ") };
+        self.say(|| format!("{} {places}", styled(FAINT, &format!("{caption}:"))));
+        saved.append(&mut paths);
+        Ok(())
+    }
+
+    async fn finish_cell(&mut self, execution: &Execution, store: &Store, saved: &mut Vec<PathBuf>) -> Result<()> {
+        if let Some(screen) = &mut self.screen {
+            screen.end_cell();
+        }
+        if let Some(out) = &mut self.out {
+            let mut lines = Vec::new();
+            for file in &execution.files {
+                let Ok(id) = file.sha256.parse() else { continue };
+                let path = out.save_file(store, id, &file.name).await?;
+                let head = styled(FAINT, &format!("file, {}:", Size(file.bytes)));
+                lines.push(format!("{head} {}", json::path(&path)));
+                saved.push(path);
+            }
+            for line in lines {
+                self.say(|| line);
+            }
+        }
+        for remark in outcome::omissions(execution) {
+            self.tell(&remark);
+        }
+        if let Some(ending) = outcome::ending(execution) {
+            self.tell(&ending);
+        }
+        Ok(())
+    }
+
+    fn tell_stopped(&mut self, named: &NamedCell, ended: &Ended) {
+        if ended.given == 1 {
+            return;
+        }
+        let not_run = match ended.not_run {
+            0 => "no cell was left to run".to_owned(),
+            1 => "1 cell was not run".to_owned(),
+            count => format!("{count} cells were not run"),
+        };
+        let place = sanitize::line(&named.name);
+        let number = ended.given - ended.not_run;
+        self.tell(&outcome::note(&format!("stopped at {place}, cell {number} of {}; {not_run}", ended.given)));
+    }
+
+    /// Shows something on stdout, made only if there is a screen.
+    fn say(&mut self, block: impl FnOnce() -> String) {
+        if let Some(screen) = &mut self.screen {
+            screen.show(&block());
+        }
+    }
+
+    fn tell_with(&mut self, block: impl FnOnce() -> String) {
+        if let Some(screen) = &mut self.screen {
+            screen.tell(&block());
+        }
+    }
+
+    fn tell(&mut self, block: &str) {
+        self.tell_with(|| block.to_owned());
+    }
+}
+
+/// The text of a scalar, as Python would print it.
+fn primitive(primitive: &cellblock_interpreter::output::Primitive) -> String {
+    use cellblock_interpreter::output::Scalar;
+
+    let text = match &primitive.value {
+        Scalar::Null => "None".to_owned(),
+        Scalar::Bool(true) => "True".to_owned(),
+        Scalar::Bool(false) => "False".to_owned(),
+        Scalar::Integer(number) => number.to_string(),
+        Scalar::Float(number) => format!("{number:?}"),
+        Scalar::Text(text) => sanitize::text(text),
+    };
+    match &primitive.note {
+        Some(note) => format!("{text}\n{}", styled(FAINT, &sanitize::line(note))),
+        None => text,
+    }
+}
+
+fn inputs(args: &RunArgs) -> impl Iterator<Item = Input> + '_ {
+    args.inputs.iter().map(|input| Input::file(&input.name, &input.path))
+}
+
+fn limits(args: &RunArgs) -> Limits {
+    let mut limits = Limits::default();
+    if let Some(timeout) = args.timeout {
+        limits.cell_time = timeout;
+    }
+    if let Some(memory) = args.memory {
+        limits.memory_bytes = memory.0;
+    }
+    limits
+}

@@ -1,0 +1,52 @@
+//! Every environment variable that `cellblock` reads, in one place.
+
+/// A variable, and what it does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EnvVar {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What it does, for the reference.
+    pub(crate) help: &'static str,
+}
+
+/// Where images, layers and artifacts are kept; read by the sandbox crate.
+pub(crate) const HOME: EnvVar = EnvVar {
+    name: "CELLBLOCK_HOME",
+    help: "The data directory: images, installed requirements and artifacts. Default: `$XDG_DATA_HOME/cellblock`, else \
+           `~/.local/share/cellblock`.",
+};
+
+/// What is logged to stderr.
+pub(crate) const LOG: EnvVar = EnvVar {
+    name: "CELLBLOCK_LOG",
+    help: "What is logged to stderr, such as `debug` or `cellblock_sandbox=trace`. Default: `error`.",
+};
+
+/// The longest time that `--timeout` may ask for.
+pub(crate) const MAX_TIMEOUT: EnvVar = EnvVar {
+    name: "CELLBLOCK_MAX_TIMEOUT",
+    help: "The longest `--timeout`, in seconds. Default: 300.",
+};
+
+/// Switches colour off.
+pub(crate) const NO_COLOR: EnvVar = EnvVar {
+    name: "NO_COLOR",
+    help: "Any value but an empty one switches colour off.",
+};
+
+/// How wide tables may be where no terminal says so.
+pub(crate) const COLUMNS: EnvVar = EnvVar {
+    name: "COLUMNS",
+    help: "The width of tables when stdout is not a terminal. Default: 100.",
+};
+
+/// All of them, in the order of the reference.
+#[cfg(test)]
+pub(crate) const ALL: [EnvVar; 5] = [HOME, LOG, MAX_TIMEOUT, NO_COLOR, COLUMNS];
+
+impl EnvVar {
+    /// Its value, when it is set to something.
+    pub(crate) fn get(self) -> Option<String> {
+        std::env::var(self.name).ok().filter(|value| !value.is_empty())
+    }
+}

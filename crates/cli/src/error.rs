@@ -1,0 +1,171 @@
+//! What `cellblock` itself could not do, told with its causes and what to do about it.
+
+use std::error::Error as StdError;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use cellblock_interpreter::Blame;
+use cellblock_sandbox::image::ImageError;
+
+use crate::exit_code::ExitCode;
+use crate::render::{BAD, NOTE, styled};
+use crate::sanitize;
+
+/// A result of a command.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a command could not do its part. User code that fails is not among it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The interpreter, its sandbox, or an input.
+    #[error(transparent)]
+    Interpreter(#[from] cellblock_interpreter::Error),
+    /// An image.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// The sandbox below the interpreter.
+    #[error(transparent)]
+    Sandbox(#[from] cellblock_sandbox::Error),
+    /// The store of artifacts.
+    #[error("{action}")]
+    Store {
+        action: &'static str,
+        #[source]
+        source: cellblock_artifact::ArtifactError,
+    },
+    /// A file that the user named, or that is written for them.
+    #[error("{action} `{}`", path.display())]
+    File {
+        action: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+        blame: Blame,
+    },
+    /// Code that is not text.
+    #[error("`{}` is not UTF-8: byte {byte} in line {line} is not part of a character", path.display())]
+    Encoding { path: PathBuf, line: usize, byte: usize },
+    /// What the process needs of its surroundings.
+    #[error("{action}")]
+    Process {
+        action: &'static str,
+        #[source]
+        source: io::Error,
+    },
+    /// Ctrl-C, when nothing could be interrupted or for the second time.
+    #[error("ended by Ctrl-C")]
+    Cancelled,
+    /// A strict protection is missing, as the report says.
+    #[error("{0}")]
+    Policy(String),
+    /// The audit found what the policy forbids; the report has been printed.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl Error {
+    /// A file that the user named and that cannot be used.
+    pub(crate) fn user_file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { action, path, source, blame: Blame::Caller }
+    }
+
+    /// A file that should be writable, and is not.
+    pub(crate) fn own_file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { action, path, source, blame: Blame::Internal }
+    }
+
+    /// A failed system call around this process.
+    pub(crate) fn process(action: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Process { action, source }
+    }
+
+    /// The exit code.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Interpreter(error) => ExitCode::of_blame(error.blame()),
+            Self::Image(error) => ExitCode::of_blame(blame_of_image(error)),
+            Self::Sandbox(error) => ExitCode::of_blame(error.blame()),
+            Self::File { blame, .. } => ExitCode::of_blame(*blame),
+            Self::Encoding { .. } | Self::Refused(_) => ExitCode::Refused,
+            Self::Store { .. } | Self::Process { .. } => ExitCode::Backend,
+            Self::Cancelled => ExitCode::Cancelled,
+            Self::Policy(_) => ExitCode::Policy,
+        }
+    }
+
+    /// The message and those of its causes, outermost first. A cause that repeats what is above it is left out.
+    pub(crate) fn chain(&self) -> Vec<String> {
+        let mut messages = vec![self.to_string()];
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let message = error.to_string();
+            if !messages.iter().any(|above| above.contains(&message)) {
+                messages.push(message);
+            }
+            cause = error.source();
+        }
+        messages
+    }
+
+    /// What to do about it, where there is more to say than the message does.
+    pub(crate) fn hints(&self) -> Vec<String> {
+        let mut hints = Vec::new();
+        match self {
+            Self::Image(error) if error.is_disk_full() => {
+                hints.push("free some disk space, or set CELLBLOCK_HOME to a directory on a larger disk".to_owned());
+            }
+            Self::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                hints.push("free some disk space, or name another directory with `--out`".to_owned());
+            }
+            Self::Encoding { .. } => hints.push("save the file as UTF-8".to_owned()),
+            _ => match self.exit_code() {
+                ExitCode::Policy => hints.push("`cellblock doctor` says what this machine offers and what to do".to_owned()),
+                ExitCode::Capacity => hints.push("try again in a while, or run fewer sandboxes at once".to_owned()),
+                ExitCode::Backend => hints.push(
+                    "`cellblock doctor` checks this machine; CELLBLOCK_LOG=debug shows what happens underneath".to_owned(),
+                ),
+                _ => {}
+            },
+        }
+        hints
+    }
+}
+
+/// Tells a person, on stderr.
+pub(crate) fn tell(error: &Error) {
+    let mut stderr = anstream::stderr();
+    let mut lines = Vec::new();
+    for (index, message) in error.chain().iter().enumerate() {
+        let head = if index == 0 { styled(BAD, "error") } else { "  caused by".to_owned() };
+        lines.push(format!("{head}: {}", sanitize::text(message)));
+    }
+    lines.extend(error.hints().iter().map(|hint| format!("{}: {hint}", styled(NOTE, "hint"))));
+    // Nobody is left to tell when stderr is gone.
+    let _ = writeln!(stderr, "{}", lines.join("\n"));
+}
+
+fn blame_of_image(error: &ImageError) -> Blame {
+    if error.is_callers() { Blame::Caller } else { Blame::Backend }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_told_with_its_causes_and_a_hint() {
+        let error = Error::own_file("write", "out/a.png")(io::ErrorKind::StorageFull.into());
+        assert_eq!(error.chain(), ["write `out/a.png`", "no storage space"]);
+        assert_eq!(error.hints(), ["free some disk space, or name another directory with `--out`"]);
+        assert_eq!(error.exit_code(), ExitCode::Backend);
+    }
+
+    #[test]
+    fn a_file_that_the_user_named_is_a_bad_request() {
+        let error = Error::user_file("read", "x.py")(io::ErrorKind::NotFound.into());
+        assert_eq!(error.exit_code(), ExitCode::Refused);
+        assert_eq!(error.hints(), [""; 0]);
+    }
+}

@@ -1,0 +1,101 @@
+//! Names the files of charts and pictures, and says where they went.
+
+use cellblock_artifact::ArtifactId;
+use cellblock_interpreter::output::{Figure, Image, ImageMime, Output};
+
+use crate::sanitize;
+
+/// A file to save for an output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Picture {
+    /// Its content.
+    pub(crate) artifact: ArtifactId,
+    /// Its name, from our own words only: what a sandbox calls a figure is no file name.
+    pub(crate) name: String,
+}
+
+/// Counts the charts and pictures of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Counter {
+    figures: u32,
+    images: u32,
+}
+
+impl Counter {
+    /// The files of an output: none unless it is a chart or a picture.
+    pub(crate) fn pictures(&mut self, output: &Output) -> Vec<Picture> {
+        match output {
+            Output::Figure(figure) => {
+                self.figures += 1;
+                let number = self.figures;
+                let image = figure.image.iter().map(|image| (image.sha256, format!("figure_{number}.png")));
+                let spec = figure.spec.iter().map(|spec| (spec.sha256, format!("figure_{number}.vl.json")));
+                image.chain(spec).map(|(artifact, name)| Picture { artifact, name }).collect()
+            }
+            Output::Image(image) => {
+                self.images += 1;
+                let name = format!("image_{}.{}", self.images, extension(image.mime));
+                image.image.iter().map(|image| Picture { artifact: image.sha256, name: name.clone() }).collect()
+            }
+            Output::Dataframe(_) | Output::Primitive(_) | Output::Rich(_) | Output::Exception(_) => Vec::new(),
+        }
+    }
+}
+
+const fn extension(mime: ImageMime) -> &'static str {
+    match mime {
+        ImageMime::Png => "png",
+        ImageMime::Jpeg => "jpg",
+        ImageMime::Svg => "svg",
+        ImageMime::Gif => "gif",
+        ImageMime::Webp => "webp",
+    }
+}
+
+/// What a chart is called.
+pub(crate) fn figure_caption(figure: &Figure) -> String {
+    let title = figure.title.as_deref().filter(|title| !title.trim().is_empty());
+    caption("chart", title.or(figure.name.as_deref()), figure.width.zip(figure.height))
+}
+
+/// What a picture is called.
+pub(crate) fn image_caption(image: &Image) -> String {
+    caption("picture", image.name.as_deref(), image.width.zip(image.height))
+}
+
+fn caption(kind: &str, name: Option<&str>, size: Option<(u32, u32)>) -> String {
+    let name = name.map(|name| format!(" “{}”", sanitize::line(name))).unwrap_or_default();
+    let size = size.map(|(width, height)| format!(", {width} × {height} pixels")).unwrap_or_default();
+    format!("{kind}{name}{size}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captions_name_what_is_known() {
+        assert_eq!(caption("chart", Some("CO₂\n2001"), Some((640, 480))), "chart “CO₂\\n2001”, 640 × 480 pixels");
+        assert_eq!(caption("picture", None, None), "picture");
+    }
+
+    #[test]
+    fn every_picture_of_a_run_has_a_name_of_its_own() {
+        let image = |mime| {
+            let artifact = cellblock_interpreter::output::ArtifactRef {
+                sha256: ArtifactId::of(b"x"),
+                kind: cellblock_artifact::Kind::Image,
+                bytes: 1,
+                media_type: "image/png".into(),
+            };
+            Output::Image(Image { name: Some("../../etc".into()), mime, width: None, height: None, image: Some(artifact) })
+        };
+        let mut counter = Counter::default();
+        let names: Vec<_> = [ImageMime::Png, ImageMime::Svg]
+            .into_iter()
+            .flat_map(|mime| counter.pictures(&image(mime)))
+            .map(|picture| picture.name)
+            .collect();
+        assert_eq!(names, ["image_1.png", "image_2.svg"]);
+    }
+}

@@ -1,0 +1,28 @@
+//! What a person sees of a run. Text from a sandbox is made harmless here, before it is written anywhere.
+
+pub(crate) mod exception;
+pub(crate) mod figure;
+pub(crate) mod json;
+pub(crate) mod outcome;
+pub(crate) mod screen;
+pub(crate) mod table;
+
+pub(crate) use screen::Screen;
+
+use anstyle::{AnsiColor, Style};
+
+/// What is to be noticed first.
+pub(crate) const STRONG: Style = Style::new().bold();
+/// What is to be seen only when looked for.
+pub(crate) const FAINT: Style = Style::new().dimmed();
+/// What went wrong.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// What is worth knowing.
+pub(crate) const NOTE: Style = AnsiColor::Yellow.on_default().bold();
+/// What is fine.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
+
+/// Text in a style; where colour is not wanted the writer takes the style out.
+pub(crate) fn styled(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}

@@ -1,0 +1,187 @@
+"""Data frames of pandas, polars and pyarrow: what a reader of the Arrow stream gets."""
+
+import importlib.util
+
+from tests.driver import KernelTest, needs
+
+
+def read(blob):
+    import pyarrow.ipc
+
+    table = pyarrow.ipc.open_stream(blob).read_all()
+    table.validate(full=True)
+    return table
+
+
+class Frames(KernelTest):
+    def table(self, code, **fields):
+        ran = self.completes(code, **fields)
+        output = ran.outputs[-1]
+        self.assertEqual(output["type"], "dataframe", output)
+        self.assertNotIn("note", output)
+        return output, read(ran.blobs[-1][0])
+
+
+@needs("pandas", "pyarrow")
+class Pandas(Frames):
+    def test_a_plain_frame_is_sent_whole(self):
+        output, table = self.table("import pandas as pd\ndf = pd.DataFrame({'a': [1, 2], 'b': [1.5, None]})\ndf")
+        self.assertEqual(
+            output,
+            {
+                "type": "dataframe",
+                "name": "df",
+                "library": "pandas",
+                "rows": 2,
+                "columns": [{"name": "a", "dtype": "int64"}, {"name": "b", "dtype": "float64"}],
+                "index": [],
+                "truncated": False,
+                "series": False,
+            },
+        )
+        self.assertEqual(table.to_pydict(), {"a": [1, 2], "b": [1.5, None]})
+
+    def test_an_index_becomes_columns(self):
+        output, table = self.table("import pandas as pd\npd.DataFrame({'v': [1, 2]}, index=pd.Index(['x', 'y'], name='k'))")
+        self.assertEqual((output["index"], table.to_pydict()), (["k"], {"k": ["x", "y"], "v": [1, 2]}))
+        output, table = self.table("pd.DataFrame({'v': [1, 2]}, index=[5, 7])")
+        self.assertEqual((output["index"], table.column_names), (["index"], ["index", "v"]))
+        output, table = self.table("pd.DataFrame({'v': [1]}, index=pd.MultiIndex.from_tuples([('a', 1)], names=['p', None]))")
+        self.assertEqual((output["index"], table.column_names), (["p", "level_1"], ["p", "level_1", "v"]))
+
+    def test_names_are_made_unique_strings(self):
+        _, table = self.table("import pandas as pd\ndf = pd.DataFrame([[1, 2, 3, 4]], columns=['a', 'a', 3, None])\ndf")
+        self.assertEqual(table.column_names, ["a", "a.1", "3", "None"])
+        _, table = self.table("pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([('sales', 'mean')]))")
+        self.assertEqual(table.column_names, ["sales_mean"])
+
+    def test_the_users_frame_is_not_changed(self):
+        self.completes("import pandas as pd\ndf = pd.DataFrame({1: [[1], {'a': 1}]}, index=[3, 4])\nbefore = df.copy()\ndf")
+        self.assertEqual(self.completes("df.equals(before) and list(df.columns) == [1]").values, [True])
+
+    def test_a_series_is_one_column(self):
+        output, table = self.table("import pandas as pd\npd.Series([1, 2], name='s')")
+        self.assertEqual((output["series"], table.to_pydict()), (True, {"s": [1, 2]}))
+        self.assertEqual(self.table("pd.Series([1])")[1].column_names, ["value"])
+
+    def test_every_dtype_gives_something_sensible(self):
+        for code, expected in (
+            ("pd.Categorical(['a', None])", ["a", None]),
+            ("pd.Categorical([3, 4])", [3, 4]),
+            ("pd.Categorical([3, None])", [3, None]),
+            ("pd.period_range('2024-01', periods=2, freq='M')", ["2024-01", "2024-02"]),
+            ("pd.interval_range(0, 2)", ["(0, 1]", "(1, 2]"]),
+            ("pd.arrays.SparseArray([0, 5])", [0, 5]),
+            ("np.array([1 + 2j, 0])", ["(1+2j)", "0j"]),
+            ("pd.array([1, None], dtype='Int64')", [1, None]),
+            ("pd.array([True, None], dtype='boolean')", [True, None]),
+            ("pd.array(['a', None], dtype='string')", ["a", None]),
+            ("np.array([1, 2], dtype='float16')", [1.0, 2.0]),
+            ("[None, None]", [None, None]),
+            ("[1, 'a']", ["1", "a"]),
+            ("[{'b': 1, 'a': [2]}, None]", ['{"a": [2], "b": 1}', None]),
+            ("[[1, 2], [3]]", [[1, 2], [3]]),
+            ("[np.array([1, 2]), 'x']", ["[1, 2]", "x"]),
+            ("[2**70, 1]", [str(2**70), "1"]),
+            ("pd.Series(['\\udc80', 'ok'], dtype=object)", ["?", "ok"]),
+            ("[(1, 2), 'x']", ["[1, 2]", "x"]),
+        ):
+            with self.subTest(code):
+                _, table = self.table(f"import pandas as pd, numpy as np\npd.DataFrame({{'c': {code}}}, dtype=None)")
+                self.assertEqual(table.column("c").to_pylist(), expected)
+
+    def test_times_keep_their_types(self):
+        _, table = self.table(
+            "import pandas as pd\npd.DataFrame({'t': pd.to_datetime(['2024-01-02']).tz_localize('Europe/Berlin'), "
+            "'d': pd.to_timedelta(['1h'])})"
+        )
+        self.assertRegex(str(table.schema.field("t").type), r"^timestamp\[\w+, tz=Europe/Berlin\]$")
+        self.assertRegex(str(table.schema.field("d").type), r"^duration\[\w+\]$")
+
+    def test_empty_frames_are_fine(self):
+        self.assertEqual(self.table("import pandas as pd\npd.DataFrame()")[0]["rows"], 0)
+        self.assertEqual(self.table("pd.DataFrame({'a': []})")[1].column_names, ["a"])
+        self.assertEqual(self.table("pd.DataFrame(index=[1, 2])")[0]["rows"], 2)
+
+    def test_batches_are_bounded(self):
+        ran = self.completes("import pandas as pd\npd.DataFrame({'a': range(200_000)})")
+        import pyarrow.ipc
+
+        sizes = [batch.num_rows for batch in pyarrow.ipc.open_stream(ran.blobs[0][0])]
+        self.assertEqual((max(sizes), sum(sizes)), (65_536, 200_000))
+
+    def test_scalars_and_indexes_are_values_not_tables(self):
+        ran = self.completes(
+            "import pandas as pd, numpy as np\ndisplay(np.float64(1.5), np.bool_(True), np.nan, pd.NaT, pd.Index([1]))"
+        )
+        self.assertEqual(ran.values, [1.5, True, "nan", "NaT", "Index([1], dtype='int64')"])
+        self.assertEqual(ran.outputs[0]["python_type"], "numpy.float64")
+
+
+@needs("pandas", "pyarrow")
+class Cut(Frames):
+    configuration = {"limits": {"output_bytes": 20_000, "rows_preview": 3}}
+
+    def test_a_large_frame_is_its_first_and_last_rows(self):
+        for library in ("pandas as pd", "polars as pd"):
+            if importlib.util.find_spec(library.split()[0]) is None:
+                continue
+            with self.subTest(library):
+                output, table = self.table(f"import {library}\npd.DataFrame({{'a': range(1_000_000)}})")
+                self.assertEqual((output["rows"], output["truncated"]), (1_000_000, True))
+                self.assertEqual((output["head_rows"], output["tail_rows"]), (3, 3))
+                self.assertEqual(table.to_pydict(), {"a": [0, 1, 2, 999_997, 999_998, 999_999]})
+
+    def test_rows_too_large_for_a_preview_are_left_out(self):
+        ran = self.completes("import pandas as pd\npd.DataFrame({'a': ['x' * 100_000] * 10})")
+        self.assertEqual((ran.outputs[0]["head_rows"], ran.outputs[0]["truncated"], ran.blobs[0]), (0, True, []))
+
+    def test_a_huge_frame_is_never_serialised(self):
+        code = (
+            "import pandas as pd, numpy as np, resource\ndf = pd.DataFrame(np.zeros((5_000_000, 10)))\n"
+            "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\ndisplay(df)\n"
+            "(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < 100_000"
+        )
+        self.assertEqual(self.completes(code).values[-1], True)
+
+
+@needs("polars", "pyarrow")
+class Polars(Frames):
+    def test_frames_and_series_are_sent(self):
+        output, table = self.table("import polars as pl\npl.DataFrame({'a': [1, 2], 's': ['x', None]})")
+        self.assertEqual((output["library"], [c["dtype"] for c in output["columns"]]), ("polars", ["Int64", "String"]))
+        self.assertEqual(table.to_pydict(), {"a": [1, 2], "s": ["x", None]})
+        self.assertEqual([str(kind) for kind in table.schema.types], ["int64", "large_string"])
+        output, table = self.table("pl.Series('s', [1])")
+        self.assertEqual((output["series"], table.to_pydict()), (True, {"s": [1]}))
+
+    def test_odd_types_become_plain_ones(self):
+        _, table = self.table(
+            "import polars as pl\npl.DataFrame([pl.Series('c', ['a', 'b'], dtype=pl.Categorical), "
+            "pl.Series('o', [object, None], dtype=pl.Object), pl.Series('l', [['x'], []]), pl.Series('n', [None, None])])"
+        )
+        self.assertEqual(table.to_pydict()["c"], ["a", "b"])
+        self.assertEqual(table.to_pydict()["o"], ["<class 'object'>", None])
+        self.assertEqual(table.to_pydict()["l"], [["x"], []])
+
+    def test_a_lazy_frame_is_text(self):
+        self.assertEqual(self.completes("import polars as pl\npl.LazyFrame({'a': [1]})").outputs[0]["type"], "rich")
+
+    def test_the_writer_of_polars_itself_gives_the_same(self):
+        self.completes("from cellblock_kernel.outputs import arrow\narrow.library = lambda: None")
+        _, table = self.table("import polars as pl\npl.DataFrame({'s': ['x', None], 'n': range(2)})")
+        self.assertEqual(table.to_pydict(), {"s": ["x", None], "n": [0, 1]})
+
+
+@needs("pyarrow")
+class Arrow(Frames):
+    def test_tables_and_batches_are_sent(self):
+        output, table = self.table("import pyarrow as pa\npa.table({'a': [1, 2], 'd': pa.array(['x', 'x']).dictionary_encode()})")
+        self.assertEqual((output["library"], table.to_pydict()), ("pyarrow", {"a": [1, 2], "d": ["x", "x"]}))
+        self.assertEqual(str(table.schema.field("d").type), "string")
+        output, table = self.table("pa.record_batch({'a': [1]})")
+        self.assertEqual(table.to_pydict(), {"a": [1]})
+
+    def test_repeated_names_are_made_unique(self):
+        _, table = self.table("import pyarrow as pa\npa.Table.from_arrays([pa.array([1]), pa.array([2])], names=['a', 'a'])")
+        self.assertEqual(table.column_names, ["a", "a.1"])

@@ -1,0 +1,482 @@
+//! From what a kernel says to an output that the host vouches for.
+
+use cellblock_artifact::{About, ArtifactId, Kind, Origin, Store};
+use cellblock_protocol::{self as protocol, Blob, ImageMime, Scalar, Series};
+use serde_json::Value;
+use tokio::task::spawn_blocking;
+
+use super::redact::{redact, redact_source};
+use super::text::{cut, name};
+use super::value::{
+    ArtifactRef, Column, Dataframe, Exception, Figure, Image, Output, Primitive, Representation, Rich,
+};
+use super::{Limits, OutputError, picture, table};
+
+const PARQUET: &str = "application/vnd.apache.parquet";
+const VEGA_LITE: &str = "application/vnd.vegalite+json";
+/// The longest media type that a bundle may name.
+const MEDIA_TYPE_CHARS: usize = 100;
+
+/// Decodes outputs and puts their bytes into a store.
+#[derive(Debug, Clone)]
+pub struct Decoding {
+    store: Store,
+    limits: Limits,
+}
+
+impl Decoding {
+    /// Uses a store for the bytes of all outputs, and the default limits.
+    pub fn new(store: Store) -> Self {
+        Self {
+            store,
+            limits: Limits::default(),
+        }
+    }
+
+    /// Uses other limits.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Checks an output and stores its bytes.
+    pub async fn decode(&self, output: protocol::Output, blobs: Vec<Blob>) -> Result<Output, OutputError> {
+        self.decode_from(output, blobs, None).await
+    }
+
+    /// Checks an output and stores its bytes. Each artifact gets the origin, with the output's name.
+    pub async fn decode_from(
+        &self,
+        output: protocol::Output,
+        blobs: Vec<Blob>,
+        origin: Option<Origin>,
+    ) -> Result<Output, OutputError> {
+        match output {
+            protocol::Output::Dataframe(it) => self.dataframe(it, blobs, origin).await.map(Output::Dataframe),
+            protocol::Output::Figure(it) => self.figure(it, blobs, origin).await.map(Output::Figure),
+            protocol::Output::Image(it) => self.image(it, blobs, origin).await.map(Output::Image),
+            protocol::Output::Rich(it) => self.rich(it, blobs, origin).await.map(Output::Rich),
+            protocol::Output::Primitive(it) => self.primitive(it, &blobs).map(Output::Primitive),
+            protocol::Output::Exception(it) => self.exception(it, &blobs).map(Output::Exception),
+        }
+    }
+
+    async fn dataframe(
+        &self,
+        mut it: protocol::Dataframe,
+        blobs: Vec<Blob>,
+        origin: Option<Origin>,
+    ) -> Result<Dataframe, OutputError> {
+        let blob = at_most_one("dataframe", blobs, it.truncated)?;
+        if it.columns.len() > self.limits.columns {
+            let (limit, actual) = (self.limits.columns as u64, it.columns.len() as u64);
+            return Err(OutputError::Limit {
+                what: "table in columns",
+                limit,
+                actual,
+            });
+        }
+        let announced = it.clone();
+        let read = match blob {
+            Some(blob) => {
+                let limits = self.limits;
+                let read = spawn_blocking(move || table::store(&announced, &blob, &limits)).await;
+                Some(read.map_err(|_| OutputError::Panicked)??)
+            }
+            None => None,
+        };
+        let label = self.label(it.name.take());
+        let mut note = None;
+        let mut stored = None;
+        let (mut arrow_types, mut nulls, mut head, mut tail) = (vec![], vec![], vec![], vec![]);
+        if let Some(read) = read {
+            (arrow_types, nulls, head, tail) = (read.arrow_types, read.nulls, read.head, read.tail);
+            match read.file {
+                Ok(file) => {
+                    let bytes = file.metadata()?.len();
+                    let about = about(Kind::Dataframe, PARQUET, label.as_ref(), origin);
+                    let sha256 = self.store.put_file(file, &about).await?;
+                    stored = Some(reference(sha256, &about, bytes));
+                }
+                Err(why) => note = Some(why),
+            }
+        } else {
+            note = Some(
+                "no row was small enough to be shown: select fewer columns or shorten their values".into(),
+            );
+        }
+        let rows_stored = match (&stored, it.truncated) {
+            (None, _) => 0,
+            (Some(_), true) => it.head_rows + it.tail_rows,
+            (Some(_), false) => it.rows,
+        };
+        let (mut arrow_types, mut nulls) = (arrow_types.into_iter(), nulls.into_iter());
+        let columns = it.columns.into_iter().map(|column| Column {
+            name: name(column.name, self.limits.name_chars),
+            dtype: name(column.dtype, self.limits.name_chars),
+            arrow_type: name(arrow_types.next().unwrap_or_default(), self.limits.name_chars),
+            nulls: nulls.next().unwrap_or_default(),
+        });
+        Ok(Dataframe {
+            name: label,
+            library: it.library,
+            rows: it.rows,
+            rows_stored,
+            complete: rows_stored == it.rows && stored.is_some(),
+            columns: columns.collect(),
+            index: self.names(it.index),
+            series: it.series,
+            head,
+            tail,
+            table: stored,
+            note,
+        })
+    }
+
+    async fn figure(
+        &self,
+        it: protocol::Figure,
+        blobs: Vec<Blob>,
+        origin: Option<Origin>,
+    ) -> Result<Figure, OutputError> {
+        let blob = at_most_one("figure", blobs, true)?;
+        let label = self.label(it.name);
+        let missing = blob.is_none() && it.spec.is_none();
+        let (image, size) = match blob {
+            Some(blob) => {
+                let (blob, size) = self.checked(ImageMime::Png, blob).await?;
+                let about = about(
+                    Kind::Figure,
+                    ImageMime::Png.as_str(),
+                    label.as_ref(),
+                    origin.clone(),
+                );
+                (Some(self.publish(blob, &about).await?), size)
+            }
+            None => (None, None),
+        };
+        let spec = match it.spec {
+            Some(spec) => {
+                let json = specification(&spec, &self.limits)?;
+                let about = about(Kind::Figure, VEGA_LITE, label.as_ref(), origin);
+                Some(self.publish(Blob::Memory(json), &about).await?)
+            }
+            None => None,
+        };
+        let (series, fewer_series) = self.series(it.series);
+        let fewer_axes = it.axes.len() > self.limits.entries;
+        let axes = it
+            .axes
+            .into_iter()
+            .take(self.limits.entries)
+            .map(|axes| protocol::Axes {
+                title: self.label(axes.title),
+                xlabel: self.label(axes.xlabel),
+                ylabel: self.label(axes.ylabel),
+            });
+        Ok(Figure {
+            name: label,
+            library: it.library,
+            title: self.label(it.title),
+            axes: axes.collect(),
+            series,
+            image,
+            width: size.map(|size| size.width),
+            height: size.map(|size| size.height),
+            spec,
+            truncated: it.truncated || missing || fewer_series || fewer_axes,
+            note: self.note(it.note),
+        })
+    }
+
+    async fn image(
+        &self,
+        it: protocol::Image,
+        blobs: Vec<Blob>,
+        origin: Option<Origin>,
+    ) -> Result<Image, OutputError> {
+        let label = self.label(it.name);
+        let Some(blob) = at_most_one("image", blobs, it.truncated)? else {
+            return Ok(Image {
+                name: label,
+                mime: it.mime,
+                width: it.width,
+                height: it.height,
+                image: None,
+            });
+        };
+        let (blob, size) = self.checked(it.mime, blob).await?;
+        let about = about(Kind::Image, it.mime.as_str(), label.as_ref(), origin);
+        let image = Some(self.publish(blob, &about).await?);
+        let (width, height) = (size.map(|size| size.width), size.map(|size| size.height));
+        Ok(Image {
+            name: label,
+            mime: it.mime,
+            width,
+            height,
+            image,
+        })
+    }
+
+    async fn rich(
+        &self,
+        it: protocol::Rich,
+        blobs: Vec<Blob>,
+        origin: Option<Origin>,
+    ) -> Result<Rich, OutputError> {
+        let left_out = it.truncated && blobs.is_empty();
+        if blobs.len() != it.mimes.len() && !left_out {
+            let (expected, actual) = (it.mimes.len(), blobs.len());
+            return Err(OutputError::Blobs {
+                kind: "rich",
+                expected,
+                actual,
+            });
+        }
+        let label = self.label(it.name);
+        let mut bundle = Vec::with_capacity(blobs.len());
+        for (mime, mut blob) in it.mimes.into_iter().zip(blobs) {
+            let mime = media_type(mime)?;
+            if let Some(known) = picture_type(&mime) {
+                (blob, _) = self.checked(known, blob).await?;
+            }
+            let about = about(Kind::Rich, &mime, label.as_ref(), origin.clone());
+            let artifact = self.publish(blob, &about).await?;
+            bundle.push(Representation { mime, artifact });
+        }
+        let (text, shorter) = cut(it.text, self.limits.text_chars);
+        Ok(Rich {
+            name: label,
+            text,
+            bundle,
+            truncated: it.truncated || shorter,
+        })
+    }
+
+    fn primitive(&self, it: protocol::Primitive, blobs: &[Blob]) -> Result<Primitive, OutputError> {
+        none("primitive", blobs)?;
+        let (value, shorter) = match it.value {
+            Scalar::Text(text) => {
+                let (text, shorter) = cut(text, self.limits.text_chars);
+                (Scalar::Text(text), shorter)
+            }
+            value => (value, false),
+        };
+        Ok(Primitive {
+            name: self.label(it.name),
+            value,
+            python_type: name(it.python_type, self.limits.name_chars),
+            truncated: it.truncated || shorter,
+            note: self.note(it.note),
+        })
+    }
+
+    fn exception(&self, it: protocol::Exception, blobs: &[Blob]) -> Result<Exception, OutputError> {
+        none("exception", blobs)?;
+        let (chars, entries) = (self.limits.text_chars, self.limits.entries);
+        let fewer = it.frames.len() > entries || it.notes.len() > entries;
+        let safe = redact(&it.message);
+        // The traceback ends with the message, which is redacted more strictly than lines of source.
+        let traceback = if it.message.is_empty() {
+            it.traceback
+        } else {
+            it.traceback.replace(&it.message, &safe)
+        };
+        let (message, shorter_message) = cut(safe, chars);
+        let (traceback, shorter_traceback) = cut(redact_source(&traceback), chars);
+        let frames = it
+            .frames
+            .into_iter()
+            .take(entries)
+            .map(|frame| protocol::ExceptionFrame {
+                file: name(frame.file, self.limits.name_chars),
+                line: frame.line,
+                function: self.label(frame.function),
+                source: frame
+                    .source
+                    .map(|source| name(redact_source(&source), self.limits.name_chars)),
+            });
+        Ok(Exception {
+            exception: name(it.exception, self.limits.name_chars),
+            message,
+            traceback,
+            frames: frames.collect(),
+            line: it.line,
+            notes: it
+                .notes
+                .into_iter()
+                .take(entries)
+                .map(|note| name(redact(&note), 10_000))
+                .collect(),
+            truncated: it.truncated || shorter_message || shorter_traceback || fewer,
+        })
+    }
+
+    async fn checked(
+        &self,
+        mime: ImageMime,
+        blob: Blob,
+    ) -> Result<(Blob, Option<picture::Size>), OutputError> {
+        let limits = self.limits;
+        let checked =
+            spawn_blocking(move || picture::check(mime, &blob, &limits).map(|size| (blob, size))).await;
+        checked.map_err(|_| OutputError::Panicked)?
+    }
+
+    async fn publish(&self, blob: Blob, about: &About) -> Result<ArtifactRef, OutputError> {
+        let bytes = blob.len();
+        let sha256 = match blob {
+            Blob::Memory(bytes) => self.store.put(bytes, about).await?,
+            Blob::File(file, length) => {
+                if file.metadata()?.len() != length {
+                    file.set_len(length)?;
+                }
+                self.store.put_file(file, about).await?
+            }
+        };
+        Ok(reference(sha256, about, bytes))
+    }
+
+    fn series(&self, series: Vec<Series>) -> (Vec<Series>, bool) {
+        let most = self.limits.entries;
+        let fewer = series.len() > most || series.iter().any(|it| it.x.len().max(it.y.len()) > most);
+        let series = series.into_iter().take(most).map(|mut it| {
+            it.label = self.label(it.label);
+            for values in [&mut it.x, &mut it.y] {
+                values.truncate(most);
+                for value in values {
+                    if let Scalar::Text(text) = value {
+                        *text = name(std::mem::take(text), self.limits.name_chars);
+                    }
+                }
+            }
+            it.points = it.points.max(it.x.len().max(it.y.len()) as u64);
+            it
+        });
+        (series.collect(), fewer)
+    }
+
+    fn label(&self, label: Option<String>) -> Option<String> {
+        label.map(|label| name(label, self.limits.name_chars))
+    }
+
+    fn note(&self, note: Option<String>) -> Option<String> {
+        note.map(|note| name(redact(&note), self.limits.name_chars))
+    }
+
+    fn names(&self, names: Vec<String>) -> Vec<String> {
+        names
+            .into_iter()
+            .take(self.limits.columns)
+            .map(|it| name(it, self.limits.name_chars))
+            .collect()
+    }
+}
+
+fn about(kind: Kind, media_type: &str, label: Option<&String>, origin: Option<Origin>) -> About {
+    let origin = origin.map(|origin| Origin {
+        name: label.cloned().or(origin.name),
+        ..origin
+    });
+    About {
+        kind,
+        media_type: media_type.to_owned(),
+        origin,
+    }
+}
+
+fn reference(sha256: ArtifactId, about: &About, bytes: u64) -> ArtifactRef {
+    ArtifactRef {
+        sha256,
+        kind: about.kind,
+        bytes,
+        media_type: about.media_type.clone(),
+    }
+}
+
+fn none(kind: &'static str, blobs: &[Blob]) -> Result<(), OutputError> {
+    match blobs.len() {
+        0 => Ok(()),
+        actual => Err(OutputError::Blobs {
+            kind,
+            expected: 0,
+            actual,
+        }),
+    }
+}
+
+fn at_most_one(
+    kind: &'static str,
+    mut blobs: Vec<Blob>,
+    may_lack: bool,
+) -> Result<Option<Blob>, OutputError> {
+    match (blobs.len(), may_lack) {
+        (1, _) | (0, true) => Ok(blobs.pop()),
+        (actual, _) => Err(OutputError::Blobs {
+            kind,
+            expected: 1,
+            actual,
+        }),
+    }
+}
+
+fn specification(spec: &Value, limits: &Limits) -> Result<Vec<u8>, OutputError> {
+    if !spec.is_object() {
+        return Err(OutputError::Specification);
+    }
+    let (limit, actual) = (limits.depth as u64 * 2, depth(spec));
+    if actual > limit {
+        return Err(OutputError::Limit {
+            what: "nesting of a chart specification",
+            limit,
+            actual,
+        });
+    }
+    let json = serde_json::to_vec(spec)?;
+    let (limit, actual) = (limits.document_bytes, json.len() as u64);
+    if actual > limit {
+        return Err(OutputError::Limit {
+            what: "chart specification in bytes",
+            limit,
+            actual,
+        });
+    }
+    Ok(json)
+}
+
+/// Recursion is bounded by the parser of headers, which takes no deeper nesting than 128.
+fn depth(value: &Value) -> u64 {
+    let inner = match value {
+        Value::Array(items) => items.iter().map(depth).max(),
+        Value::Object(fields) => fields.values().map(depth).max(),
+        _ => return 0,
+    };
+    1 + inner.unwrap_or(0)
+}
+
+fn media_type(mime: String) -> Result<String, OutputError> {
+    let token = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte))
+    };
+    match mime.split_once('/') {
+        Some((kind, form)) if token(kind) && token(form) && mime.len() <= MEDIA_TYPE_CHARS => Ok(mime),
+        _ => Err(OutputError::MediaType {
+            found: format!("{:?}", name(mime, MEDIA_TYPE_CHARS)),
+        }),
+    }
+}
+
+fn picture_type(mime: &str) -> Option<ImageMime> {
+    [
+        ImageMime::Png,
+        ImageMime::Jpeg,
+        ImageMime::Svg,
+        ImageMime::Gif,
+        ImageMime::Webp,
+    ]
+    .into_iter()
+    .find(|known| known.as_str() == mime)
+}

@@ -1,0 +1,183 @@
+//! Tables: an Arrow IPC stream from a kernel, checked message by message and written as Parquet.
+//!
+//! Nothing reaches `arrow-ipc` before its lengths, counts and types were checked here, because that crate trusts
+//! much of what it reads. One batch is in memory at a time.
+
+mod batch;
+mod cell;
+mod message;
+mod parquet;
+mod schema;
+
+use std::collections::VecDeque;
+use std::fs::File;
+
+use arrow_array::Array;
+use cellblock_protocol as protocol;
+use cellblock_protocol::Blob;
+use serde_json::Value;
+
+use self::batch::Layout;
+use self::cell::Room;
+use self::message::Messages;
+use self::parquet::Writer;
+use self::schema::Checked;
+use super::{Limits, OutputError};
+
+const HEAD: usize = 10;
+const TAIL: usize = 5;
+
+/// A table that was read and written.
+#[derive(Debug)]
+pub(super) struct Table {
+    /// The table as Parquet, or why it has no such form.
+    pub(super) file: Result<File, String>,
+    pub(super) arrow_types: Vec<String>,
+    pub(super) nulls: Vec<u64>,
+    pub(super) head: Vec<Vec<Value>>,
+    pub(super) tail: Vec<Vec<Value>>,
+}
+
+/// Reads a table, checks it against what the kernel says of it, and writes it to a temporary file.
+pub(super) fn store(
+    announced: &protocol::Dataframe,
+    blob: &Blob,
+    limits: &Limits,
+) -> Result<Table, OutputError> {
+    let mut messages = Messages::new(blob, limits);
+    let Some(first) = messages.next()? else {
+        return Err(OutputError::table("its stream is empty"));
+    };
+    let schema = match schema::check(&first, limits)? {
+        Checked::Plain(schema) => schema,
+        Checked::Unsupported(why) => return Ok(unsupported(announced, why)),
+    };
+    compare(announced, &schema)?;
+    let stored = stored_rows(announced)?;
+    let columns = schema.fields().len();
+    let layout = Layout::of(&schema);
+    let room = Room::for_cells(columns * (HEAD + TAIL));
+    let mut writer = match Writer::new(announced, &schema)? {
+        Ok(writer) => writer,
+        Err(why) => return Ok(unsupported(announced, why)),
+    };
+    let free = limits.free_cells.saturating_add(blob.len().saturating_mul(8));
+    let (mut rows, mut nulls) = (0_u64, vec![0_u64; columns]);
+    let (mut head, mut tail) = (Vec::new(), VecDeque::new());
+    while let Some(message) = messages.next()? {
+        let batch = layout.decode(&message, limits)?;
+        rows += batch.num_rows() as u64;
+        let cells = rows.saturating_mul(columns as u64);
+        if cells > free {
+            return Err(OutputError::Limit {
+                what: "table in cells",
+                limit: free,
+                actual: cells,
+            });
+        }
+        if rows > stored {
+            return Err(OutputError::table(format!(
+                "it has more than the {stored} rows that were announced"
+            )));
+        }
+        for (count, column) in nulls.iter_mut().zip(batch.columns()) {
+            *count += column.logical_null_count() as u64;
+        }
+        let first = batch.num_rows().min(HEAD - head.len());
+        head.extend((0..first).map(|row| cell::row(&batch, row, room)));
+        for row in batch.num_rows().saturating_sub(TAIL).max(first)..batch.num_rows() {
+            tail.push_back(cell::row(&batch, row, room));
+        }
+        tail.drain(..tail.len().saturating_sub(TAIL));
+        writer.write(&batch)?;
+    }
+    if rows != stored {
+        return Err(OutputError::table(format!(
+            "it has {rows} rows where {stored} were announced"
+        )));
+    }
+    let (head, tail) = ends(announced, head, tail.into());
+    let arrow_types = schema
+        .fields()
+        .iter()
+        .map(|field| field.data_type().to_string())
+        .collect();
+    Ok(Table {
+        file: Ok(writer.finish()?),
+        arrow_types,
+        nulls,
+        head,
+        tail,
+    })
+}
+
+fn unsupported(announced: &protocol::Dataframe, why: String) -> Table {
+    let columns = announced.columns.len();
+    Table {
+        file: Err(why),
+        arrow_types: vec![String::new(); columns],
+        nulls: vec![0; columns],
+        head: vec![],
+        tail: vec![],
+    }
+}
+
+/// How many rows the stream must have.
+fn stored_rows(announced: &protocol::Dataframe) -> Result<u64, OutputError> {
+    if !announced.truncated {
+        return Ok(announced.rows);
+    }
+    let stored = announced.head_rows.saturating_add(announced.tail_rows);
+    if stored > announced.rows {
+        let rows = announced.rows;
+        return Err(OutputError::table(format!(
+            "its head and tail have {stored} rows, but all of it only {rows}"
+        )));
+    }
+    Ok(stored)
+}
+
+fn compare(announced: &protocol::Dataframe, schema: &arrow_schema::Schema) -> Result<(), OutputError> {
+    let (listed, present) = (announced.columns.len(), schema.fields().len());
+    if listed != present {
+        return Err(OutputError::table(format!(
+            "{listed} columns are listed, but its stream has {present}"
+        )));
+    }
+    let same = announced
+        .columns
+        .iter()
+        .zip(schema.fields())
+        .all(|(column, field)| column.name == *field.name());
+    if !same {
+        return Err(OutputError::table(
+            "the names of its columns are not those of its stream",
+        ));
+    }
+    Ok(())
+}
+
+/// Takes from the shown rows those that a cut table does not have side by side.
+fn ends(
+    announced: &protocol::Dataframe,
+    mut head: Vec<Vec<Value>>,
+    mut tail: Vec<Vec<Value>>,
+) -> (Vec<Vec<Value>>, Vec<Vec<Value>>) {
+    if announced.truncated {
+        let split = usize::try_from(announced.head_rows)
+            .unwrap_or(usize::MAX)
+            .min(head.len());
+        let mut behind = head.split_off(split);
+        behind.append(&mut tail);
+        let wanted = usize::try_from(announced.tail_rows)
+            .unwrap_or(usize::MAX)
+            .min(TAIL);
+        tail = behind.split_off(behind.len().saturating_sub(wanted));
+    }
+    (head, tail)
+}
+
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! Outputs as a model reads them, within a budget.
+//!
+//! A token is taken to be four characters. The budget is shared so that small outputs are whole and large ones get
+//! equal parts of the rest; what is left out is said where it is left out. Pictures are references and cost nothing
+//! here, as each provider counts them its own way.
+
+mod figure;
+mod page;
+mod plain;
+mod share;
+mod table;
+mod text;
+
+use serde::Serialize;
+
+use crate::output::{ArtifactRef, Exception, Image, Output, Primitive, Rich, Scalar};
+
+use self::page::cut;
+use self::plain::{line, lines};
+
+/// Characters that one token stands for.
+pub const CHARS_PER_TOKEN: usize = 4;
+
+/// What stands between two outputs.
+const BETWEEN: &str = "\n---\n";
+/// The fewest characters that an output is worth.
+const LEAST: usize = 80;
+
+/// A part of what a model is shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// A picture, to be taken from the artifact store.
+    Image {
+        /// Its name, by which the text before it refers to it.
+        name: Option<String>,
+        /// Its bytes.
+        image: ArtifactRef,
+    },
+}
+
+/// Shows outputs to a model within so many tokens of text.
+pub fn to_model(outputs: &[Output], tokens: usize) -> Vec<Block> {
+    let chars = tokens.saturating_mul(CHARS_PER_TOKEN);
+    let (shown, note) = fitting(outputs, chars);
+    let spent = note.chars().count() + BETWEEN.len() * shown.len();
+    let needs: Vec<usize> = shown
+        .iter()
+        .map(|output| text_of(output, chars).chars().count())
+        .collect();
+    let shares = share::fairly(&needs, chars.saturating_sub(spent));
+    let mut blocks = Vec::new();
+    for (index, (output, share)) in shown.iter().zip(shares).enumerate() {
+        let mut text = text_of(output, share);
+        if index + 1 < shown.len() {
+            text.push_str(BETWEEN);
+        }
+        push(&mut blocks, text);
+        blocks.extend(picture(output));
+    }
+    push(&mut blocks, cut(&note, chars));
+    blocks
+}
+
+/// Keeps as many outputs as are worth showing: the first ones, and the last one, which may be an exception.
+fn fitting(outputs: &[Output], chars: usize) -> (Vec<&Output>, String) {
+    let most = chars / (LEAST + BETWEEN.len());
+    if outputs.len() <= most {
+        return (outputs.iter().collect(), String::new());
+    }
+    let left_out = outputs.len() - most;
+    let note = format!(
+        "({left_out} of {} outputs are not shown: show fewer per cell)",
+        outputs.len()
+    );
+    let shown = match (outputs.split_last(), most) {
+        (Some((last, rest)), 1..) => rest.iter().take(most - 1).chain([last]).collect(),
+        _ => Vec::new(),
+    };
+    (
+        shown,
+        if most == 0 {
+            note
+        } else {
+            format!("{BETWEEN}{note}")
+        },
+    )
+}
+
+fn push(blocks: &mut Vec<Block>, more: String) {
+    match blocks.last_mut() {
+        _ if more.is_empty() => {}
+        Some(Block::Text { text }) => text.push_str(&more),
+        _ => blocks.push(Block::Text { text: more }),
+    }
+}
+
+/// Shows one output in at most so many characters.
+fn text_of(output: &Output, chars: usize) -> String {
+    let text = match output {
+        Output::Dataframe(table) => table::text(table, chars),
+        Output::Figure(figure) => figure::text(figure, chars),
+        Output::Image(image) => image_text(image),
+        Output::Primitive(primitive) => primitive_text(primitive, chars),
+        Output::Rich(rich) => rich_text(rich, chars),
+        Output::Exception(exception) => exception_text(exception, chars),
+    };
+    cut(&text, chars)
+}
+
+fn picture(output: &Output) -> Option<Block> {
+    let image = match output {
+        Output::Figure(figure) => figure.image.as_ref(),
+        Output::Image(image) => image.image.as_ref(),
+        Output::Rich(rich) => rich
+            .bundle
+            .iter()
+            .map(|form| &form.artifact)
+            .find(|artifact| is_picture(artifact)),
+        Output::Dataframe(_) | Output::Primitive(_) | Output::Exception(_) => None,
+    };
+    let image = image.filter(|artifact| is_picture(artifact))?.clone();
+    Some(Block::Image {
+        name: output.name().map(line),
+        image,
+    })
+}
+
+/// Says whether models can see it; a drawing they can not.
+fn is_picture(artifact: &ArtifactRef) -> bool {
+    ["image/png", "image/jpeg", "image/gif", "image/webp"].contains(&artifact.media_type.as_str())
+}
+
+/// `name: `, or nothing.
+fn label(name: Option<&str>) -> String {
+    name.map(|name| format!("{}: ", line(name))).unwrap_or_default()
+}
+
+fn note(note: Option<&str>) -> String {
+    note.map(|note| format!("\n({})", line(note))).unwrap_or_default()
+}
+
+fn image_text(image: &Image) -> String {
+    let size = match (image.width, image.height) {
+        (Some(width), Some(height)) => format!(", {width}×{height} pixels"),
+        _ => String::new(),
+    };
+    let what = match &image.image {
+        Some(artifact) if is_picture(artifact) => "",
+        Some(_) => " (a drawing, which is stored but can not be shown here)",
+        None => " (left out: it has more bytes than an output may have; make it smaller)",
+    };
+    format!(
+        "{}image, {}{size}{what}",
+        label(image.name.as_deref()),
+        image.mime.as_str()
+    )
+}
+
+fn primitive_text(primitive: &Primitive, chars: usize) -> String {
+    let value = match &primitive.value {
+        Scalar::Null => "None".to_owned(),
+        Scalar::Bool(true) => "True".to_owned(),
+        Scalar::Bool(false) => "False".to_owned(),
+        Scalar::Integer(value) => value.to_string(),
+        Scalar::Float(value) => format!("{value:?}"),
+        Scalar::Text(text) => lines(text),
+    };
+    let (label, note) = (label(primitive.name.as_deref()), note(primitive.note.as_deref()));
+    let room = chars.saturating_sub(label.chars().count() + note.chars().count());
+    format!("{label}{}{note}", text::pages(&value, room, primitive.truncated))
+}
+
+fn rich_text(rich: &Rich, chars: usize) -> String {
+    let forms: Vec<_> = rich
+        .bundle
+        .iter()
+        .map(|form| format!("{} ({} bytes)", line(&form.mime), form.artifact.bytes))
+        .collect();
+    let forms = if forms.is_empty() {
+        String::new()
+    } else {
+        format!("\n(also stored as {})", forms.join(", "))
+    };
+    let forms = cut(&forms, chars / 3);
+    let label = label(rich.name.as_deref());
+    let room = chars.saturating_sub(label.chars().count() + forms.chars().count());
+    format!(
+        "{label}{}{forms}",
+        text::pages(&lines(&rich.text), room, rich.truncated)
+    )
+}
+
+fn exception_text(exception: &Exception, chars: usize) -> String {
+    let mut text = lines(&exception.traceback);
+    let summary = match exception.message.as_str() {
+        "" => line(&exception.exception),
+        message => format!("{}: {}", line(&exception.exception), lines(message)),
+    };
+    if !text.contains(&summary) {
+        text = if text.is_empty() {
+            summary
+        } else {
+            format!("{}\n{summary}", text.trim_end())
+        };
+    }
+    for note in &exception.notes {
+        let note = lines(note);
+        if !text.contains(&note) {
+            text = format!("{text}\n{note}");
+        }
+    }
+    text::ends(text.trim_end(), chars)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,46 @@
+//! Text without characters that do something: colours, cursor movements, reversed writing.
+
+use std::fmt::Write;
+
+/// Keeps lines; escapes everything else that is not visible.
+pub(super) fn lines(text: &str) -> String {
+    escape(text, |character| matches!(character, '\n' | '\t'))
+}
+
+/// Escapes line ends too.
+pub(super) fn line(text: &str) -> String {
+    escape(text, |_| false)
+}
+
+fn escape(text: &str, keep: impl Fn(char) -> bool) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if keep(character) || !acts(character) {
+            escaped.push(character);
+        } else {
+            // Writing to a string does not fail.
+            let _ = write!(escaped, "{}", character.escape_default());
+        }
+    }
+    escaped
+}
+
+/// Control characters, directions of writing, and characters that take no room.
+fn acts(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_acts_is_escaped_and_what_shows_is_kept() {
+        assert_eq!(lines("a\u{1b}[31m\tñ\r\nb"), "a\\u{1b}[31m\tñ\\r\nb");
+        assert_eq!(line("a\nb\u{202e}c"), "a\\nb\\u{202e}c");
+        assert_eq!(line("👩\u{200d}🔬 日本"), "👩\u{200d}🔬 日本");
+    }
+}

@@ -1,0 +1,293 @@
+//! The search for network clients in an image or layer: the first of the four layers that keep egress closed.
+//!
+//! What the standard library has (`urllib`, `http`, `socket`) is not a finding: it comes with every Python, removing it
+//! breaks ordinary code, and the sandbox has no network for it to use.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::digest::walk;
+use super::error::{At, ImageError, Result};
+use super::manifest::Package;
+use super::spec::Policy;
+
+/// How a network client was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// By its installation record.
+    Installed,
+    /// By a module that can be imported, whoever brought it.
+    Importable,
+    /// By a copy inside another package.
+    Vendored,
+    /// By an archive of code that the audit does not look into.
+    Bundled,
+}
+
+/// One network client that was found.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Finding {
+    /// The distribution.
+    pub client: String,
+    /// What it is.
+    pub reason: String,
+    /// How it was told.
+    pub how: How,
+    /// Where, below the audited directory.
+    pub path: String,
+    /// Whether the policy lets it in.
+    pub allowed: bool,
+}
+
+/// What an audit found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// How many distributions were looked at.
+    pub packages: usize,
+    /// How many network clients are known.
+    pub known_clients: usize,
+    /// What was found, sorted.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// Whether nothing was found that the policy does not allow.
+    pub fn passed(&self) -> bool {
+        self.findings.iter().all(|it| it.allowed)
+    }
+
+    /// What is not allowed, for people.
+    pub fn summary(&self) -> String {
+        let forbidden: BTreeSet<_> = self
+            .findings
+            .iter()
+            .filter(|it| !it.allowed)
+            .map(|it| format!("{} ({}, at {})", it.client, it.reason, it.path))
+            .collect();
+        if forbidden.is_empty() { "none".to_owned() } else { forbidden.into_iter().collect::<Vec<_>>().join(", ") }
+    }
+
+    /// Itself, or an error where it did not pass.
+    pub fn enforce(self) -> Result<Self> {
+        if self.passed() { Ok(self) } else { Err(ImageError::Audit { report: Box::new(self) }) }
+    }
+}
+
+#[derive(Deserialize)]
+struct Clients {
+    client: Vec<Client>,
+}
+
+#[derive(Deserialize)]
+struct Client {
+    name: String,
+    imports: Vec<String>,
+    reason: String,
+}
+
+fn clients() -> Vec<Client> {
+    let known: Clients = toml::from_str(include_str!("clients.toml")).expect("a test reads the embedded list");
+    known.client
+}
+
+/// Directories in which packages keep copies of others.
+const VENDORS: [&str; 9] = [
+    "_vendor", "vendor", "vendored", "_vendored", "extern", "_extern", "externals", "third_party", "thirdparty",
+];
+
+/// Searches everything below `root`, where the directories `sites` are on Python's search path.
+pub(crate) fn audit(root: &Path, sites: &[&Path], policy: &Policy) -> Result<Report> {
+    let known = clients();
+    let allowed = |client: &str| {
+        !policy.forbid_network_clients || policy.allow.iter().any(|it| normalise(it) == normalise(client))
+    };
+    let mut report = Report { known_clients: known.len(), ..Report::default() };
+    let mut note = |client: &Client, how, path: &Path| {
+        report.findings.push(Finding {
+            client: client.name.clone(),
+            reason: client.reason.clone(),
+            how,
+            path: path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned(),
+            allowed: allowed(&client.name),
+        });
+    };
+    let mut packages = 0;
+    for site in sites {
+        for (package, path) in installed(site)? {
+            packages += 1;
+            if let Some(client) = known.iter().find(|it| it.name == package.name) {
+                note(client, How::Installed, &path);
+            }
+        }
+        for client in &known {
+            for import in &client.imports {
+                if let Some(path) = importable(site, import) {
+                    note(client, How::Importable, &path);
+                }
+            }
+        }
+    }
+    let mut archives = Vec::new();
+    let mut vendors = BTreeSet::new();
+    walk(root, &mut |path, _| {
+        if path.extension().is_some_and(|it| it == "whl" || it == "egg" || it == "pyz") {
+            archives.push(path.to_owned());
+        }
+        let inside = path.ancestors().skip(1).take_while(|it| *it != root);
+        vendors.extend(inside.filter(|it| it.file_name().is_some_and(is_vendor)).map(Path::to_owned));
+        Ok(())
+    })?;
+    for vendor in &vendors {
+        for client in &known {
+            for path in client.imports.iter().filter_map(|it| importable(vendor, it)) {
+                note(client, How::Vendored, &path);
+            }
+        }
+    }
+    let sealed =
+        Client { name: "archive".to_owned(), imports: Vec::new(), reason: "code that cannot be audited".to_owned() };
+    for archive in &archives {
+        note(&sealed, How::Bundled, archive);
+    }
+    report.packages = packages;
+    report.findings.sort();
+    Ok(report)
+}
+
+fn is_vendor(name: &std::ffi::OsStr) -> bool {
+    VENDORS.iter().any(|it| name == *it)
+}
+
+/// Finds a module `a.b` below a directory of the search path, as a package, a source file or an extension.
+fn importable(site: &Path, import: &str) -> Option<std::path::PathBuf> {
+    let module = site.join(import.replace('.', "/"));
+    if module.is_dir() {
+        return Some(module);
+    }
+    let stem = module.file_name()?.to_str()?;
+    let mut beside = fs::read_dir(module.parent()?).ok()?.flatten();
+    beside.find(|it| it.file_name().to_str().and_then(|it| it.strip_prefix(stem)).is_some_and(is_module_suffix)).map(|it| it.path())
+}
+
+fn is_module_suffix(suffix: &str) -> bool {
+    matches!(suffix, ".py" | ".pyc" | ".so") || (suffix.starts_with('.') && suffix.ends_with(".so"))
+}
+
+/// Reads the installation records in a directory of the search path.
+pub(crate) fn installed(site: &Path) -> Result<Vec<(Package, std::path::PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(site).at("list", site)? {
+        let path = entry.at("list", site)?.path();
+        let (record, text) = match path.extension().and_then(|it| it.to_str()) {
+            Some("dist-info") => (path.join("METADATA"), true),
+            Some("egg-info") if path.is_dir() => (path.join("PKG-INFO"), true),
+            Some("egg-info") => (path.clone(), true),
+            _ => (path.clone(), false),
+        };
+        if !text {
+            continue;
+        }
+        let bytes = fs::read(&record).at("read", &record)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let field = |name: &str| {
+            let head = text.lines().take_while(|it| !it.is_empty());
+            head.filter_map(|it| it.split_once(':')).find(|it| it.0.eq_ignore_ascii_case(name)).map(|it| it.1.trim().to_owned())
+        };
+        let (Some(name), Some(version)) = (field("Name"), field("Version")) else {
+            return Err(ImageError::Broken { problem: format!("`{}` names no package and version", record.display()) });
+        };
+        found.push((Package { name: normalise(&name), version }, path));
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The name by which the packaging world compares distributions.
+pub(crate) fn normalise(name: &str) -> String {
+    let mut normal = String::with_capacity(name.len());
+    for part in name.split(['-', '_', '.']).filter(|it| !it.is_empty()) {
+        if !normal.is_empty() {
+            normal.push('-');
+        }
+        normal.push_str(&part.to_ascii_lowercase());
+    }
+    normal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        dir
+    }
+
+    fn found(files: &[(&str, &str)], policy: &Policy) -> Vec<(String, How, bool)> {
+        let site = site(files);
+        let report = audit(site.path(), &[site.path()], policy).unwrap();
+        report.findings.into_iter().map(|it| (it.client, it.how, it.allowed)).collect()
+    }
+
+    #[test]
+    fn a_client_is_found_by_its_record_its_module_and_a_vendored_copy() {
+        let files = [
+            ("Requests-2.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: Requests\nVersion: 2.0\n\nbody"),
+            ("httpx/__init__.py", ""),
+            ("pycurl.cpython-313-x86_64-linux-gnu.so", ""),
+            ("tool/_vendor/urllib3/__init__.py", ""),
+            ("tool/bundled/pip-24.whl", ""),
+        ];
+        let expected = [
+            ("archive", How::Bundled),
+            ("httpx", How::Importable),
+            ("pycurl", How::Importable),
+            ("requests", How::Installed),
+            ("urllib3", How::Vendored),
+        ];
+        let expected: Vec<_> = expected.iter().map(|it| (it.0.to_owned(), it.1, false)).collect();
+        assert_eq!(found(&files, &Policy::default()), expected);
+    }
+
+    #[test]
+    fn a_module_of_a_package_that_is_named_like_a_client_is_no_finding() {
+        let files = [("mine/requests.py", ""), ("mine/dns/__init__.py", ""), ("requestsish.py", ""), ("mine/redis.so", "")];
+        assert_eq!(found(&files, &Policy::default()), []);
+    }
+
+    #[test]
+    fn a_policy_allows_by_name_or_altogether() {
+        let files = [("websocket/__init__.py", "")];
+        let by_name = Policy { forbid_network_clients: true, allow: vec!["WebSocket_Client".to_owned()] };
+        let altogether = Policy { forbid_network_clients: false, allow: vec![] };
+        let expected = [("websocket-client".to_owned(), How::Importable, true)];
+        assert_eq!(found(&files, &by_name), expected);
+        assert_eq!(found(&files, &altogether), expected);
+    }
+
+    #[test]
+    fn a_report_with_a_forbidden_finding_is_an_error_that_names_it() {
+        let site = site(&[("httpx/__init__.py", "")]);
+        let error = audit(site.path(), &[site.path()], &Policy::default()).unwrap().enforce().unwrap_err();
+        assert!(error.to_string().contains("it holds httpx (HTTP client, at httpx);"), "{error}");
+    }
+
+    #[test]
+    fn the_known_clients_are_normalised_and_unique() {
+        let known = clients();
+        let names: BTreeSet<_> = known.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names.len(), known.len());
+        for name in names {
+            assert_eq!(normalise(name), name);
+        }
+    }
+}

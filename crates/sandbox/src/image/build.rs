@@ -1,0 +1,222 @@
+//! The building of an image, stage by stage, each of which is kept when a later one fails.
+//!
+//! ```text
+//! lock ─> interpreter copied ─> packages installed, compiled ─> tried, audited, addressed ─> renamed into place
+//!              (kept)                      (kept)
+//! ```
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::audit::{audit, installed};
+use super::copy::{self, Copied, PYTHON_IN_SANDBOX};
+use super::error::{At, ImageError, Result};
+use super::home::Home;
+use super::manifest::{LAYOUT, Manifest, Package};
+use super::progress::Sink;
+use super::spec::ImageSpec;
+use super::uv::Uv;
+use super::{check, digest, install, interpreter};
+
+/// What is known once the interpreter is copied.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Base {
+    copied: Copied,
+    notes: Vec<String>,
+}
+
+/// Builds what `spec` asks for below the home and gives the id. The caller holds the lock of `key`.
+pub(super) fn build(home: &Home, spec: &ImageSpec, key: &str, sink: &Sink) -> Result<String> {
+    let room = Room { path: home.staging(key) };
+    fs::create_dir_all(&room.path).at("create", &room.path)?;
+    let uv = Uv::find_or_fetch(home, sink)?;
+    let base = copy_interpreter(&room, spec, &uv, sink)?;
+    install_packages(&room, spec, &base, &uv, sink)?;
+    let manifest = finish(&room, spec, base, sink)?;
+    let place = home.images().join(&manifest.id);
+    put_in_place(&room, &place)?;
+    Ok(manifest.id)
+}
+
+/// The directory in which one image is being built.
+struct Room {
+    path: PathBuf,
+}
+
+impl Room {
+    fn image(&self) -> PathBuf {
+        self.path.join("image")
+    }
+
+    fn python(&self) -> PathBuf {
+        self.path.join("image/python")
+    }
+
+    fn lock(&self) -> PathBuf {
+        self.path.join("image/requirements.lock")
+    }
+
+    /// A stage is done when its mark is there, which is written last.
+    fn mark(&self, stage: &str) -> PathBuf {
+        self.path.join(format!("{stage}.done"))
+    }
+
+    fn done<T: serde::de::DeserializeOwned>(&self, stage: &str) -> Option<T> {
+        serde_json::from_slice(&fs::read(self.mark(stage)).ok()?).ok()
+    }
+
+    fn set_done(&self, stage: &str, result: &impl serde::Serialize) -> Result<()> {
+        let mark = self.mark(stage);
+        flush(&self.path)?;
+        fs::write(&mark, serde_json::json!(result).to_string()).at("write", &mark)
+    }
+
+    fn forget(&self, stage: &str) -> Result<()> {
+        remove(&self.mark(stage))
+    }
+}
+
+fn copy_interpreter(room: &Room, spec: &ImageSpec, uv: &Uv, sink: &Sink) -> Result<Base> {
+    if let Some(base) = room.done::<Base>("interpreter")
+        && room.python().join(&base.copied.interpreter).is_file()
+    {
+        sink.line(format!("the copy of Python {} is there from an earlier build", base.copied.version));
+        return Ok(base);
+    }
+    sink.stage(format!("copying Python {}", spec.python));
+    room.forget("packages")?;
+    room.forget("interpreter")?;
+    remove(&room.image())?;
+    let (found, notes) = interpreter::find(spec.python, uv, sink)?;
+    fs::create_dir_all(room.python()).at("create", &room.python())?;
+    let copied = copy::copy(&found, &room.python())?;
+    let base = Base { copied, notes };
+    room.set_done("interpreter", &base)?;
+    Ok(base)
+}
+
+fn install_packages(room: &Room, spec: &ImageSpec, base: &Base, uv: &Uv, sink: &Sink) -> Result<()> {
+    let python = room.python();
+    let program = python.join(&base.copied.interpreter);
+    let stdlib = python.join(&base.copied.stdlib);
+    if room.done::<()>("packages").is_some() && stdlib.join("site-packages").is_dir() {
+        sink.line("the packages are there from an earlier build");
+        return Ok(());
+    }
+    room.forget("packages")?;
+    let site = stdlib.join("site-packages");
+    remove(&site)?;
+    remove(&python.join("lib/python3"))?;
+    fs::create_dir_all(&site).at("create", &site)?;
+    let lock = room.lock();
+    match &spec.lock {
+        Some(text) => fs::write(&lock, text).at("write", &lock)?,
+        None => {
+            sink.stage("resolving packages");
+            let requirements = room.path.join("requirements.in");
+            fs::write(&requirements, &spec.requirements).at("write", &requirements)?;
+            install::lock(uv, &program, &requirements, &lock, sink)?;
+        }
+    }
+    sink.stage("installing packages");
+    if fs::read_to_string(&lock).at("read", &lock)?.lines().any(|it| it.contains("==")) {
+        install::install(uv, &program, &lock, &site, sink)?;
+    }
+    install::link_for_debian(&python, &base.copied.stdlib)?;
+    sink.stage("compiling");
+    install::compile(&program, &stdlib, &python, PYTHON_IN_SANDBOX, sink);
+    room.set_done("packages", &())
+}
+
+fn finish(room: &Room, spec: &ImageSpec, base: Base, sink: &Sink) -> Result<Manifest> {
+    let python = room.python();
+    let site = python.join(&base.copied.stdlib).join("site-packages");
+    sink.stage("trying the image");
+    install::open_modes(&room.image())?;
+    let library_path = check::check(&python, &base.copied, &spec.preload).inspect_err(|_| room.distrust())?;
+    sink.stage("auditing");
+    let report = audit(&python, &[&site, &python.join(&base.copied.stdlib)], &spec.policy)?.enforce()?;
+    let packages: Vec<Package> = installed(&site)?.into_iter().map(|it| it.0).collect();
+    sink.stage("addressing");
+    let tree = digest::of(&python)?;
+    let manifest = Manifest {
+        layout: LAYOUT,
+        id: tree.id,
+        name: spec.name.clone(),
+        python: base.copied.version,
+        interpreter: base.copied.interpreter,
+        stdlib: base.copied.stdlib,
+        library_path,
+        system_libraries: base.copied.system_libraries,
+        packages,
+        preload: spec.preload.clone(),
+        policy: spec.policy.clone(),
+        created: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs()),
+        size: tree.size,
+        files: tree.files,
+        machine: std::env::consts::ARCH.to_owned(),
+        notes: base.notes,
+        audit: report,
+    };
+    for (name, text) in [("manifest.json", serde_json::json!(manifest).to_string()), ("lock", String::new())] {
+        let path = room.image().join(name);
+        fs::write(&path, text).at("write", &path)?;
+    }
+    install::open_modes(&room.image())?;
+    flush(&room.path)?;
+    Ok(manifest)
+}
+
+impl Room {
+    /// What does not work is not to be found by the next build.
+    fn distrust(&self) {
+        for stage in ["packages", "interpreter"] {
+            let _ = self.forget(stage);
+        }
+    }
+}
+
+/// Moves the finished image to its address, in place of a damaged one if need be.
+fn put_in_place(room: &Room, place: &Path) -> Result<()> {
+    if let Some(images) = place.parent() {
+        fs::create_dir_all(images).at("create", images)?;
+    }
+    if place.exists() {
+        // It may be in use: whoever has it mounted keeps it until they end.
+        let old = room.path.join("replaced");
+        remove(&old)?;
+        fs::rename(place, &old).at("move away", place)?;
+    }
+    fs::rename(room.image(), place).at("move into place", place)?;
+    if let Some(images) = place.parent() {
+        File::open(images).and_then(|it| it.sync_all()).at("flush", images)?;
+    }
+    remove(&room.path)
+}
+
+/// Waits until everything written to this filesystem is on the disk; a build has too many files to do it one by one.
+fn flush(path: &Path) -> Result<()> {
+    let directory = File::open(path).at("open", path)?;
+    rustix::fs::syncfs(&directory).at("flush", path)
+}
+
+/// Removes a file or a tree that may not be there.
+pub(crate) fn remove(path: &Path) -> Result<()> {
+    let removed = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed.at("remove", path),
+    }
+}
+
+impl From<tokio::task::JoinError> for ImageError {
+    fn from(_: tokio::task::JoinError) -> Self {
+        Self::Cancelled
+    }
+}

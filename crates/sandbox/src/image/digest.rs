@@ -1,0 +1,159 @@
+//! The content address of a directory tree.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use sha2::{Digest as _, Sha256};
+
+use super::error::{At, ImageError, Result};
+
+/// What a tree holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tree {
+    /// sha256 over path, mode, size and sha256 of every entry, in order of their paths.
+    pub(crate) id: String,
+    /// Bytes of its files.
+    pub(crate) size: u64,
+    /// How many files it has.
+    pub(crate) files: u64,
+}
+
+/// Reads the whole tree below `root` and addresses it. Owners, times and the order on disk do not count.
+pub(crate) fn of(root: &Path) -> Result<Tree> {
+    let mut paths = Vec::new();
+    walk(root, &mut |path, _| {
+        paths.push(path.to_owned());
+        Ok(())
+    })?;
+    let paths = &paths;
+    let next = AtomicUsize::new(0);
+    let hash_some = || -> Result<Vec<(PathBuf, String, u64)>> {
+        let mut done = Vec::new();
+        while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let (line, size) = entry(path)?;
+            let relative = path.strip_prefix(root).unwrap_or(path);
+            done.push((relative.to_owned(), line, size));
+        }
+        Ok(done)
+    };
+    let workers = thread::available_parallelism().map_or(1, |it| it.get().min(8));
+    let mut entries = thread::scope(|scope| {
+        let running: Vec<_> = (0..workers).map(|_| scope.spawn(hash_some)).collect();
+        let mut entries = Vec::with_capacity(paths.len());
+        for worker in running {
+            entries.extend(worker.join().map_err(|_| ImageError::Cancelled)??);
+        }
+        Ok::<_, ImageError>(entries)
+    })?;
+    entries.sort();
+    let mut all = Sha256::new();
+    for (path, line, _) in &entries {
+        all.update(path.as_os_str().as_bytes());
+        all.update(b"\0");
+        all.update(line);
+        all.update(b"\n");
+    }
+    Ok(Tree {
+        id: hex(&all.finalize()),
+        size: entries.iter().map(|it| it.2).sum(),
+        files: entries.len() as u64,
+    })
+}
+
+fn entry(path: &Path) -> Result<(String, u64)> {
+    let found = fs::symlink_metadata(path).at("look at", path)?;
+    if found.is_symlink() {
+        let target = fs::read_link(path).at("read the link", path)?;
+        return Ok((format!("link {}", hex(&Sha256::digest(target.as_os_str().as_bytes()))), 0));
+    }
+    let executable = if found.permissions().mode() & 0o111 == 0 { "file" } else { "program" };
+    Ok((format!("{executable} {} {}", found.len(), of_file(path)?), found.len()))
+}
+
+/// The sha256 of one file, as hex.
+pub(crate) fn of_file(path: &Path) -> Result<String> {
+    let mut file = File::open(path).at("open", path)?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(hex(&hasher.finalize())),
+            Ok(read) => hasher.update(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error).at("read", path),
+        }
+    }
+}
+
+/// Visits every file and link below `root`, not following links.
+pub(crate) fn walk(root: &Path, visit: &mut dyn FnMut(&Path, fs::FileType) -> Result<()>) -> Result<()> {
+    let mut open = vec![root.to_owned()];
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(&dir).at("list", &dir)? {
+            let entry = entry.at("list", &dir)?;
+            let kind = entry.file_type().at("look at", &entry.path())?;
+            if kind.is_dir() {
+                open.push(entry.path());
+            } else {
+                visit(&entry.path(), kind)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Bytes as lower-case hex.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("a")).unwrap();
+        fs::write(dir.path().join("a/one"), "1").unwrap();
+        fs::write(dir.path().join("two"), "22").unwrap();
+        std::os::unix::fs::symlink("two", dir.path().join("link")).unwrap();
+        dir
+    }
+
+    #[test]
+    fn equal_trees_have_equal_addresses() {
+        let (one, other) = (tree(), tree());
+        assert_eq!(of(one.path()).unwrap(), of(other.path()).unwrap());
+        assert_eq!(of(one.path()).unwrap().size, 3);
+        assert_eq!(of(one.path()).unwrap().files, 3);
+    }
+
+    #[test]
+    fn every_change_changes_the_address() {
+        let before = of(tree().path()).unwrap().id;
+        let changes: [fn(&Path); 5] = [
+            |it| fs::write(it.join("two"), "2x").unwrap(),
+            |it| fs::rename(it.join("two"), it.join("three")).unwrap(),
+            |it| fs::set_permissions(it.join("two"), fs::Permissions::from_mode(0o755)).unwrap(),
+            |it| fs::write(it.join("a/new"), "").unwrap(),
+            |it| {
+                fs::remove_file(it.join("link")).unwrap();
+                std::os::unix::fs::symlink("a/one", it.join("link")).unwrap();
+            },
+        ];
+        for (at, change) in changes.iter().enumerate() {
+            let dir = tree();
+            change(dir.path());
+            assert_ne!(of(dir.path()).unwrap().id, before, "change {at}");
+        }
+    }
+}

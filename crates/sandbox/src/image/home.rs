@@ -1,0 +1,126 @@
+//! The directory that images, layers and downloads live in.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Access;
+
+use super::error::{At, ImageError, Result};
+
+/// Cellblock's directory on the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    root: PathBuf,
+}
+
+impl Home {
+    /// Finds it: `CELLBLOCK_HOME`, else the user's data directory, else a private directory below `/var/tmp`.
+    pub fn find() -> Result<Self> {
+        if let Some(named) = env::var_os("CELLBLOCK_HOME").filter(|it| !it.is_empty()) {
+            let root = PathBuf::from(named);
+            return Self::at(&std::path::absolute(&root).at("make absolute", &root)?);
+        }
+        let xdg = env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|it| it.is_absolute());
+        let user = env::var_os("HOME").map(PathBuf::from).filter(|it| it.is_absolute());
+        let data = xdg.or_else(|| user.map(|it| it.join(".local/share")));
+        match data.map(|it| Self::at(&it.join("cellblock"))) {
+            Some(Ok(home)) => Ok(home),
+            Some(Err(_)) | None => Self::private(Path::new("/var/tmp")),
+        }
+    }
+
+    /// Uses this directory, made if it is missing.
+    pub fn at(root: &Path) -> Result<Self> {
+        fs::create_dir_all(root).at("create", root)?;
+        rustix::fs::access(root, Access::WRITE_OK | Access::EXEC_OK).at("write into", root)?;
+        Ok(Self { root: root.to_owned() })
+    }
+
+    /// Others may write to `parent`, so what is already there under our name must be ours alone.
+    fn private(parent: &Path) -> Result<Self> {
+        let us = rustix::process::geteuid().as_raw();
+        let root = parent.join(format!("cellblock-{us}"));
+        match fs::DirBuilder::new().mode(0o700).create(&root) {
+            Ok(()) => return Ok(Self { root }),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).at("create", &root),
+        }
+        let found = fs::symlink_metadata(&root).at("look at", &root)?;
+        if !found.is_dir() || found.uid() != us || found.mode() & 0o077 != 0 {
+            return Err(ImageError::Home {
+                problem: format!("`{}` exists but is not a directory that only user {us} can enter", root.display()),
+            });
+        }
+        Ok(Self { root })
+    }
+
+    /// The directory itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Holds one directory per layer; what a backend makes visible to sandboxes.
+    pub fn layers(&self) -> PathBuf {
+        self.root.join("layers")
+    }
+
+    pub(crate) fn layer_index(&self) -> PathBuf {
+        self.root.join("refs/layers")
+    }
+
+    pub(crate) fn images(&self) -> PathBuf {
+        self.root.join("images")
+    }
+
+    pub(crate) fn image_refs(&self) -> PathBuf {
+        self.root.join("refs/images")
+    }
+
+    pub(crate) fn staging(&self, key: &str) -> PathBuf {
+        self.root.join("staging").join(key)
+    }
+
+    pub(crate) fn lock(&self, name: &str) -> PathBuf {
+        self.root.join("locks").join(name)
+    }
+
+    pub(crate) fn cache(&self) -> PathBuf {
+        self.root.join("cache")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_private_home_is_made_for_this_user_alone_and_found_again() {
+        let parent = tempfile::tempdir().unwrap();
+        let made = Home::private(parent.path()).unwrap();
+        assert_eq!(fs::metadata(made.root()).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(Home::private(parent.path()).unwrap(), made);
+    }
+
+    #[test]
+    fn a_private_home_that_others_can_enter_is_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        let made = Home::private(parent.path()).unwrap();
+        fs::set_permissions(made.root(), fs::Permissions::from_mode(0o770)).unwrap();
+        assert!(matches!(Home::private(parent.path()), Err(ImageError::Home { .. })));
+    }
+
+    #[test]
+    fn a_private_home_that_is_a_link_is_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        let us = rustix::process::geteuid().as_raw();
+        let elsewhere = parent.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, parent.path().join(format!("cellblock-{us}"))).unwrap();
+        assert!(matches!(Home::private(parent.path()), Err(ImageError::Home { .. })));
+    }
+}

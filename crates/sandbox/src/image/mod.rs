@@ -1,0 +1,41 @@
+//! Images: an interpreter and a locked set of packages that sandboxes start from.
+//!
+//! An [`ImageSpec`] says what is wanted, a [`Store`] builds it and finds it again, an [`Image`] is one that is in use.
+//! What is built is a directory that needs nothing outside it but the C library and what the manifest lists as
+//! system libraries, addressed by the hash of what it holds.
+
+mod audit;
+mod build;
+mod check;
+mod copy;
+mod digest;
+mod elf;
+mod error;
+mod fuzz;
+mod home;
+mod install;
+mod interpreter;
+mod lock;
+mod manifest;
+mod open;
+mod process;
+mod progress;
+mod scrub;
+mod spec;
+mod store;
+#[cfg(test)]
+mod tests;
+mod uv;
+
+pub use audit::{Finding, How, Report};
+pub use copy::PYTHON_IN_SANDBOX;
+pub use error::{ImageError, Result};
+pub use fuzz::fuzz_manifest;
+pub use home::Home;
+pub use manifest::{LAYOUT, Manifest, Package};
+pub use open::Image;
+pub use progress::{Progress, Sink};
+pub use spec::{DEFAULT_IMAGE, ImageSpec, Policy, PythonVersion};
+pub use store::Store;
+
+pub(crate) use audit::normalise;

@@ -1,0 +1,110 @@
+//! An image in use.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::audit::{Report, audit};
+use super::digest;
+use super::error::{ImageError, Result};
+use super::home::Home;
+use super::lock::Lock;
+use super::manifest::{Manifest, short};
+
+/// An image that is there and cannot be removed while this value, or a clone of it, lives.
+#[derive(Clone, Debug)]
+pub struct Image {
+    home: Home,
+    root: PathBuf,
+    manifest: Manifest,
+    _lock: Arc<Lock>,
+}
+
+impl Image {
+    /// Opens the image with this id. Cheap: it looks at a handful of files and hashes none.
+    pub(super) fn open(home: &Home, id: &str) -> Result<Self> {
+        let root = home.images().join(id);
+        let damaged = |problem: String| ImageError::Damaged { id: short(id).to_owned(), problem };
+        let lock = Lock::shared(&root.join("lock"));
+        let bytes = fs::read(root.join("manifest.json"));
+        let (lock, bytes) = match (lock, bytes) {
+            (Ok(lock), Ok(bytes)) => (lock, bytes),
+            (Err(_), _) => return Err(damaged("its lock is missing".to_owned())),
+            (_, Err(error)) => return Err(damaged(format!("its manifest cannot be read: {error}"))),
+        };
+        let manifest = Manifest::parse(&bytes).map_err(damaged)?;
+        if manifest.id != id {
+            return Err(damaged(format!("its manifest is that of {}", manifest.short_id())));
+        }
+        let python = root.join("python");
+        let needed = [
+            python.join(&manifest.interpreter),
+            python.join(&manifest.stdlib).join("os.py"),
+            python.join(&manifest.stdlib).join("site-packages"),
+        ];
+        if let Some(missing) = needed.iter().find(|it| !it.exists()) {
+            let missing = missing.strip_prefix(&root).unwrap_or(missing);
+            return Err(damaged(format!("`{}` is missing", missing.display())));
+        }
+        Ok(Self { home: home.clone(), root, manifest, _lock: Arc::new(lock) })
+    }
+
+    /// Its content address.
+    pub fn id(&self) -> &str {
+        &self.manifest.id
+    }
+
+    /// What it says about itself.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The directory on the host that a sandbox sees as [`PYTHON_IN_SANDBOX`](super::PYTHON_IN_SANDBOX).
+    pub fn python(&self) -> PathBuf {
+        self.root.join("python")
+    }
+
+    /// The interpreter's file name below `bin`.
+    pub fn interpreter(&self) -> &str {
+        self.manifest.interpreter.rsplit('/').next().unwrap_or(&self.manifest.interpreter)
+    }
+
+    /// The image's directory: its manifest, its lock, and `python`.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where it is kept.
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// The directories of its search path that hold modules.
+    pub(crate) fn sites(&self) -> [PathBuf; 2] {
+        let stdlib = self.python().join(&self.manifest.stdlib);
+        [stdlib.join("site-packages"), stdlib]
+    }
+
+    /// Reads all of it again and compares it with its address.
+    pub async fn verify(&self) -> Result<()> {
+        let (python, id) = (self.python(), self.manifest.id.clone());
+        tokio::task::spawn_blocking(move || match digest::of(&python)?.id {
+            actual if actual == id => Ok(()),
+            actual => Err(ImageError::Damaged {
+                id: short(&id).to_owned(),
+                problem: format!("its files now have the address {}", short(&actual)),
+            }),
+        })
+        .await?
+    }
+
+    /// Searches it for network clients again.
+    pub async fn audit(&self) -> Result<Report> {
+        let image = self.clone();
+        tokio::task::spawn_blocking(move || {
+            let sites = image.sites();
+            audit(&image.python(), &[&sites[0], &sites[1]], &image.manifest.policy)
+        })
+        .await?
+    }
+}

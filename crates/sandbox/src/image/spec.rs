@@ -1,0 +1,254 @@
+//! What an image is to hold, as a user writes it down.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::error::{ImageError, Result};
+use super::manifest::LAYOUT;
+use crate::layer::Requirement;
+
+const DEFAULT_SPEC: &str = include_str!("../../../../images/default/image.toml");
+const DEFAULT_REQUIREMENTS: &str = include_str!("../../../../images/default/requirements.in");
+const DEFAULT_LOCK: &str = include_str!("../../../../images/default/requirements.lock");
+
+/// The name of the image that is used when none is named.
+pub const DEFAULT_IMAGE: &str = "default";
+
+/// A feature version of Python, such as 3.13.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct PythonVersion {
+    /// 3.
+    pub major: u8,
+    /// The part after the dot.
+    pub minor: u8,
+}
+
+impl PythonVersion {
+    /// The oldest that the guest's kernel runs on.
+    pub const OLDEST: Self = Self { major: 3, minor: 11 };
+}
+
+impl fmt::Display for PythonVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl FromStr for PythonVersion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not a Python version such as \"3.13\"");
+        let (major, minor) = text.split_once('.').ok_or_else(wrong)?;
+        let version = Self { major: major.parse().map_err(|_| wrong())?, minor: minor.parse().map_err(|_| wrong())? };
+        if version.major != 3 || version < Self::OLDEST {
+            return Err(format!("Python {text} is asked for, the oldest supported is {}", Self::OLDEST));
+        }
+        Ok(version)
+    }
+}
+
+impl<'de> Deserialize<'de> for PythonVersion {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// What an image may hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// Refuses packages that exist to talk over a network.
+    pub forbid_network_clients: bool,
+    /// Distributions that are let in all the same.
+    pub allow: Vec<String>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { forbid_network_clients: true, allow: Vec::new() }
+    }
+}
+
+/// What an image is to hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ImageSpec {
+    /// What it is called.
+    pub name: String,
+    /// The wanted version.
+    pub python: PythonVersion,
+    /// What it holds, one requirement per line.
+    pub requirements: String,
+    /// Every package with version and hashes; resolved while building where it is missing.
+    pub lock: Option<String>,
+    /// The modules that the template imports.
+    pub preload: Vec<String>,
+    /// What it may hold.
+    pub policy: Policy,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    name: String,
+    #[serde(default = "newest")]
+    python: PythonVersion,
+    packages: Option<Vec<String>>,
+    requirements: Option<String>,
+    lock: Option<String>,
+    #[serde(default)]
+    preload: Vec<String>,
+    #[serde(default)]
+    policy: Policy,
+}
+
+fn newest() -> PythonVersion {
+    PythonVersion { major: 3, minor: 13 }
+}
+
+impl ImageSpec {
+    /// The image that comes with Cellblock.
+    pub fn default_image() -> Result<Self> {
+        Self::parse(DEFAULT_SPEC, DEFAULT_IMAGE, |file| match file {
+            "requirements.in" => Ok(DEFAULT_REQUIREMENTS.to_owned()),
+            "requirements.lock" => Ok(DEFAULT_LOCK.to_owned()),
+            _ => Err("it is not embedded".to_owned()),
+        })
+    }
+
+    /// Reads a specification and the files that it names beside it.
+    pub fn load(path: &Path) -> Result<Self> {
+        let origin = path.display().to_string();
+        let text = fs::read_to_string(path)
+            .map_err(|error| ImageError::Spec { origin: origin.clone(), problem: format!("it cannot be read: {error}") })?;
+        let beside = path.parent().unwrap_or(Path::new("."));
+        Self::parse(&text, &origin, |file| fs::read_to_string(beside.join(file)).map_err(|error| error.to_string()))
+    }
+
+    fn parse(text: &str, origin: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<Self> {
+        let wrong = |problem: String| ImageError::Spec { origin: origin.to_owned(), problem };
+        let written: Written = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let read = |file: &str| read(file).map_err(|error| wrong(format!("the file `{file}` that it names: {error}")));
+        let requirements = match (written.packages, written.requirements) {
+            (Some(packages), None) => packages.iter().fold(String::new(), |all, it| all + it + "\n"),
+            (None, Some(file)) => read(&file)?,
+            (None, None) => return Err(wrong("it names neither `packages` nor a `requirements` file".to_owned())),
+            (Some(_), Some(_)) => {
+                return Err(wrong("it names both `packages` and a `requirements` file; keep one".to_owned()));
+            }
+        };
+        for line in requirements.lines().map(without_comment).filter(|it| !it.is_empty()) {
+            line.parse::<Requirement>().map_err(|error| wrong(error.to_string()))?;
+        }
+        let named = written.name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+        if written.name.is_empty() || !named || written.name.len() > 64 {
+            return Err(wrong(format!(
+                "the name `{}` is not 1 to 64 letters, digits, dots, dashes or underscores",
+                written.name.escape_debug()
+            )));
+        }
+        if let Some(module) = written.preload.iter().find(|it| !is_module(it)) {
+            return Err(wrong(format!("`{}` in `preload` is not a module name", module.escape_debug())));
+        }
+        Ok(Self {
+            name: written.name,
+            python: written.python,
+            requirements,
+            lock: written.lock.map(|file| read(&file)).transpose()?,
+            preload: written.preload,
+            policy: written.policy,
+        })
+    }
+
+    /// Addresses what is asked for, on this kind of machine; the same request finds the same built image.
+    pub fn key(&self) -> String {
+        let asked = serde_json::json!({
+            "layout": LAYOUT,
+            "machine": std::env::consts::ARCH,
+            "spec": self,
+        });
+        super::digest::hex(&Sha256::digest(asked.to_string()))
+    }
+}
+
+/// Drops what follows a `#`, and the space around the rest.
+fn without_comment(line: &str) -> &str {
+    line.split('#').next().unwrap_or_default().trim()
+}
+
+fn is_module(name: &str) -> bool {
+    name.len() <= 128
+        && name.split('.').all(|part| {
+            part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+                && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<ImageSpec, String> {
+        ImageSpec::parse(text, "it.toml", |_| Err("no such file".to_owned())).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_default_image_is_locked_and_names_what_the_design_names() {
+        let spec = ImageSpec::default_image().unwrap();
+        let lock = spec.lock.clone().unwrap();
+        let wanted = [
+            "pandas", "numpy", "scipy", "matplotlib", "statsmodels", "pyarrow", "polars", "seaborn", "scikit-learn",
+            "altair", "vl-convert-python", "openpyxl", "pypdf", "python-pptx",
+        ];
+        for name in wanted {
+            assert!(spec.requirements.lines().any(|it| it == name), "{name} in requirements.in");
+            assert!(lock.lines().any(|it| it.starts_with(&format!("{name}=="))), "{name} in requirements.lock");
+        }
+        for line in lock.lines() {
+            assert!(line.contains("==") || line.trim_start().starts_with("--hash=sha256:"), "{line}");
+        }
+        assert_eq!(spec.python.to_string(), "3.13");
+        assert!(spec.policy.forbid_network_clients);
+        assert_eq!(spec.key().len(), 64);
+    }
+
+    #[test]
+    fn a_short_specification_gets_the_strict_policy_and_the_newest_python() {
+        let spec = parse("name = \"tiny\"\npackages = [\"six\", \"attrs>=23\"]").unwrap();
+        assert_eq!(spec.requirements, "six\nattrs>=23\n");
+        assert_eq!(spec.python, PythonVersion { major: 3, minor: 13 });
+        assert_eq!(spec.policy, Policy { forbid_network_clients: true, allow: vec![] });
+        assert_eq!(spec.lock, None);
+    }
+
+    #[test]
+    fn another_request_has_another_key() {
+        let one = parse("name = \"tiny\"\npackages = [\"six\"]").unwrap();
+        let other = parse("name = \"tiny\"\npackages = [\"six==1.17.0\"]").unwrap();
+        assert_ne!(one.key(), other.key());
+        assert_eq!(one.key(), one.clone().key());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_specification_is_said() {
+        let cases = [
+            ("name = \"x\"", "it names neither `packages` nor a `requirements` file"),
+            ("name = \"x\"\npackages = [\"-r /etc/passwd\"]", "`-r /etc/passwd`"),
+            ("name = \"x\"\npackages = []\npython = \"3.8\"", "the oldest supported is 3.11"),
+            ("name = \"x\"\npackages = []\npython = \"three\"", "is not a Python version"),
+            ("name = \"../x\"\npackages = []", "the name `../x`"),
+            ("name = \"x\"\npackages = []\npreload = [\"os; evil\"]", "is not a module name"),
+            ("name = \"x\"\nrequirements = \"r.in\"", "the file `r.in` that it names: no such file"),
+            ("name = \"x\"\npackage = []", "unknown field `package`"),
+        ];
+        for (text, expected) in cases {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The images of this machine: built, found, listed and removed.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::build::{self, remove};
+use super::error::{At, ImageError, Result};
+use super::home::Home;
+use super::lock::Lock;
+use super::manifest::{Manifest, is_id, short};
+use super::open::Image;
+use super::progress::Sink;
+use super::spec::{DEFAULT_IMAGE, ImageSpec};
+
+/// The images below one home.
+#[derive(Clone, Debug)]
+pub struct Store {
+    home: Home,
+}
+
+impl Store {
+    /// The store of this user.
+    pub fn find() -> Result<Self> {
+        Ok(Self::new(Home::find()?))
+    }
+
+    /// The store below a home.
+    pub fn new(home: Home) -> Self {
+        Self { home }
+    }
+
+    /// Where it is.
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// Gives the image that a specification asks for, building it where it is not there, or anew where forced.
+    ///
+    /// Blocking work runs on a thread of its own and goes on when the future is dropped.
+    pub async fn build(&self, spec: &ImageSpec, force: bool, sink: Sink) -> Result<Image> {
+        let (store, spec) = (self.clone(), spec.clone());
+        tokio::task::spawn_blocking(move || store.build_blocking(&spec, force, &sink)).await?
+    }
+
+    fn build_blocking(&self, spec: &ImageSpec, force: bool, sink: &Sink) -> Result<Image> {
+        let key = spec.key();
+        let before = if force { None } else { self.built(&key) };
+        if let Some(Ok(image)) = before {
+            return Ok(image);
+        }
+        let waiting = || sink.waiting(format!("another process is building the image `{}`", spec.name));
+        let earlier = self.built_id(&key);
+        let _lock = Lock::exclusive(&self.home.lock(&format!("build-{key}")), waiting)?;
+        // Whoever held the lock may have built it just now.
+        let is_news = !force || self.built_id(&key) != earlier;
+        if let Some(Ok(image)) = self.built(&key).filter(|_| is_news) {
+            return Ok(image);
+        }
+        let id = build::build(&self.home, spec, &key, sink)?;
+        self.set_built(&key, &id)?;
+        Image::open(&self.home, &id)
+    }
+
+    /// Finds an image by its id, the beginning of its id, or its name; of several with a name, the newest.
+    pub fn resolve(&self, reference: &str) -> Result<Image> {
+        if reference == DEFAULT_IMAGE
+            && let Some(image) = self.built(&ImageSpec::default_image()?.key())
+        {
+            return image;
+        }
+        let all = self.ids()?;
+        if all.iter().any(|it| it == reference) {
+            return Image::open(&self.home, reference);
+        }
+        let by_id: Vec<_> = all.iter().filter(|it| reference.len() >= 4 && it.starts_with(reference)).collect();
+        match by_id[..] {
+            [id] => return Image::open(&self.home, id),
+            [] => {}
+            _ => {
+                let matches = by_id.iter().map(|it| short(it)).collect::<Vec<_>>().join(", ");
+                return Err(ImageError::Ambiguous { reference: reference.to_owned(), matches });
+            }
+        }
+        let list = self.list()?;
+        match list.iter().filter(|it| it.name == reference).max_by_key(|it| it.created) {
+            Some(manifest) => Image::open(&self.home, &manifest.id),
+            None => Err(ImageError::NotFound {
+                reference: reference.to_owned(),
+                known: match list.len() {
+                    0 => "none".to_owned(),
+                    _ => list.iter().map(|it| format!("{} {}", it.name, it.short_id())).collect::<Vec<_>>().join(", "),
+                },
+            }),
+        }
+    }
+
+    /// Gives what a user names: the default image or a TOML file, built if need be, or a built image.
+    pub async fn open(&self, reference: &str, sink: Sink) -> Result<Image> {
+        let is_file = Path::new(reference).extension().is_some_and(|it| it == "toml");
+        if reference == DEFAULT_IMAGE {
+            self.build(&ImageSpec::default_image()?, false, sink).await
+        } else if is_file {
+            self.build(&ImageSpec::load(Path::new(reference))?, false, sink).await
+        } else {
+            self.resolve(reference)
+        }
+    }
+
+    /// What images there are, newest first. Damaged ones are left out: opening them says what is wrong.
+    pub fn list(&self) -> Result<Vec<Manifest>> {
+        let read = |id: &String| Manifest::parse(&fs::read(self.home.images().join(id).join("manifest.json")).ok()?).ok();
+        let mut list: Vec<_> = self.ids()?.iter().filter_map(read).collect();
+        list.sort_by_key(|it| (std::cmp::Reverse(it.created), it.id.clone()));
+        Ok(list)
+    }
+
+    /// Removes an image that nobody uses, and the layers made for it; gives its id.
+    pub async fn remove(&self, reference: &str) -> Result<String> {
+        let id = match self.resolve(reference) {
+            Ok(image) => image.id().to_owned(),
+            // A damaged image can be removed by its id.
+            Err(ImageError::Damaged { id, .. }) => self.whole_id(&id)?,
+            Err(error) => return Err(error),
+        };
+        let store = self.clone();
+        tokio::task::spawn_blocking(move || store.remove_blocking(id)).await?
+    }
+
+    fn remove_blocking(&self, id: String) -> Result<String> {
+        let place = self.home.images().join(&id);
+        let lock = match Lock::try_exclusive(&place.join("lock")) {
+            Ok(None) => return Err(ImageError::InUse { id: short(&id).to_owned() }),
+            Ok(lock) => lock,
+            Err(_) => None,
+        };
+        for (key, built) in self.refs()? {
+            if built == id {
+                remove(&self.home.image_refs().join(key))?;
+            }
+        }
+        // First out of sight, so that nobody opens half of it.
+        let trash = self.home.staging(&format!("removed-{id}"));
+        if let Some(parent) = trash.parent() {
+            fs::create_dir_all(parent).at("create", parent)?;
+        }
+        remove(&trash)?;
+        fs::rename(&place, &trash).at("move away", &place)?;
+        drop(lock);
+        remove(&trash)?;
+        crate::layer::forget_image(&self.home, &id)?;
+        Ok(id)
+    }
+
+    fn whole_id(&self, short: &str) -> Result<String> {
+        let mut fitting = self.ids()?.into_iter().filter(|it| it.starts_with(short));
+        fitting.next().ok_or_else(|| ImageError::NotFound { reference: short.to_owned(), known: "none".to_owned() })
+    }
+
+    fn ids(&self) -> Result<Vec<String>> {
+        let mut ids = names(&self.home.images())?;
+        ids.retain(|it| is_id(it));
+        Ok(ids)
+    }
+
+    fn refs(&self) -> Result<Vec<(String, String)>> {
+        let keys = names(&self.home.image_refs())?;
+        Ok(keys.into_iter().filter_map(|key| self.built_id(&key).map(|id| (key, id))).collect())
+    }
+
+    fn built_id(&self, key: &str) -> Option<String> {
+        fs::read_to_string(self.home.image_refs().join(key)).ok().map(|it| it.trim().to_owned()).filter(|it| is_id(it))
+    }
+
+    /// What was built for this request; an error where it is damaged.
+    fn built(&self, key: &str) -> Option<Result<Image>> {
+        self.built_id(key).map(|id| Image::open(&self.home, &id))
+    }
+
+    fn set_built(&self, key: &str, id: &str) -> Result<()> {
+        let place = self.home.image_refs();
+        fs::create_dir_all(&place).at("create", &place)?;
+        write_atomically(&place.join(key), id)
+    }
+}
+
+/// Writes a small file that is either there as a whole or not at all.
+pub(crate) fn write_atomically(path: &Path, text: &str) -> Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let write = || -> io::Result<()> {
+        let mut file = tempfile::NamedTempFile::new_in(directory)?;
+        io::Write::write_all(&mut file, text.as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        Ok(())
+    };
+    write().at("write", path)
+}
+
+/// The names in a directory that may not be there.
+pub(crate) fn names(directory: &Path) -> Result<Vec<String>> {
+    match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error).at("list", directory),
+        Ok(entries) => Ok(entries.flatten().filter_map(|it| it.file_name().into_string().ok()).collect()),
+    }
+}

@@ -1,0 +1,208 @@
+//! The pinned uv, fetched as its wheel from the Python package index and checked before use.
+
+use std::env;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde::Deserialize;
+use ureq::tls::{RootCerts, TlsConfig};
+use url::Url;
+
+use crate::image::digest;
+use crate::image::error::{At, ImageError, Result};
+use crate::image::home::Home;
+use crate::image::process;
+use crate::image::progress::Sink;
+
+/// The index that Python's own tools use where none is configured.
+const DEFAULT_INDEX: &str = "https://pypi.org/simple";
+const LARGEST_PAGE: u64 = 32 << 20;
+const LARGEST_WHEEL: u64 = 128 << 20;
+const LARGEST_PROGRAM: u64 = 512 << 20;
+
+#[derive(Deserialize)]
+struct Pins {
+    version: String,
+    wheel: Vec<Pin>,
+}
+
+#[derive(Clone, Deserialize)]
+struct Pin {
+    machine: String,
+    musl: bool,
+    file: String,
+    sha256: String,
+}
+
+fn pins() -> Pins {
+    toml::from_str(include_str!("wheels.toml")).expect("a test reads the embedded pins")
+}
+
+/// Where the fetched program is, or will be.
+pub(super) fn place(home: &Home) -> Result<PathBuf> {
+    let directory = home.cache().join(format!("uv-{}", pins().version));
+    fs::create_dir_all(&directory).at("create", &directory)?;
+    Ok(directory.join("uv"))
+}
+
+/// Fetches the pinned uv to `program`, by HTTP or, failing that, by a pip that is configured for this machine.
+pub(super) fn fetch(home: &Home, program: &Path, sink: &Sink) -> Result<()> {
+    let pins = pins();
+    sink.stage(format!("fetching uv {}", pins.version));
+    let failed = |problem: String| ImageError::UvFetch { version: pins.version.clone(), problem };
+    let musl = fs::read_dir("/lib").is_ok_and(|it| {
+        it.flatten().any(|it| it.file_name().to_string_lossy().starts_with("ld-musl-"))
+    });
+    let machine = env::consts::ARCH;
+    let mut fitting: Vec<_> = pins.wheel.iter().filter(|it| it.machine == machine && (it.musl || !musl)).collect();
+    fitting.sort_by_key(|it| it.musl != musl);
+    let Some(pin) = fitting.first() else {
+        return Err(failed(format!("there is none for a machine of type {machine}")));
+    };
+    let room = tempfile::tempdir_in(home.cache()).at("create a directory in", &home.cache())?;
+    let wheel = room.path().join(&pin.file);
+    if let Err(by_http) = by_http(pin, &wheel, sink) {
+        sink.line(format!("{by_http}; trying pip"));
+        by_pip(&pins.version, &fitting, room.path()).map_err(|by_pip| failed(format!("{by_http}; {by_pip}")))?;
+    }
+    let pin = fitting
+        .iter()
+        .find(|it| room.path().join(&it.file).is_file())
+        .ok_or_else(|| failed("pip fetched another file than asked for".to_owned()))?;
+    let wheel = room.path().join(&pin.file);
+    let actual = digest::of_file(&wheel)?;
+    if actual != pin.sha256 {
+        return Err(failed(format!("`{}` has the sha256 {actual}, expected is {}", pin.file, pin.sha256)));
+    }
+    let unpacked = room.path().join("uv");
+    unpack(&wheel, &format!("uv-{}.data/scripts/uv", pins.version), &unpacked)
+        .map_err(|error| failed(format!("unpack `{}`: {error}", pin.file)))?;
+    fs::rename(&unpacked, program).at("move into place", program)
+}
+
+fn by_http(pin: &Pin, wheel: &Path, sink: &Sink) -> Result<(), String> {
+    let index = ["UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"]
+        .iter()
+        .find_map(|it| env::var(it).ok())
+        .unwrap_or_else(|| DEFAULT_INDEX.to_owned());
+    let page = Url::parse(&format!("{}/uv/", index.trim_end_matches('/')))
+        .map_err(|error| format!("the configured package index is not a URL: {error}"))?;
+    let host = page.host_str().unwrap_or("the package index").to_owned();
+    let agent = agent();
+    let get = |url: &Url, limit| {
+        let answer = agent.get(url.as_str()).header("accept", "text/html").call()?;
+        let length = answer.body().content_length().unwrap_or(0);
+        Ok::<_, ureq::Error>((answer.into_body().into_with_config().limit(limit).reader(), length))
+    };
+    let said = |error: &dyn std::fmt::Display| format!("download from {host}: {error}");
+    let mut text = String::new();
+    let (mut body, _) = get(&page, LARGEST_PAGE).map_err(|error| said(&error))?;
+    body.read_to_string(&mut text).map_err(|error| said(&error))?;
+    let link = link_to(&text, &pin.file).ok_or_else(|| format!("{host} does not list `{}`", pin.file))?;
+    let mut url = page.join(link).map_err(|error| said(&error))?;
+    url.set_fragment(None);
+    let (mut body, length) = get(&url, LARGEST_WHEEL).map_err(|error| said(&error))?;
+    copy(&mut body, wheel, |done| sink.bytes(done, length.max(done))).map_err(|error| said(&error))
+}
+
+fn copy(from: &mut dyn Read, to: &Path, progress: impl Fn(u64)) -> io::Result<()> {
+    let mut file = File::create(to)?;
+    let mut buffer = vec![0; 1 << 18];
+    let mut done = 0;
+    loop {
+        let read = from.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(());
+        }
+        file.write_all(&buffer[..read])?;
+        done += read as u64;
+        progress(done);
+    }
+}
+
+/// An agent that trusts what this machine trusts, and without a certificate store what browsers trust.
+fn agent() -> ureq::Agent {
+    let stores = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
+    let named = ["SSL_CERT_FILE", "SSL_CERT_DIR"].iter().any(|it| env::var_os(it).is_some());
+    let platform = named || stores.iter().any(|it| Path::new(it).exists());
+    let roots = if platform { RootCerts::PlatformVerifier } else { RootCerts::WebPki };
+    ureq::Agent::config_builder()
+        .tls_config(TlsConfig::builder().root_certs(roots).build())
+        .timeout_connect(Some(Duration::from_secs(15)))
+        .timeout_recv_response(Some(Duration::from_secs(60)))
+        .timeout_global(Some(Duration::from_secs(900)))
+        .build()
+        .into()
+}
+
+/// The target of the link to a file on an index page. Its hash does not count: ours does.
+fn link_to<'a>(page: &'a str, file: &str) -> Option<&'a str> {
+    let links = page.split("href=").skip(1).filter_map(|it| {
+        let quote = it.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+        it[1..].split(quote).next()
+    });
+    let mut links = links.filter(|it| it.split(['#', '?']).next().is_some_and(|it| it.ends_with(file)));
+    links.find(|it| it.split(['#', '?']).next().and_then(|it| it.rsplit('/').next()) == Some(file))
+}
+
+fn by_pip(version: &str, pins: &[&Pin], to: &Path) -> Result<(), String> {
+    let requirements = to.join("requirements.txt");
+    let hashes: String = pins.iter().map(|it| format!(" --hash=sha256:{}", it.sha256)).collect();
+    fs::write(&requirements, format!("uv=={version}{hashes}\n")).map_err(|error| format!("write for pip: {error}"))?;
+    let mut failures = Vec::new();
+    for python in ["python3", "python", "/usr/bin/python3"] {
+        let mut command = Command::new(python);
+        command.args(["-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--dest"]);
+        command.arg(to).arg("-r").arg(&requirements).current_dir("/");
+        match process::run(&mut command, "fetch uv with pip", |_| ()) {
+            Ok(()) => return Ok(()),
+            Err(ImageError::Program { output, .. }) => {
+                failures.push(format!("{python} -m pip: {}", output.lines().last().unwrap_or("failed")));
+            }
+            Err(error) => failures.push(error.to_string()),
+        }
+    }
+    Err(failures.join("; "))
+}
+
+fn unpack(wheel: &Path, member: &str, to: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let mut archive = zip::ZipArchive::new(File::open(wheel)?)?;
+    let from = archive.by_name(member)?;
+    let mut file = File::create(to)?;
+    io::copy(&mut from.take(LARGEST_PROGRAM), &mut file)?;
+    file.set_permissions(Permissions::from_mode(0o755))?;
+    file.sync_all()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pin_is_of_the_pinned_version_and_both_machines_have_a_static_one() {
+        let pins = pins();
+        for pin in &pins.wheel {
+            assert!(pin.file.starts_with(&format!("uv-{}-py3-none-", pins.version)), "{}", pin.file);
+            assert!(pin.file.contains(&pin.machine), "{}", pin.file);
+            assert_eq!(pin.file.contains("musllinux"), pin.musl, "{}", pin.file);
+            assert_eq!(pin.sha256.len(), 64);
+        }
+        for machine in ["x86_64", "aarch64"] {
+            assert!(pins.wheel.iter().any(|it| it.machine == machine && it.musl), "{machine}");
+        }
+    }
+
+    #[test]
+    fn the_link_to_a_file_is_found_whatever_form_it_has() {
+        let page = r#"<a href="../../x/a-1.whl.metadata">m</a> <a href='/f/not-a-1.whl'>n</a> <a href="../../x/a-1.whl#sha256=0">a</a>"#;
+        assert_eq!(link_to(page, "a-1.whl"), Some("../../x/a-1.whl#sha256=0"));
+        assert_eq!(link_to(page, "b-1.whl"), None);
+        assert_eq!(link_to("href=", "a"), None);
+        assert_eq!(link_to("href=é", "a"), None);
+    }
+}

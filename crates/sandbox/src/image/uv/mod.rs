@@ -1,0 +1,153 @@
+//! uv, which resolves and installs packages: found on this machine, or fetched.
+
+mod fetch;
+mod speech;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::error::{ImageError, Result};
+use super::home::Home;
+use super::process;
+use super::progress::Sink;
+use super::spec::PythonVersion;
+
+pub(crate) use speech::Speech;
+
+/// The oldest that knows every option used here.
+const OLDEST: [u32; 2] = [0, 5];
+
+/// Variables that would make uv work on something else than what it is told.
+const UNWANTED: [&str; 11] = [
+    "CONDA_PREFIX",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "UV_CONSTRAINT",
+    "UV_OVERRIDE",
+    "UV_PROJECT",
+    "UV_PYTHON",
+    "UV_REQUIRE_HASHES",
+    "UV_TARGET",
+    "UV_WORKING_DIR",
+    "VIRTUAL_ENV",
+];
+
+/// A uv that can be run.
+#[derive(Clone, Debug)]
+pub(crate) struct Uv {
+    program: PathBuf,
+    home: Home,
+}
+
+impl Uv {
+    /// Finds uv, or fetches the pinned one into the cache.
+    pub(crate) fn find_or_fetch(home: &Home, sink: &Sink) -> Result<Self> {
+        let fetched = fetch::place(home)?;
+        let with = |program| Self { program, home: home.clone() };
+        if let Some(program) = installed().chain([fetched.clone()]).find(|it| is_usable(it)) {
+            return Ok(with(program));
+        }
+        fetch::fetch(home, &fetched, sink)?;
+        if is_usable(&fetched) {
+            Ok(with(fetched))
+        } else {
+            Err(ImageError::Broken { problem: format!("the fetched `{}` does not run here", fetched.display()) })
+        }
+    }
+
+    /// A command of uv that stays away from configuration of whatever project is around.
+    pub(crate) fn command(&self, subcommand: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(subcommand).args(["--color", "never"]).current_dir("/");
+        for name in UNWANTED {
+            command.env_remove(name);
+        }
+        match user_configuration() {
+            Some(file) => command.arg("--config-file").arg(file),
+            None => command.arg("--no-config"),
+        };
+        if env::var_os("UV_CACHE_DIR").is_none() {
+            command.env("UV_CACHE_DIR", self.home.cache().join("uv"));
+        }
+        if !self.has_user_store() {
+            command.env("UV_PYTHON_INSTALL_DIR", self.home.root().join("python"));
+        }
+        let own_index = ["UV_DEFAULT_INDEX", "UV_INDEX_URL"].iter().any(|it| env::var_os(it).is_some());
+        if let (false, Some(index)) = (own_index, env::var_os("PIP_INDEX_URL")) {
+            command.env("UV_DEFAULT_INDEX", index);
+        }
+        command
+    }
+
+    /// Runs a command, telling its news.
+    pub(crate) fn run(&self, command: &mut Command, action: &'static str, sink: &Sink) -> Result<()> {
+        let mut speech = Speech::default();
+        process::run(command, action, |line| speech.hear(line, sink))
+    }
+
+    /// Where uv keeps interpreters.
+    pub(crate) fn python_store(&self) -> Option<PathBuf> {
+        let answer = process::output(&mut self.command(&["python", "dir"]), Duration::from_secs(20))?;
+        Some(PathBuf::from(String::from_utf8(answer).ok()?.trim())).filter(|it| it.is_absolute())
+    }
+
+    /// Has uv install an interpreter and gives its program.
+    pub(crate) fn install_python(&self, version: PythonVersion, sink: &Sink) -> Result<PathBuf> {
+        let mut command = self.command(&["python", "install"]);
+        command.arg("--no-bin").arg(version.to_string());
+        self.run(&mut command, "install Python with uv", sink)?;
+        let mut find = self.command(&["python", "find", "--managed-python"]);
+        find.arg(version.to_string());
+        process::output(&mut find, Duration::from_secs(20))
+            .and_then(|it| String::from_utf8(it).ok())
+            .map(|it| PathBuf::from(it.trim()))
+            .ok_or_else(|| ImageError::Broken { problem: "uv does not find the Python that it installed".to_owned() })
+    }
+
+    /// An ordinary user's store lies in the data directory; where that cannot be written, ours must do.
+    fn has_user_store(&self) -> bool {
+        env::var_os("UV_PYTHON_INSTALL_DIR").is_some() || !self.home.root().starts_with("/var/tmp")
+    }
+}
+
+fn user_configuration() -> Option<PathBuf> {
+    let named = env::var_os("UV_CONFIG_FILE").map(PathBuf::from);
+    let directory = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+    let directory = directory.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".config")));
+    named.or_else(|| directory.map(|it| it.join("uv/uv.toml"))).filter(|it| it.is_file())
+}
+
+fn installed() -> impl Iterator<Item = PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut dirs: Vec<_> = env::split_paths(&path).collect();
+    if let Some(home) = env::var_os("HOME").map(PathBuf::from) {
+        dirs.extend([home.join(".local/bin"), home.join(".cargo/bin")]);
+    }
+    dirs.extend(["/usr/local/bin", "/opt/uv/bin", "/home/linuxbrew/.linuxbrew/bin"].map(PathBuf::from));
+    dirs.into_iter().filter(|it| it.is_absolute()).map(|it| it.join("uv")).filter(|it| it.is_file())
+}
+
+fn is_usable(program: &Path) -> bool {
+    let answer = process::output(Command::new(program).arg("--version").current_dir("/"), Duration::from_secs(20));
+    let version = answer.and_then(|it| parse_version(&String::from_utf8_lossy(&it)));
+    version.is_some_and(|it| it >= OLDEST)
+}
+
+fn parse_version(text: &str) -> Option<[u32; 2]> {
+    let mut numbers = text.strip_prefix("uv ")?.split(['.', ' ', '\n']);
+    Some([numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_uv_are_read() {
+        assert_eq!(parse_version("uv 0.13.8 (x86_64-unknown-linux-gnu)\n"), Some([0, 13]));
+        assert_eq!(parse_version("uv 1.0"), Some([1, 0]));
+        assert_eq!(parse_version("pyenv: uv: command not found"), None);
+    }
+}

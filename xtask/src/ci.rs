@@ -1,0 +1,188 @@
+//! The steps that a change must pass, run to the end so that one run shows every failure.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use anyhow::{Context as _, Result, bail};
+use clap::ValueEnum;
+
+use crate::{generate, tidy};
+
+/// One step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Step {
+    /// `cargo fmt --check`
+    Fmt,
+    /// `cargo clippy` with warnings as errors
+    Clippy,
+    /// `cargo test --workspace`
+    Test,
+    /// The rules of `cargo xtask tidy`
+    Tidy,
+    /// Licences, duplicate and banned dependencies, sources
+    Deny,
+    /// Generated files are up to date
+    Generated,
+    /// ruff and the unit tests of the Python kernel
+    Python,
+}
+
+/// Runs `steps`, or all when there are none; tells whether every one passed.
+pub fn run(root: &Path, steps: &[Step]) -> bool {
+    let steps = if steps.is_empty() {
+        Step::value_variants()
+    } else {
+        steps
+    };
+    let mut results = Vec::new();
+    for &step in steps {
+        eprintln!("== {} ==", name(step));
+        let start = Instant::now();
+        let result = run_one(root, step);
+        if let Err(error) = &result {
+            eprintln!("{} failed: {error:#}", name(step));
+        }
+        results.push((step, result.is_ok(), start.elapsed()));
+    }
+    eprint!("{}", summary(&results));
+    results.iter().all(|(_, passed, _)| *passed)
+}
+
+fn name(step: Step) -> String {
+    step.to_possible_value()
+        .map(|value| value.get_name().to_owned())
+        .unwrap_or_default()
+}
+
+fn summary(results: &[(Step, bool, Duration)]) -> String {
+    let line = |(step, passed, took): &(Step, bool, Duration)| {
+        let verdict = if *passed { "passed" } else { "FAILED" };
+        format!("{:<10} {verdict} {:>7.1} s\n", name(*step), took.as_secs_f64())
+    };
+    results.iter().map(line).collect()
+}
+
+fn run_one(root: &Path, step: Step) -> Result<()> {
+    match step {
+        Step::Fmt => cargo(root, &["fmt", "--all", "--check"]),
+        Step::Clippy => cargo(
+            root,
+            &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
+        ),
+        Step::Test => cargo(root, &["test", "--workspace"]),
+        Step::Tidy => pass(tidy::run(root)?, "the rules above are broken"),
+        Step::Generated => pass(generate::check(root)?, "generated files are stale"),
+        Step::Deny => deny(root),
+        Step::Python => python(root),
+    }
+}
+
+fn pass(passed: bool, otherwise: &str) -> Result<()> {
+    if !passed {
+        bail!("{otherwise}");
+    }
+    Ok(())
+}
+
+/// Checks all that needs no network: the advisory database is a git repository that a build machine need
+/// not reach, so advisories are for a developer to look up with a plain `cargo deny check`.
+fn deny(root: &Path) -> Result<()> {
+    if find_program("cargo-deny").is_none() {
+        bail!("cargo-deny is missing; run `cargo install cargo-deny --locked`");
+    }
+    cargo(
+        root,
+        &[
+            "deny",
+            "--offline",
+            "check",
+            "--hide-inclusion-graph",
+            "licenses",
+            "bans",
+            "sources",
+        ],
+    )
+}
+
+fn python(root: &Path) -> Result<()> {
+    let package = root.join("crates/guest/python");
+    let ruff = find_program("ruff").context("ruff is missing; run `pip install ruff`")?;
+    let linted = spawn(Command::new(ruff).args(["check", "--no-cache"]).arg(&package));
+    let python = kernel_python(root).context("no Python 3.11 or newer on PATH, and no image was built")?;
+    eprintln!("kernel tests with {}", python.display());
+    let tested = spawn(
+        Command::new(python)
+            .args(["-B", "-m", "unittest", "discover", "--start-directory", "."])
+            .current_dir(package),
+    );
+    linted.and(tested)
+}
+
+/// Finds the interpreter for the kernel's tests: `CELLBLOCK_PYTHON`, an image that tests built, or PATH.
+fn kernel_python(root: &Path) -> Option<PathBuf> {
+    let named = env::var_os("CELLBLOCK_PYTHON").map(PathBuf::from);
+    let home =
+        env::var_os("CELLBLOCK_HOME").map_or_else(|| root.join("target/cellblock-home"), PathBuf::from);
+    let images = fs::read_dir(home.join("images")).into_iter().flatten().flatten();
+    let images =
+        images.flat_map(|image| ["python/bin/python3", "bin/python3"].map(|bin| image.path().join(bin)));
+    let on_path = ["python3.13", "python3.12", "python3.11", "python3"]
+        .into_iter()
+        .filter_map(find_program);
+    named.into_iter().chain(images).chain(on_path).find(|python| {
+        let new_enough = "import sys; sys.exit(sys.version_info < (3, 11))";
+        let ran = Command::new(python).args(["-c", new_enough]).output();
+        ran.is_ok_and(|output| output.status.success())
+    })
+}
+
+fn find_program(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|candidate| candidate.is_file())
+}
+
+fn cargo(root: &Path, args: &[&str]) -> Result<()> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    spawn(Command::new(cargo).args(args).current_dir(root))
+}
+
+fn spawn(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("start {command:?}"))?;
+    pass(status.success(), &format!("{command:?} ended with {status}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_has_a_line_for_every_step_with_its_verdict() {
+        let results = [
+            (Step::Fmt, true, Duration::from_millis(1234)),
+            (Step::Generated, false, Duration::from_mins(2)),
+        ];
+        assert_eq!(
+            summary(&results),
+            "fmt        passed     1.2 s\ngenerated  FAILED   120.0 s\n"
+        );
+    }
+
+    #[test]
+    fn a_command_that_fails_is_an_error_with_its_status() {
+        let error = spawn(Command::new("sh").args(["-c", "exit 3"]))
+            .unwrap_err()
+            .to_string();
+        assert_eq!(error, r#""sh" "-c" "exit 3" ended with exit status: 3"#);
+    }
+
+    #[test]
+    fn a_step_that_fails_does_not_stop_the_ones_after_it_and_fails_the_run() {
+        let nowhere = tempfile::tempdir().unwrap();
+        // No workspace is there, so both fail.
+        assert!(!run(nowhere.path(), &[Step::Generated, Step::Tidy]));
+    }
+}

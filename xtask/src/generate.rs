@@ -1,0 +1,86 @@
+//! Files that are made from code: written by `cargo xtask generate`, compared by `--check`.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+
+/// A file and what it should hold.
+struct Golden {
+    path: String,
+    text: String,
+}
+
+/// Lists every generated file. A new one is one more line here.
+fn goldens() -> Result<Vec<Golden>> {
+    let generation = cellblock_protocol::GENERATION;
+    Ok(vec![json(
+        format!("crates/protocol/schema/gen-{generation}.json"),
+        &cellblock_protocol::schema(),
+    )?])
+}
+
+fn json(path: String, value: &impl Serialize) -> Result<Golden> {
+    let text = serde_json::to_string_pretty(value).with_context(|| format!("serialise `{path}`"))?;
+    Ok(Golden {
+        path,
+        text: text + "\n",
+    })
+}
+
+/// Writes all files; always passes.
+pub fn write(root: &Path) -> Result<bool> {
+    for golden in stale(root, goldens()?) {
+        let path = root.join(&golden.path);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).with_context(|| format!("create `{}`", folder.display()))?;
+        }
+        fs::write(&path, golden.text).with_context(|| format!("write `{}`", golden.path))?;
+        println!("wrote {}", golden.path);
+    }
+    Ok(true)
+}
+
+/// Tells whether all files are up to date, and prints those that are not.
+pub fn check(root: &Path) -> Result<bool> {
+    let stale = stale(root, goldens()?);
+    for golden in &stale {
+        eprintln!("{} is stale; run `cargo xtask generate`", golden.path);
+    }
+    Ok(stale.is_empty())
+}
+
+fn stale(root: &Path, goldens: Vec<Golden>) -> Vec<Golden> {
+    let differs =
+        |golden: &Golden| fs::read_to_string(root.join(&golden.path)).ok().as_ref() != Some(&golden.text);
+    goldens.into_iter().filter(differs).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_stale_when_it_is_missing_or_differs_and_only_then() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("same.json"), "1\n").unwrap();
+        fs::write(folder.path().join("old.json"), "2\n").unwrap();
+        let goldens = ["same.json", "old.json", "missing.json"]
+            .map(|path| json(path.to_owned(), &1).unwrap())
+            .into();
+        let stale: Vec<_> = stale(folder.path(), goldens)
+            .into_iter()
+            .map(|golden| golden.path)
+            .collect();
+        assert_eq!(stale, ["old.json", "missing.json"]);
+    }
+
+    #[test]
+    fn written_files_pass_the_check() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(!check(folder.path()).unwrap());
+        assert!(write(folder.path()).unwrap());
+        assert!(check(folder.path()).unwrap());
+    }
+}

@@ -1,0 +1,22 @@
+//! The developer commands behind `cargo xtask`, as a library so that tests can call them.
+//!
+//! [`tidy`] holds the rules of this codebase that no compiler checks, [`generate`] the files that are made
+//! from code, [`ci`] the steps that a change must pass.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "these commands report to a terminal"
+)]
+
+use std::path::{Path, PathBuf};
+
+pub mod ci;
+pub mod generate;
+pub mod tidy;
+
+/// Returns the root of the workspace.
+pub fn workspace_root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}

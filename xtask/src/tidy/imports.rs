@@ -1,0 +1,243 @@
+//! Who may depend on whom: the import table of the architecture, checked against `cargo metadata`.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+
+use super::Violation;
+
+/// What a crate may use of ours, and what of others it must not.
+struct Rule {
+    package: &'static str,
+    ours: &'static [&'static str],
+    never: &'static [&'static str],
+}
+
+const NETWORK: &[&str] = &["axum", "hyper", "reqwest"];
+const NO_RUNTIME: &[&str] = &["tokio", "axum", "hyper", "reqwest", "pyo3"];
+
+const RULES: &[Rule] = &[
+    Rule {
+        package: "cellblock-protocol",
+        ours: &[],
+        never: NO_RUNTIME,
+    },
+    Rule {
+        package: "cellblock-jail",
+        ours: &[],
+        never: NO_RUNTIME,
+    },
+    Rule {
+        package: "cellblock-guest",
+        ours: &["cellblock-protocol", "cellblock-jail"],
+        never: NO_RUNTIME,
+    },
+    Rule {
+        package: "cellblock-artifact",
+        ours: &[],
+        never: NETWORK,
+    },
+    Rule {
+        package: "cellblock-sandbox",
+        // The guest's entry point: one executable is shipped, which re-executes itself as the guest.
+        ours: &["cellblock-protocol", "cellblock-jail", "cellblock-guest"],
+        never: &["axum", "pyo3"],
+    },
+    Rule {
+        package: "cellblock-interpreter",
+        ours: &["cellblock-sandbox", "cellblock-protocol", "cellblock-artifact"],
+        never: NETWORK,
+    },
+    Rule {
+        package: "cellblock",
+        ours: &[
+            "cellblock-protocol",
+            "cellblock-jail",
+            "cellblock-guest",
+            "cellblock-artifact",
+            "cellblock-sandbox",
+            "cellblock-interpreter",
+        ],
+        never: &[],
+    },
+    Rule {
+        package: TESTKIT,
+        ours: &[],
+        never: NETWORK,
+    },
+    Rule {
+        package: "xtask",
+        ours: &[
+            "cellblock-protocol",
+            "cellblock-sandbox",
+            "cellblock-interpreter",
+            "cellblock-artifact",
+        ],
+        never: NETWORK,
+    },
+];
+
+const TESTKIT: &str = "cellblock-testkit";
+
+/// Only programs talk to a person, and only programs have errors that nobody matches on.
+const FOR_PROGRAMS: &[&str] = &[
+    "anyhow",
+    "clap",
+    "indicatif",
+    "comfy-table",
+    "anstream",
+    "anstyle",
+];
+const PROGRAMS: &[&str] = &["cellblock", "xtask", TESTKIT];
+
+#[derive(Debug, Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+/// A package of the workspace as `cargo metadata` describes it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Package {
+    name: String,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Dependency {
+    name: String,
+    kind: Option<String>,
+    path: Option<String>,
+}
+
+/// Asks cargo for the packages of the workspace.
+pub(super) fn packages(root: &Path) -> Result<Vec<Package>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let args = ["metadata", "--format-version=1", "--no-deps", "--offline"];
+    let output = Command::new(cargo)
+        .args(args)
+        .current_dir(root)
+        .output()
+        .context("start `cargo metadata`")?;
+    if !output.status.success() {
+        bail!(
+            "`cargo metadata` failed: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    let metadata: Metadata = serde_json::from_slice(&output.stdout).context("read `cargo metadata`")?;
+    Ok(metadata.packages)
+}
+
+/// Compares every package with its rule.
+pub(super) fn check(packages: &[Package]) -> Vec<Violation> {
+    packages
+        .iter()
+        .flat_map(|package| broken(package).into_iter().map(|message| at(package, message)))
+        .collect()
+}
+
+fn at(package: &Package, message: String) -> Violation {
+    Violation {
+        path: package.name.clone(),
+        line: 1,
+        message,
+    }
+}
+
+fn broken(package: &Package) -> Vec<String> {
+    let Some(rule) = RULES.iter().find(|rule| rule.package == package.name) else {
+        return vec!["has no rule in xtask/src/tidy/imports.rs".to_owned()];
+    };
+    package
+        .dependencies
+        .iter()
+        .filter_map(|dependency| refusal(rule, dependency))
+        .collect()
+}
+
+fn refusal(rule: &Rule, Dependency { name, kind, path }: &Dependency) -> Option<String> {
+    let name = name.as_str();
+    let for_tests = kind.as_deref() == Some("dev");
+    if name == TESTKIT && !for_tests {
+        return Some(format!("`{TESTKIT}` may only be a dev-dependency"));
+    }
+    if path.is_some() {
+        let allowed = name == TESTKIT || rule.ours.contains(&name);
+        return (!allowed).then(|| format!("may not depend on `{name}`; see the table in ARCHITECTURE.md"));
+    }
+    if for_tests {
+        return None;
+    }
+    if rule.never.contains(&name) {
+        return Some(format!("must never know `{name}`"));
+    }
+    let program = PROGRAMS.contains(&rule.package) || !FOR_PROGRAMS.contains(&name);
+    (!program).then(|| format!("`{name}` is for programs, this is a library"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(package: &str, dependencies: &str) -> Vec<String> {
+        let json = format!(r#"{{"name": "{package}", "dependencies": [{dependencies}]}}"#);
+        check(&[serde_json::from_str(&json).unwrap()])
+            .iter()
+            .map(|violation| violation.message.clone())
+            .collect()
+    }
+
+    #[test]
+    fn an_import_against_the_direction_is_refused() {
+        let ours = r#"{"name": "cellblock-sandbox", "kind": null, "path": "crates/sandbox"}"#;
+        assert_eq!(
+            found("cellblock-artifact", ours),
+            ["may not depend on `cellblock-sandbox`; see the table in ARCHITECTURE.md"]
+        );
+        assert_eq!(found("cellblock-interpreter", ours), [""; 0]);
+    }
+
+    #[test]
+    fn a_crate_that_must_not_know_a_library_is_refused_when_it_does() {
+        let tokio = r#"{"name": "tokio", "kind": null}"#;
+        for package in ["cellblock-protocol", "cellblock-jail", "cellblock-guest"] {
+            assert_eq!(found(package, tokio), ["must never know `tokio`"]);
+        }
+        assert_eq!(found("cellblock-sandbox", tokio), [""; 0]);
+        assert_eq!(
+            found("cellblock-protocol", r#"{"name": "tokio", "kind": "dev"}"#),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn a_library_that_talks_to_a_person_is_refused() {
+        let clap = r#"{"name": "clap", "kind": null}"#;
+        assert_eq!(
+            found("cellblock-interpreter", clap),
+            ["`clap` is for programs, this is a library"]
+        );
+        assert_eq!(found("cellblock", clap), [""; 0]);
+    }
+
+    #[test]
+    fn testkit_is_for_tests_only_and_there_for_all() {
+        let testkit =
+            |kind| format!(r#"{{"name": "cellblock-testkit", "kind": {kind}, "path": "crates/testkit"}}"#);
+        assert_eq!(found("cellblock-jail", &testkit("\"dev\"")), [""; 0]);
+        assert_eq!(
+            found("cellblock-jail", &testkit("null")),
+            ["`cellblock-testkit` may only be a dev-dependency"]
+        );
+    }
+
+    #[test]
+    fn a_crate_without_a_rule_is_refused() {
+        assert_eq!(
+            found("cellblock-common", ""),
+            ["has no rule in xtask/src/tidy/imports.rs"]
+        );
+    }
+}
