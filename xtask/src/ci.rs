@@ -120,22 +120,28 @@ fn python(root: &Path) -> Result<()> {
     linted.and(tested)
 }
 
-/// Finds the interpreter for the kernel's tests: `CELLBLOCK_PYTHON`, an image that tests built, or PATH.
+/// Finds the interpreter for the kernel's tests: `CELLBLOCK_PYTHON`, that of an image with pandas, or one on PATH.
 fn kernel_python(root: &Path) -> Option<PathBuf> {
-    let named = env::var_os("CELLBLOCK_PYTHON").map(PathBuf::from);
     let home =
         env::var_os("CELLBLOCK_HOME").map_or_else(|| root.join("target/cellblock-home"), PathBuf::from);
     let images = fs::read_dir(home.join("images")).into_iter().flatten().flatten();
-    let images =
-        images.flat_map(|image| ["python/bin/python3", "bin/python3"].map(|bin| image.path().join(bin)));
+    let mut images = images.map(|image| image.path().join("python/bin/python3"));
+    let has_pandas = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pandas') is None)";
     let on_path = ["python3.13", "python3.12", "python3.11", "python3"]
         .into_iter()
         .filter_map(find_program);
-    named.into_iter().chain(images).chain(on_path).find(|python| {
-        let new_enough = "import sys; sys.exit(sys.version_info < (3, 11))";
-        let ran = Command::new(python).args(["-c", new_enough]).output();
-        ran.is_ok_and(|output| output.status.success())
-    })
+    let new_enough = "import sys; sys.exit(sys.version_info < (3, 11))";
+    env::var_os("CELLBLOCK_PYTHON")
+        .map(PathBuf::from)
+        .or_else(|| images.find(|python| agrees(python, has_pandas)))
+        .or_else(|| on_path.into_iter().find(|python| agrees(python, new_enough)))
+}
+
+fn agrees(python: &Path, script: &str) -> bool {
+    Command::new(python)
+        .args(["-c", script])
+        .output()
+        .is_ok_and(|output| output.status.success())
 }
 
 fn find_program(name: &str) -> Option<PathBuf> {

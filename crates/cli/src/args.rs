@@ -15,7 +15,7 @@ use crate::size::Size;
 
 /// Runs Python for AI agents in a sandbox that nothing leaves.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "cellblock", version, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(name = "cellblock", version, arg_required_else_help = true, disable_help_subcommand = true, after_long_help = env_vars::help())]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -38,9 +38,20 @@ fn is_marker(line: &str) -> bool {
     title.is_empty() || title.starts_with(char::is_whitespace)
 }
 
+/// Whether code is one triple-quoted string, which describes a script and is no value to display.
+fn is_docstring(code: &str) -> bool {
+    let code = code.trim();
+    ["\"\"\"", "'''"].iter().any(|quotes| {
+        let text = code.strip_prefix(quotes).and_then(|rest| rest.strip_suffix(quotes));
+        text.is_some_and(|text| !text.contains(quotes))
+    })
+}
+
 impl Part {
     fn has_code(&self) -> bool {
-        self.code.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with('#'))
+        let is_code = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
+        let code: Vec<_> = self.code.lines().filter(is_code).collect();
+        !code.is_empty() && !(self.line == 1 && is_docstring(&code.join("\n")))
     }
 }
 
@@ -74,6 +85,14 @@ mod tests {
     fn a_head_of_comments_is_no_cell() {
         let script = "#!/usr/bin/env python\n# -*- coding: utf-8 -*-\n# %%\nx = 1\n# %% empty\n\n";
         assert_eq!(lines_and_codes(script), [(3, "# %%\nx = 1\n".into())]);
+    }
+
+    #[test]
+    fn the_docstring_of_a_script_is_no_cell() {
+        let script = "#!/usr/bin/env python\n\"\"\"What\n\nit does.\n\"\"\"\n\n# %%\nx = 1\n";
+        assert_eq!(lines_and_codes(script), [(7, "# %%\nx = 1\n".into())]);
+        let two = "\"\"\"a\"\"\"; x = \"\"\"b\"\"\"\n# %%\nx\n";
+        assert_eq!(lines_and_codes(two).len(), 2);
     }
 
     #[test]

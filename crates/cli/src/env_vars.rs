@@ -6,7 +6,7 @@ pub(crate) struct EnvVar {
     /// Its name.
     pub(crate) name: &'static str,
     /// What it does, for the reference.
-    pub(crate) help: &'static str,
+    help: &'static str,
 }
 
 /// Where images, layers and artifacts are kept; read by the sandbox crate.
@@ -40,9 +40,14 @@ pub(crate) const COLUMNS: EnvVar = EnvVar {
     help: "The width of tables when stdout is not a terminal. Default: 100.",
 };
 
-/// All of them, in the order of the reference.
-#[cfg(test)]
-pub(crate) const ALL: [EnvVar; 5] = [HOME, LOG, MAX_TIMEOUT, NO_COLOR, COLUMNS];
+/// All of them, in the order of the help.
+const ALL: [EnvVar; 5] = [HOME, LOG, MAX_TIMEOUT, NO_COLOR, COLUMNS];
+
+/// The part of the help that lists them.
+pub(crate) fn help() -> String {
+    let entries = ALL.map(|variable| format!("  {}\n          {}\n", variable.name, variable.help));
+    format!("Environment variables:\n{}", entries.join("\n"))
+}
 
 impl EnvVar {
     /// Its value, when it is set to something.

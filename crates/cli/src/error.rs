@@ -55,10 +55,7 @@ pub(crate) enum Error {
     /// Ctrl-C, when nothing could be interrupted or for the second time.
     #[error("ended by Ctrl-C")]
     Cancelled,
-    /// A strict protection is missing, as the report says.
-    #[error("{0}")]
-    Policy(String),
-    /// The audit found what the policy forbids; the report has been printed.
+    /// Something that cannot be done as it was asked for.
     #[error("{0}")]
     Refused(String),
 }
@@ -91,7 +88,6 @@ impl Error {
             Self::Encoding { .. } | Self::Refused(_) => ExitCode::Refused,
             Self::Store { .. } | Self::Process { .. } => ExitCode::Backend,
             Self::Cancelled => ExitCode::Cancelled,
-            Self::Policy(_) => ExitCode::Policy,
         }
     }
 

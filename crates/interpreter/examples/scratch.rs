@@ -1,7 +1,5 @@
 //! scratch
 use cellblock_interpreter::*;
-use cellblock_artifact::Store;
-use cellblock_sandbox::{image::Image, pool::PoolConfig};
 use std::time::Instant;
 fn main() {
     boot();
@@ -10,10 +8,10 @@ fn main() {
 async fn run() {
     let args: Vec<String> = std::env::args().collect();
     let limits = Limits { memory_bytes: 512 << 20, disk_bytes: 64 << 20, ..Limits::default() };
-    let interpreter = Interpreter::start(Config { image: Image { dir: args[1].clone().into(), preload: ["numpy","pandas","matplotlib.pyplot","polars","pyarrow","altair"].map(String::from).to_vec() }, limits, pool: PoolConfig { ready: 2, ..PoolConfig::default() }, demands: Default::default(), store: Store::local("/tmp/brief/store").unwrap(), launcher: None }).await.unwrap();
+    let interpreter = Interpreter::start(Config { limits, ..Config::default_image().await.unwrap() }).await.unwrap();
     interpreter.warmed().await.unwrap();
     let session = interpreter.session(SessionOptions::default());
-    for cell in std::fs::read_to_string(&args[2]).unwrap().split("# %%\n") {
+    for cell in std::fs::read_to_string(&args[1]).unwrap().split("# %%\n") {
         if cell.trim().is_empty() { continue; }
         let t = Instant::now();
         let e = session.execute(Cell::new(cell).with_timeout(std::time::Duration::from_secs(3))).await;

@@ -15,6 +15,9 @@ pub enum Error {
     /// Building or opening an image, or installing requirements.
     #[error(transparent)]
     Image(#[from] cellblock_sandbox::image::ImageError),
+    /// Packages that a cell asked for.
+    #[error(transparent)]
+    Requirements(#[from] cellblock_sandbox::layer::LayerError),
     /// Storing an artifact.
     #[error("store an artifact")]
     Store(#[from] cellblock_artifact::ArtifactError),
@@ -46,7 +49,8 @@ impl Error {
         match self {
             Self::Sandbox(error) => error.blame(),
             Self::Image(error) if error.is_callers() => Blame::Caller,
-            Self::Image(_) => Blame::Internal,
+            Self::Requirements(error) if error.is_callers() => Blame::Caller,
+            Self::Image(_) | Self::Requirements(_) => Blame::Internal,
             Self::Store(_) | Self::Spool(_) => Blame::Internal,
             Self::Output(_) => Blame::Backend,
             Self::Input { .. } | Self::Request(_) | Self::Closed => Blame::Caller,
@@ -58,7 +62,7 @@ impl Error {
         match self {
             Self::Sandbox(error) => error.retry(),
             Self::Output(_) => Retry::Fresh,
-            Self::Image(_) | Self::Store(_) | Self::Spool(_) | Self::Input { .. } | Self::Request(_) | Self::Closed => Retry::Never,
+            Self::Image(_) | Self::Requirements(_) | Self::Store(_) | Self::Spool(_) | Self::Input { .. } | Self::Request(_) | Self::Closed => Retry::Never,
         }
     }
 }

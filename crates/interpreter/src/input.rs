@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use cellblock_protocol::InputFormat;
+use cellblock_sandbox::Limits;
 
 use crate::error::{Error, Result};
 
@@ -41,6 +42,11 @@ impl Input {
     /// Its name in the kernel.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether it can be bound, as far as that can be told without a sandbox.
+    pub fn check(&self, limits: &Limits) -> Result<()> {
+        self.open(limits.data_bytes).map(drop)
     }
 
     /// Where it is in the sandbox.

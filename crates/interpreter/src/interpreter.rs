@@ -6,10 +6,10 @@ use std::sync::Arc;
 use cellblock_artifact::Store;
 use cellblock_sandbox::backend::Backend;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
-use cellblock_sandbox::image::Image;
+use cellblock_sandbox::image::{self, Image};
 use cellblock_sandbox::jail::protection::{Demands, Report};
 use cellblock_sandbox::pool::{Lease, Pool, PoolConfig, create};
-use cellblock_sandbox::Limits;
+use cellblock_sandbox::{Limits, layer};
 
 use crate::error::Result;
 use crate::output::Decoding;
@@ -30,6 +30,23 @@ pub struct Config {
     pub store: Store,
     /// An executable that calls [`boot`](crate::boot), if this program does not.
     pub launcher: Option<PathBuf>,
+}
+
+impl Config {
+    /// The default image, built now if it never was (which takes minutes and needs a network), with default limits.
+    pub async fn default_image() -> Result<Self> {
+        let images = image::Store::find()?;
+        let image = images.open(image::DEFAULT_IMAGE, image::Sink::silent()).await?;
+        let store = Store::local(images.home().root().join("artifacts"))?;
+        Ok(Self {
+            image,
+            limits: Limits::default(),
+            pool: PoolConfig::default(),
+            demands: Demands::default(),
+            store,
+            launcher: None,
+        })
+    }
 }
 
 /// Makes sessions. Dropping it ends every sandbox that its sessions do not hold.
@@ -54,10 +71,13 @@ pub(crate) struct Shared {
 impl Interpreter {
     /// Starts the backend, the image's template and the pool. Sessions may be made at once; their first cell waits for the template.
     pub async fn start(config: Config) -> Result<Self> {
+        // Bound into the keep now; layers that are installed later appear in it.
+        let layers = config.image.home().layers();
+        std::fs::create_dir_all(&layers).map_err(crate::Error::Spool)?;
         let process = ProcessBackend::start(&ProcessConfig {
             python: config.image.python(),
             interpreter: config.image.interpreter().to_owned(),
-            layers: Some(config.image.home().layers()),
+            layers: Some(layers),
             preload: config.image.manifest().preload.clone(),
             demands: config.demands,
             launcher: config.launcher,
@@ -120,7 +140,7 @@ impl Shared {
 
     /// The id of a layer with these requirements, installed if need be.
     pub(crate) async fn layer(&self, requirements: &[String]) -> Result<String> {
-        let _ = (&self.image, requirements);
-        Err(crate::Error::Request("LAYER-PENDING".into()))
+        let layer = layer::resolve_layer(&self.image, requirements, image::Sink::silent()).await?;
+        Ok(layer.id)
     }
 }

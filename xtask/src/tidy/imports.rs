@@ -68,13 +68,14 @@ const RULES: &[Rule] = &[
         never: NETWORK,
     },
     Rule {
+        package: "cellblock-bench",
+        ours: &["cellblock-sandbox", "cellblock-interpreter", "cellblock-artifact"],
+        never: NETWORK,
+    },
+    Rule {
         package: "xtask",
-        ours: &[
-            "cellblock-protocol",
-            "cellblock-sandbox",
-            "cellblock-interpreter",
-            "cellblock-artifact",
-        ],
+        // Only what has files to generate.
+        ours: &["cellblock-protocol", "cellblock-interpreter"],
         never: NETWORK,
     },
 ];
@@ -90,7 +91,7 @@ const FOR_PROGRAMS: &[&str] = &[
     "anstream",
     "anstyle",
 ];
-const PROGRAMS: &[&str] = &["cellblock", "xtask", TESTKIT];
+const PROGRAMS: &[&str] = &["cellblock", "cellblock-bench", "xtask", TESTKIT];
 
 #[derive(Debug, Deserialize)]
 struct Metadata {

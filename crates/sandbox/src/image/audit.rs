@@ -24,7 +24,7 @@ pub enum How {
     Importable,
     /// By a copy inside another package.
     Vendored,
-    /// By an archive of code that the audit does not look into.
+    /// By an archive that holds it, or one that cannot be read.
     Bundled,
 }
 
@@ -68,12 +68,22 @@ impl Report {
             .filter(|it| !it.allowed)
             .map(|it| format!("{} ({}, at {})", it.client, it.reason, it.path))
             .collect();
-        if forbidden.is_empty() { "none".to_owned() } else { forbidden.into_iter().collect::<Vec<_>>().join(", ") }
+        if forbidden.is_empty() {
+            "none".to_owned()
+        } else {
+            forbidden.into_iter().collect::<Vec<_>>().join(", ")
+        }
     }
 
     /// Itself, or an error where it did not pass.
     pub fn enforce(self) -> Result<Self> {
-        if self.passed() { Ok(self) } else { Err(ImageError::Audit { report: Box::new(self) }) }
+        if self.passed() {
+            Ok(self)
+        } else {
+            Err(ImageError::Audit {
+                report: Box::new(self),
+            })
+        }
     }
 }
 
@@ -90,13 +100,22 @@ struct Client {
 }
 
 fn clients() -> Vec<Client> {
-    let known: Clients = toml::from_str(include_str!("clients.toml")).expect("a test reads the embedded list");
+    let known: Clients =
+        toml::from_str(include_str!("clients.toml")).expect("a test reads the embedded list");
     known.client
 }
 
 /// Directories in which packages keep copies of others.
 const VENDORS: [&str; 9] = [
-    "_vendor", "vendor", "vendored", "_vendored", "extern", "_extern", "externals", "third_party", "thirdparty",
+    "_vendor",
+    "vendor",
+    "vendored",
+    "_vendored",
+    "extern",
+    "_extern",
+    "externals",
+    "third_party",
+    "thirdparty",
 ];
 
 /// Searches everything below `root`, where the directories `sites` are on Python's search path.
@@ -105,13 +124,20 @@ pub(crate) fn audit(root: &Path, sites: &[&Path], policy: &Policy) -> Result<Rep
     let allowed = |client: &str| {
         !policy.forbid_network_clients || policy.allow.iter().any(|it| normalise(it) == normalise(client))
     };
-    let mut report = Report { known_clients: known.len(), ..Report::default() };
+    let mut report = Report {
+        known_clients: known.len(),
+        ..Report::default()
+    };
     let mut note = |client: &Client, how, path: &Path| {
         report.findings.push(Finding {
             client: client.name.clone(),
             reason: client.reason.clone(),
             how,
-            path: path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned(),
+            path: path
+                .strip_prefix(root)
+                .unwrap_or(path)
+                .to_string_lossy()
+                .into_owned(),
             allowed: allowed(&client.name),
         });
     };
@@ -134,11 +160,18 @@ pub(crate) fn audit(root: &Path, sites: &[&Path], policy: &Policy) -> Result<Rep
     let mut archives = Vec::new();
     let mut vendors = BTreeSet::new();
     walk(root, &mut |path, _| {
-        if path.extension().is_some_and(|it| it == "whl" || it == "egg" || it == "pyz") {
+        if path
+            .extension()
+            .is_some_and(|it| it == "whl" || it == "egg" || it == "pyz")
+        {
             archives.push(path.to_owned());
         }
         let inside = path.ancestors().skip(1).take_while(|it| *it != root);
-        vendors.extend(inside.filter(|it| it.file_name().is_some_and(is_vendor)).map(Path::to_owned));
+        vendors.extend(
+            inside
+                .filter(|it| it.file_name().is_some_and(is_vendor))
+                .map(Path::to_owned),
+        );
         Ok(())
     })?;
     for vendor in &vendors {
@@ -148,14 +181,47 @@ pub(crate) fn audit(root: &Path, sites: &[&Path], policy: &Policy) -> Result<Rep
             }
         }
     }
-    let sealed =
-        Client { name: "archive".to_owned(), imports: Vec::new(), reason: "code that cannot be audited".to_owned() };
+    let sealed = Client {
+        name: "archive".to_owned(),
+        imports: Vec::new(),
+        reason: "code that cannot be audited".to_owned(),
+    };
     for archive in &archives {
-        note(&sealed, How::Bundled, archive);
+        let Some(held) = held_by(archive) else {
+            note(&sealed, How::Bundled, archive);
+            continue;
+        };
+        for client in known
+            .iter()
+            .filter(|it| it.imports.iter().any(|import| holds(&held, import)))
+        {
+            note(client, How::Bundled, archive);
+        }
     }
     report.packages = packages;
     report.findings.sort();
     Ok(report)
+}
+
+/// The names in an archive of modules, or `None` where it cannot be read.
+fn held_by(archive: &Path) -> Option<Vec<String>> {
+    let archive = zip::ZipArchive::new(fs::File::open(archive).ok()?).ok()?;
+    archive
+        .file_names()
+        .map(|it| it.ok().map(std::borrow::Cow::into_owned))
+        .collect()
+}
+
+/// Whether one of these names is that of the module, at the top or among vendored copies.
+fn holds(names: &[String], import: &str) -> bool {
+    let module = import.replace('.', "/");
+    names.iter().any(|name| {
+        name.split_once(&format!("{module}/__init__.py"))
+            .or_else(|| name.split_once(&format!("{module}.py")))
+            .is_some_and(|(above, _)| {
+                above.is_empty() || (above.ends_with('/') && above.split('/').any(|it| VENDORS.contains(&it)))
+            })
+    })
 }
 
 fn is_vendor(name: &std::ffi::OsStr) -> bool {
@@ -170,7 +236,14 @@ fn importable(site: &Path, import: &str) -> Option<std::path::PathBuf> {
     }
     let stem = module.file_name()?.to_str()?;
     let mut beside = fs::read_dir(module.parent()?).ok()?.flatten();
-    beside.find(|it| it.file_name().to_str().and_then(|it| it.strip_prefix(stem)).is_some_and(is_module_suffix)).map(|it| it.path())
+    beside
+        .find(|it| {
+            it.file_name()
+                .to_str()
+                .and_then(|it| it.strip_prefix(stem))
+                .is_some_and(is_module_suffix)
+        })
+        .map(|it| it.path())
 }
 
 fn is_module_suffix(suffix: &str) -> bool {
@@ -195,12 +268,22 @@ pub(crate) fn installed(site: &Path) -> Result<Vec<(Package, std::path::PathBuf)
         let text = String::from_utf8_lossy(&bytes);
         let field = |name: &str| {
             let head = text.lines().take_while(|it| !it.is_empty());
-            head.filter_map(|it| it.split_once(':')).find(|it| it.0.eq_ignore_ascii_case(name)).map(|it| it.1.trim().to_owned())
+            head.filter_map(|it| it.split_once(':'))
+                .find(|it| it.0.eq_ignore_ascii_case(name))
+                .map(|it| it.1.trim().to_owned())
         };
         let (Some(name), Some(version)) = (field("Name"), field("Version")) else {
-            return Err(ImageError::Broken { problem: format!("`{}` names no package and version", record.display()) });
+            return Err(ImageError::Broken {
+                problem: format!("`{}` names no package and version", record.display()),
+            });
         };
-        found.push((Package { name: normalise(&name), version }, path));
+        found.push((
+            Package {
+                name: normalise(&name),
+                version,
+            },
+            path,
+        ));
     }
     found.sort();
     Ok(found)
@@ -235,13 +318,20 @@ mod tests {
     fn found(files: &[(&str, &str)], policy: &Policy) -> Vec<(String, How, bool)> {
         let site = site(files);
         let report = audit(site.path(), &[site.path()], policy).unwrap();
-        report.findings.into_iter().map(|it| (it.client, it.how, it.allowed)).collect()
+        report
+            .findings
+            .into_iter()
+            .map(|it| (it.client, it.how, it.allowed))
+            .collect()
     }
 
     #[test]
     fn a_client_is_found_by_its_record_its_module_and_a_vendored_copy() {
         let files = [
-            ("Requests-2.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: Requests\nVersion: 2.0\n\nbody"),
+            (
+                "Requests-2.0.dist-info/METADATA",
+                "Metadata-Version: 2.1\nName: Requests\nVersion: 2.0\n\nbody",
+            ),
             ("httpx/__init__.py", ""),
             ("pycurl.cpython-313-x86_64-linux-gnu.so", ""),
             ("tool/_vendor/urllib3/__init__.py", ""),
@@ -259,16 +349,37 @@ mod tests {
     }
 
     #[test]
+    fn an_archive_is_a_finding_where_it_holds_a_client() {
+        let names = ["pip/_vendor/requests/__init__.py", "httpx.py", "mine/redis.py"].map(str::to_owned);
+        let held: Vec<_> = ["requests", "httpx", "redis", "urllib3"]
+            .into_iter()
+            .filter(|it| holds(&names, it))
+            .collect();
+        assert_eq!(held, ["requests", "httpx"]);
+    }
+
+    #[test]
     fn a_module_of_a_package_that_is_named_like_a_client_is_no_finding() {
-        let files = [("mine/requests.py", ""), ("mine/dns/__init__.py", ""), ("requestsish.py", ""), ("mine/redis.so", "")];
+        let files = [
+            ("mine/requests.py", ""),
+            ("mine/dns/__init__.py", ""),
+            ("requestsish.py", ""),
+            ("mine/redis.so", ""),
+        ];
         assert_eq!(found(&files, &Policy::default()), []);
     }
 
     #[test]
     fn a_policy_allows_by_name_or_altogether() {
         let files = [("websocket/__init__.py", "")];
-        let by_name = Policy { forbid_network_clients: true, allow: vec!["WebSocket_Client".to_owned()] };
-        let altogether = Policy { forbid_network_clients: false, allow: vec![] };
+        let by_name = Policy {
+            forbid_network_clients: true,
+            allow: vec!["WebSocket_Client".to_owned()],
+        };
+        let altogether = Policy {
+            forbid_network_clients: false,
+            allow: vec![],
+        };
         let expected = [("websocket-client".to_owned(), How::Importable, true)];
         assert_eq!(found(&files, &by_name), expected);
         assert_eq!(found(&files, &altogether), expected);
@@ -277,8 +388,16 @@ mod tests {
     #[test]
     fn a_report_with_a_forbidden_finding_is_an_error_that_names_it() {
         let site = site(&[("httpx/__init__.py", "")]);
-        let error = audit(site.path(), &[site.path()], &Policy::default()).unwrap().enforce().unwrap_err();
-        assert!(error.to_string().contains("it holds httpx (HTTP client, at httpx);"), "{error}");
+        let error = audit(site.path(), &[site.path()], &Policy::default())
+            .unwrap()
+            .enforce()
+            .unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("it holds httpx (HTTP client, at httpx);"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -28,7 +28,9 @@ struct Base {
 
 /// Builds what `spec` asks for below the home and gives the id. The caller holds the lock of `key`.
 pub(super) fn build(home: &Home, spec: &ImageSpec, key: &str, sink: &Sink) -> Result<String> {
-    let room = Room { path: home.staging(key) };
+    let room = Room {
+        path: home.staging(key),
+    };
     fs::create_dir_all(&room.path).at("create", &room.path)?;
     let uv = Uv::find_or_fetch(home, sink)?;
     let base = copy_interpreter(&room, spec, &uv, sink)?;
@@ -81,7 +83,10 @@ fn copy_interpreter(room: &Room, spec: &ImageSpec, uv: &Uv, sink: &Sink) -> Resu
     if let Some(base) = room.done::<Base>("interpreter")
         && room.python().join(&base.copied.interpreter).is_file()
     {
-        sink.line(format!("the copy of Python {} is there from an earlier build", base.copied.version));
+        sink.line(format!(
+            "the copy of Python {} is there from an earlier build",
+            base.copied.version
+        ));
         return Ok(base);
     }
     sink.stage(format!("copying Python {}", spec.python));
@@ -116,11 +121,16 @@ fn install_packages(room: &Room, spec: &ImageSpec, base: &Base, uv: &Uv, sink: &
             sink.stage("resolving packages");
             let requirements = room.path.join("requirements.in");
             fs::write(&requirements, &spec.requirements).at("write", &requirements)?;
-            install::lock(uv, &program, &requirements, &lock, sink)?;
+            let mut command = install::lock_command(uv, &program, &lock);
+            uv.run(command.arg(&requirements), "resolve the packages", sink)?;
         }
     }
     sink.stage("installing packages");
-    if fs::read_to_string(&lock).at("read", &lock)?.lines().any(|it| it.contains("==")) {
+    if fs::read_to_string(&lock)
+        .at("read", &lock)?
+        .lines()
+        .any(|it| it.contains("=="))
+    {
         install::install(uv, &program, &lock, &site, sink)?;
     }
     install::link_for_debian(&python, &base.copied.stdlib)?;
@@ -152,14 +162,19 @@ fn finish(room: &Room, spec: &ImageSpec, base: Base, sink: &Sink) -> Result<Mani
         packages,
         preload: spec.preload.clone(),
         policy: spec.policy.clone(),
-        created: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs()),
+        created: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |it| it.as_secs()),
         size: tree.size,
         files: tree.files,
         machine: std::env::consts::ARCH.to_owned(),
         notes: base.notes,
         audit: report,
     };
-    for (name, text) in [("manifest.json", serde_json::json!(manifest).to_string()), ("lock", String::new())] {
+    for (name, text) in [
+        ("manifest.json", serde_json::json!(manifest).to_string()),
+        ("lock", String::new()),
+    ] {
         let path = room.image().join(name);
         fs::write(&path, text).at("write", &path)?;
     }
@@ -190,13 +205,15 @@ fn put_in_place(room: &Room, place: &Path) -> Result<()> {
     }
     fs::rename(room.image(), place).at("move into place", place)?;
     if let Some(images) = place.parent() {
-        File::open(images).and_then(|it| it.sync_all()).at("flush", images)?;
+        File::open(images)
+            .and_then(|it| it.sync_all())
+            .at("flush", images)?;
     }
     remove(&room.path)
 }
 
 /// Waits until everything written to this filesystem is on the disk; a build has too many files to do it one by one.
-fn flush(path: &Path) -> Result<()> {
+pub(crate) fn flush(path: &Path) -> Result<()> {
     let directory = File::open(path).at("open", path)?;
     rustix::fs::syncfs(&directory).at("flush", path)
 }

@@ -41,12 +41,21 @@ pub(crate) fn check(python: &Path, copied: &Copied, preload: &[String]) -> Resul
         let answer = ask(python, copied, preload, library_path)?;
         let root = python.to_string_lossy();
         if answer.prefix != root {
-            return Err(broken(format!("the copied interpreter takes `{}` for its home", answer.prefix)));
+            return Err(broken(format!(
+                "the copied interpreter takes `{}` for its home",
+                answer.prefix
+            )));
         }
         let site = python.join("lib/python3/dist-packages");
         let own = python.join(&copied.stdlib).join("site-packages");
-        if !answer.path.iter().any(|it| *it == own.to_string_lossy() || *it == site.to_string_lossy()) {
-            return Err(broken("the copied interpreter does not look into its site-packages".to_owned()));
+        if !answer
+            .path
+            .iter()
+            .any(|it| *it == own.to_string_lossy() || *it == site.to_string_lossy())
+        {
+            return Err(broken(
+                "the copied interpreter does not look into its site-packages".to_owned(),
+            ));
         }
         if let Some(failure) = answer.failed.first() {
             return Err(broken(format!(
@@ -56,7 +65,9 @@ pub(crate) fn check(python: &Path, copied: &Copied, preload: &[String]) -> Resul
             )));
         }
         let outside = |path: &&String| {
-            let system = ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"].iter().any(|it| path.starts_with(it));
+            let system = ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"]
+                .iter()
+                .any(|it| path.starts_with(it));
             !path.starts_with(&*root) && (!system || path.contains("/libpython"))
         };
         match answer.mapped.iter().find(outside) {
@@ -75,13 +86,21 @@ fn ask(python: &Path, copied: &Copied, preload: &[String], library_path: Option<
         problem: format!("no temporary directory to try it in: {error}"),
     })?;
     let mut command = Command::new(python.join(&copied.interpreter));
-    command.args(["-I", "-B", "-c", TRIAL]).args(preload).current_dir("/").env_clear();
-    command.env("HOME", home.path()).env("MPLBACKEND", "Agg").env("PATH", "/usr/bin:/bin");
+    command
+        .args(["-I", "-B", "-c", TRIAL])
+        .args(preload)
+        .current_dir("/")
+        .env_clear();
+    command
+        .env("HOME", home.path())
+        .env("MPLBACKEND", "Agg")
+        .env("PATH", "/usr/bin:/bin");
     if let Some(below) = library_path {
         command.env("LD_LIBRARY_PATH", python.join(below));
     }
     let answer = process::output(&mut command, Duration::from_secs(300));
-    let answer = answer.and_then(|it| serde_json::from_slice(it.rsplit(|c| *c == b'\n').find(|it| !it.is_empty())?).ok());
+    let answer = answer
+        .and_then(|it| serde_json::from_slice(it.rsplit(|c| *c == b'\n').find(|it| !it.is_empty())?).ok());
     answer.ok_or_else(|| ImageError::Broken {
         problem: "the copied interpreter does not start, or lacks a part of the standard library \
                   (ssl, sqlite3, ctypes, zlib, lzma, bz2)"

@@ -82,21 +82,37 @@ pub(crate) fn copy(from: &Interpreter, to: &Path) -> Result<Copied> {
     fs::create_dir_all(&site).at("create", &site)?;
     let system_libraries = copy_libraries(from, &to.join("lib"))?;
     scrub::scrub(to, &from.prefix)?;
-    Ok(Copied { version: from.full_version(), interpreter: program, stdlib, system_libraries })
+    Ok(Copied {
+        version: from.full_version(),
+        interpreter: program,
+        stdlib,
+        system_libraries,
+    })
 }
 
 /// Copies every library that the interpreter maps from outside the system's directories; names the others.
 fn copy_libraries(from: &Interpreter, to: &Path) -> Result<Vec<String>> {
     let mut command = Command::new(&from.program);
-    command.args(["-I", "-S", "-c", MAPPED]).arg(&from.extensions).current_dir("/");
+    command
+        .args(["-I", "-S", "-c", MAPPED])
+        .arg(&from.extensions)
+        .current_dir("/");
     let mapped: Vec<PathBuf> = process::output(&mut command, Duration::from_secs(60))
         .and_then(|it| serde_json::from_slice(&it).ok())
         .ok_or_else(|| ImageError::Broken {
-            problem: format!("`{}` does not say which libraries it needs", from.program.display()),
+            problem: format!(
+                "`{}` does not say which libraries it needs",
+                from.program.display()
+            ),
         })?;
     let mut of_system = BTreeSet::new();
-    for path in mapped.iter().filter(|it| !it.starts_with(&from.stdlib) && !it.starts_with(&from.extensions)) {
-        let Some(name) = path.file_name().and_then(|it| it.to_str()) else { continue };
+    for path in mapped
+        .iter()
+        .filter(|it| !it.starts_with(&from.stdlib) && !it.starts_with(&from.extensions))
+    {
+        let Some(name) = path.file_name().and_then(|it| it.to_str()) else {
+            continue;
+        };
         let bytes = fs::read(path).at("read", path)?;
         let soname = elf::soname(&bytes).unwrap_or_else(|| name.to_owned());
         let is_system = SYSTEM.iter().any(|it| path.starts_with(it)) && !name.starts_with("libpython");
@@ -123,12 +139,17 @@ fn copy_tree(from: &Path, to: &Path, depth: usize) -> Result<()> {
         let left_out = LEFT_OUT.iter().any(|it| text == *it)
             || text.starts_with("config-3.")
             || text.starts_with("_tkinter.")
-            || entry.path().extension().is_some_and(|it| it == "pyc" || it == "a" || it == "whl");
+            || entry
+                .path()
+                .extension()
+                .is_some_and(|it| it == "pyc" || it == "a" || it == "whl");
         if left_out {
             continue;
         }
         // Without a target it leads nowhere in the copy either.
-        let Ok(found) = fs::metadata(entry.path()) else { continue };
+        let Ok(found) = fs::metadata(entry.path()) else {
+            continue;
+        };
         if found.is_dir() && depth < 32 {
             copy_tree(&entry.path(), &to.join(&name), depth + 1)?;
         } else if found.is_file() {

@@ -69,10 +69,20 @@ fn entry(path: &Path) -> Result<(String, u64)> {
     let found = fs::symlink_metadata(path).at("look at", path)?;
     if found.is_symlink() {
         let target = fs::read_link(path).at("read the link", path)?;
-        return Ok((format!("link {}", hex(&Sha256::digest(target.as_os_str().as_bytes()))), 0));
+        return Ok((
+            format!("link {}", hex(&Sha256::digest(target.as_os_str().as_bytes()))),
+            0,
+        ));
     }
-    let executable = if found.permissions().mode() & 0o111 == 0 { "file" } else { "program" };
-    Ok((format!("{executable} {} {}", found.len(), of_file(path)?), found.len()))
+    let executable = if found.permissions().mode() & 0o111 == 0 {
+        "file"
+    } else {
+        "program"
+    };
+    Ok((
+        format!("{executable} {} {}", found.len(), of_file(path)?),
+        found.len(),
+    ))
 }
 
 /// The sha256 of one file, as hex.
@@ -110,10 +120,12 @@ pub(crate) fn walk(root: &Path, visit: &mut dyn FnMut(&Path, fs::FileType) -> Re
 /// Bytes as lower-case hex.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 #[cfg(test)]

@@ -46,9 +46,17 @@ fn strings(bytes: &[u8], tags: &[DynamicTag]) -> Vec<(usize, usize)> {
         let named = entries.iter().filter(|it| tags.contains(&it.d_tag(endian)));
         let found = named.filter_map(|it| table.get(u32::try_from(it.d_val(endian)).ok()?).ok());
         // The table borrows from `bytes`, so a string's place in the file is the distance between the two.
-        Some(found.map(|it| (it.as_ptr().addr() - bytes.as_ptr().addr(), it.len())).collect::<Vec<_>>())
+        Some(
+            found
+                .map(|it| (it.as_ptr().addr() - bytes.as_ptr().addr(), it.len()))
+                .collect::<Vec<_>>(),
+        )
     };
-    read().unwrap_or_default().into_iter().map(|(start, length)| (start, start + length)).collect()
+    read()
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(start, length)| (start, start + length))
+        .collect()
 }
 
 #[cfg(test)]
@@ -57,7 +65,11 @@ mod tests {
 
     #[test]
     fn hostile_bytes_are_no_elf_and_change_nothing() {
-        for bytes in [b"".to_vec(), b"\x7fELF".to_vec(), b"\x7fELF\x02\x01\x01".repeat(40)] {
+        for bytes in [
+            b"".to_vec(),
+            b"\x7fELF".to_vec(),
+            b"\x7fELF\x02\x01\x01".repeat(40),
+        ] {
             let mut changed = bytes.clone();
             assert!(!point_run_path(&mut changed, "/x"));
             assert_eq!(soname(&bytes), None);

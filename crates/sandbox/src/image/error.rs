@@ -123,7 +123,11 @@ pub enum ImageError {
 }
 
 fn said(output: &str) -> String {
-    if output.is_empty() { String::new() } else { format!("; it said:\n{output}") }
+    if output.is_empty() {
+        String::new()
+    } else {
+        format!("; it said:\n{output}")
+    }
 }
 
 impl ImageError {
@@ -131,7 +135,10 @@ impl ImageError {
     pub fn is_disk_full(&self) -> bool {
         match self {
             Self::Io { source, .. } => {
-                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+                matches!(
+                    source.kind(),
+                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+                )
             }
             Self::Program { output, .. } => output.contains("No space left on device"),
             _ => false,
@@ -158,6 +165,10 @@ pub(crate) trait At<T> {
 
 impl<T, E: Into<io::Error>> At<T> for std::result::Result<T, E> {
     fn at(self, action: &'static str, path: &Path) -> Result<T> {
-        self.map_err(|source| ImageError::Io { action, path: path.to_owned(), source: source.into() })
+        self.map_err(|source| ImageError::Io {
+            action,
+            path: path.to_owned(),
+            source: source.into(),
+        })
     }
 }

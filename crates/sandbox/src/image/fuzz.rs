@@ -6,6 +6,10 @@ use super::manifest::Manifest;
 pub fn fuzz_manifest(bytes: &[u8]) {
     if let Ok(manifest) = Manifest::parse(bytes) {
         let written = serde_json::json!(manifest).to_string();
-        assert_eq!(Manifest::parse(written.as_bytes()), Ok(manifest), "a manifest reads back equal");
+        assert_eq!(
+            Manifest::parse(written.as_bytes()),
+            Ok(manifest),
+            "a manifest reads back equal"
+        );
     }
 }

@@ -23,8 +23,12 @@ impl Home {
             let root = PathBuf::from(named);
             return Self::at(&std::path::absolute(&root).at("make absolute", &root)?);
         }
-        let xdg = env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|it| it.is_absolute());
-        let user = env::var_os("HOME").map(PathBuf::from).filter(|it| it.is_absolute());
+        let xdg = env::var_os("XDG_DATA_HOME")
+            .map(PathBuf::from)
+            .filter(|it| it.is_absolute());
+        let user = env::var_os("HOME")
+            .map(PathBuf::from)
+            .filter(|it| it.is_absolute());
         let data = xdg.or_else(|| user.map(|it| it.join(".local/share")));
         match data.map(|it| Self::at(&it.join("cellblock"))) {
             Some(Ok(home)) => Ok(home),
@@ -36,7 +40,9 @@ impl Home {
     pub fn at(root: &Path) -> Result<Self> {
         fs::create_dir_all(root).at("create", root)?;
         rustix::fs::access(root, Access::WRITE_OK | Access::EXEC_OK).at("write into", root)?;
-        Ok(Self { root: root.to_owned() })
+        Ok(Self {
+            root: root.to_owned(),
+        })
     }
 
     /// Others may write to `parent`, so what is already there under our name must be ours alone.
@@ -51,7 +57,10 @@ impl Home {
         let found = fs::symlink_metadata(&root).at("look at", &root)?;
         if !found.is_dir() || found.uid() != us || found.mode() & 0o077 != 0 {
             return Err(ImageError::Home {
-                problem: format!("`{}` exists but is not a directory that only user {us} can enter", root.display()),
+                problem: format!(
+                    "`{}` exists but is not a directory that only user {us} can enter",
+                    root.display()
+                ),
             });
         }
         Ok(Self { root })
@@ -102,7 +111,10 @@ mod tests {
     fn a_private_home_is_made_for_this_user_alone_and_found_again() {
         let parent = tempfile::tempdir().unwrap();
         let made = Home::private(parent.path()).unwrap();
-        assert_eq!(fs::metadata(made.root()).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            fs::metadata(made.root()).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
         assert_eq!(Home::private(parent.path()).unwrap(), made);
     }
 
@@ -111,7 +123,10 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let made = Home::private(parent.path()).unwrap();
         fs::set_permissions(made.root(), fs::Permissions::from_mode(0o770)).unwrap();
-        assert!(matches!(Home::private(parent.path()), Err(ImageError::Home { .. })));
+        assert!(matches!(
+            Home::private(parent.path()),
+            Err(ImageError::Home { .. })
+        ));
     }
 
     #[test]
@@ -121,6 +136,9 @@ mod tests {
         let elsewhere = parent.path().join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
         std::os::unix::fs::symlink(&elsewhere, parent.path().join(format!("cellblock-{us}"))).unwrap();
-        assert!(matches!(Home::private(parent.path()), Err(ImageError::Home { .. })));
+        assert!(matches!(
+            Home::private(parent.path()),
+            Err(ImageError::Home { .. })
+        ));
     }
 }

@@ -5,63 +5,127 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
+use super::build::remove;
 use super::digest::walk;
 use super::error::{At, Result};
 use super::process;
 use super::progress::Sink;
 use super::uv::Uv;
 
-/// Resolves requirements to a lock with hashes.
-pub(crate) fn lock(uv: &Uv, python: &Path, requirements: &Path, lock: &Path, sink: &Sink) -> Result<()> {
+/// A command that resolves what is added to it to a lock with hashes.
+pub(crate) fn lock_command(uv: &Uv, python: &Path, lock: &Path) -> Command {
     let mut command = uv.command(&["pip", "compile"]);
-    command.args(["--quiet", "--generate-hashes", "--only-binary", ":all:", "--no-header", "--no-annotate"]);
-    command.args(["--no-emit-index-url", "--python"]).arg(python).arg("--output-file").arg(lock).arg(requirements);
-    uv.run(&mut command, "resolve the packages", sink)
+    command.args([
+        "--quiet",
+        "--generate-hashes",
+        "--only-binary",
+        ":all:",
+        "--no-header",
+        "--no-annotate",
+    ]);
+    command
+        .args(["--no-emit-index-url", "--python"])
+        .arg(python)
+        .arg("--output-file")
+        .arg(lock);
+    command
 }
 
 /// Installs exactly what a lock names into `target`, from wheels whose hashes fit.
 pub(crate) fn install(uv: &Uv, python: &Path, lock: &Path, target: &Path, sink: &Sink) -> Result<()> {
     let mut command = uv.command(&["pip", "install"]);
-    command.args(["--require-hashes", "--only-binary", ":all:", "--no-deps", "--link-mode", "copy"]);
-    command.arg("--python").arg(python).arg("--target").arg(target).arg("--requirements").arg(lock);
+    command.args([
+        "--require-hashes",
+        "--only-binary",
+        ":all:",
+        "--no-deps",
+        "--link-mode",
+        "copy",
+    ]);
+    command
+        .arg("--python")
+        .arg(python)
+        .arg("--target")
+        .arg(target)
+        .arg("--requirements")
+        .arg(lock);
     uv.run(&mut command, "install the packages", sink)?;
     // Scripts name the interpreter by the builder's path, and `python -m` does what they do.
     for name in ["bin", ".lock"] {
-        let path = target.join(name);
-        if path.is_dir() {
-            fs::remove_dir_all(&path).at("remove", &path)?;
-        } else if path.exists() {
-            fs::remove_file(&path).at("remove", &path)?;
-        }
+        remove(&target.join(name))?;
     }
+    let mut records = Vec::new();
     let mut installer_notes = Vec::new();
     walk(target, &mut |path, _| {
-        let file = path.file_name().unwrap_or_default();
-        let in_record = path.parent().and_then(Path::extension).is_some_and(|it| it == "dist-info");
-        if in_record && (file == "direct_url.json" || file == "uv_cache.json") {
-            installer_notes.push(path.to_owned());
+        let in_record = path
+            .parent()
+            .and_then(Path::extension)
+            .is_some_and(|it| it == "dist-info");
+        match path.file_name().and_then(|it| it.to_str()) {
+            Some("RECORD") if in_record => records.push(path.to_owned()),
+            Some("direct_url.json" | "uv_cache.json") if in_record => installer_notes.push(path.to_owned()),
+            _ => {}
         }
         Ok(())
     })?;
-    installer_notes.iter().try_for_each(|path| fs::remove_file(path).at("remove", path))
+    installer_notes.iter().try_for_each(|it| remove(it))?;
+    records.iter().try_for_each(|it| forget_scripts(it))
+}
+
+/// Drops the removed scripts from an installation record, with their hashes of the builder's path.
+fn forget_scripts(record: &Path) -> Result<()> {
+    let bytes = fs::read(record).at("read", record)?;
+    let kept: Vec<_> = bytes
+        .split_inclusive(|it| *it == b'\n')
+        .filter(|it| !it.starts_with(b"bin/"))
+        .collect();
+    fs::write(record, kept.concat()).at("write", record)
 }
 
 /// Lets a Debian interpreter, which looks for `dist-packages`, find the packages.
 pub(crate) fn link_for_debian(python: &Path, stdlib: &str) -> Result<()> {
+    let site = python.join(stdlib).join("site.py");
+    if !fs::read_to_string(&site)
+        .at("read", &site)?
+        .contains("dist-packages")
+    {
+        return Ok(());
+    }
     let link = python.join("lib/python3/dist-packages");
-    let Some(parent) = link.parent() else { return Ok(()) };
+    let Some(parent) = link.parent() else {
+        return Ok(());
+    };
     fs::create_dir_all(parent).at("create", parent)?;
-    let Some(stdlib) = stdlib.strip_prefix("lib/") else { return Ok(()) };
+    let Some(stdlib) = stdlib.strip_prefix("lib/") else {
+        return Ok(());
+    };
     symlink(format!("../{stdlib}/site-packages"), &link).at("link", &link)
 }
 
 /// Compiles everything but tests to bytecode that holds wherever the tree is moved, naming `shown` as its place.
 pub(crate) fn compile(python: &Path, tree: &Path, strip: &Path, shown: &str, sink: &Sink) {
     let mut command = Command::new(python);
-    command.args(["-I", "-S", "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash"]);
-    command.args(["-x", "/tests?/|/lib2to3/", "-s"]).arg(strip).args(["-p", shown]).arg(tree);
+    // A fixed seed of hashes gives the same bytes on every machine, and `-I` would ignore it.
+    command.env_clear().env("PYTHONHASHSEED", "0").current_dir("/");
+    command.args([
+        "-s",
+        "-S",
+        "-P",
+        "-m",
+        "compileall",
+        "-q",
+        "-j",
+        "0",
+        "--invalidation-mode",
+        "unchecked-hash",
+    ]);
+    command
+        .args(["-x", "/tests?/|/lib2to3/", "-s"])
+        .arg(strip)
+        .args(["-p", shown])
+        .arg(tree);
     // What does not compile is compiled when it is imported, or is not meant to be.
-    if process::run(command.env("PYTHONHASHSEED", "0"), "compile", |_| ()).is_err() {
+    if process::run(&mut command, "compile", |_| ()).is_err() {
         sink.line("some modules were not compiled ahead of their import");
     }
 }
@@ -74,7 +138,11 @@ pub(crate) fn open_modes(root: &Path) -> Result<()> {
         if found.is_symlink() {
             continue;
         }
-        let mode = if found.is_dir() || found.permissions().mode() & 0o111 != 0 { 0o755 } else { 0o644 };
+        let mode = if found.is_dir() || found.permissions().mode() & 0o111 != 0 {
+            0o755
+        } else {
+            0o644
+        };
         if found.permissions().mode() & 0o7777 != mode {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).at("set the mode of", &path)?;
         }

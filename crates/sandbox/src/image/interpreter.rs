@@ -61,7 +61,10 @@ impl Interpreter {
 
     /// Its feature version.
     pub(crate) fn feature(&self) -> PythonVersion {
-        PythonVersion { major: self.version[0], minor: self.version[1] }
+        PythonVersion {
+            major: self.version[0],
+            minor: self.version[1],
+        }
     }
 
     /// Its whole version.
@@ -76,7 +79,9 @@ pub(crate) fn find(wanted: PythonVersion, uv: &Uv, sink: &Sink) -> Result<(Inter
     let mut seen = BTreeSet::new();
     let mut others = Vec::new();
     let mut consider = |candidate: PathBuf| {
-        let found = seen.insert(candidate.clone()).then(|| Interpreter::ask(&candidate))??;
+        let found = seen
+            .insert(candidate.clone())
+            .then(|| Interpreter::ask(&candidate))??;
         if found.feature() == wanted {
             return Some(found);
         }
@@ -85,11 +90,16 @@ pub(crate) fn find(wanted: PythonVersion, uv: &Uv, sink: &Sink) -> Result<(Inter
         }
         None
     };
-    let here = on_path(wanted).into_iter().chain(in_uv_store(uv)).chain(in_version_folders());
+    let here = on_path(wanted)
+        .into_iter()
+        .chain(in_uv_store(uv))
+        .chain(in_version_folders());
     if let Some(found) = { here }.find_map(&mut consider) {
         return Ok((found, Vec::new()));
     }
-    sink.line(format!("no Python {wanted} found on this machine; asking uv to install one"));
+    sink.line(format!(
+        "no Python {wanted} found on this machine; asking uv to install one"
+    ));
     let install = match uv.install_python(wanted, sink) {
         Ok(program) => match consider(program) {
             Some(found) => return Ok((found, Vec::new())),
@@ -104,51 +114,92 @@ pub(crate) fn find(wanted: PythonVersion, uv: &Uv, sink: &Sink) -> Result<(Inter
         searched: "PATH, uv's own, and the version folders of pyenv, asdf and mise".to_owned(),
         install: install.clone(),
     })?;
-    let note = format!("Python {wanted} was asked for and could not be had ({install}); this is {}", found.full_version());
+    let note = format!(
+        "Python {wanted} was asked for and could not be had ({install}); this is {}",
+        found.full_version()
+    );
     sink.line(note.clone());
     Ok((found, vec![note]))
 }
 
 fn last_line(text: &str) -> String {
-    text.lines().rfind(|it| !it.trim().is_empty()).unwrap_or_default().trim().to_owned()
+    text.lines()
+        .rfind(|it| !it.trim().is_empty())
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }
 
 fn on_path(wanted: PythonVersion) -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let names = [format!("python{wanted}"), "python3".to_owned(), "python".to_owned()];
-    let mut more: Vec<_> = (PythonVersion::OLDEST.minor..=wanted.minor).rev().map(|it| format!("python3.{it}")).collect();
+    let names = [
+        format!("python{wanted}"),
+        "python3".to_owned(),
+        "python".to_owned(),
+    ];
+    let mut more: Vec<_> = (PythonVersion::OLDEST.minor..=wanted.minor)
+        .rev()
+        .map(|it| format!("python3.{it}"))
+        .collect();
     more.retain(|it| *it != names[0]);
     let dirs: Vec<_> = env::split_paths(&path).filter(|it| it.is_absolute()).collect();
-    let all = names.iter().chain(&more).flat_map(|name| dirs.iter().map(move |dir| dir.join(name)));
+    let all = names
+        .iter()
+        .chain(&more)
+        .flat_map(|name| dirs.iter().map(move |dir| dir.join(name)));
     all.filter(|it| it.is_file()).collect()
 }
 
 fn in_uv_store(uv: &Uv) -> Vec<PathBuf> {
-    uv.python_store().map(|it| programs_below(&it)).unwrap_or_default()
+    uv.python_store()
+        .map(|it| programs_below(&it))
+        .unwrap_or_default()
 }
 
 fn in_version_folders() -> Vec<PathBuf> {
-    let home = env::var_os("HOME").map(PathBuf::from).filter(|it| it.is_absolute());
+    let home = env::var_os("HOME")
+        .map(PathBuf::from)
+        .filter(|it| it.is_absolute());
     let from = |variable: &str, below: &str, default: &str| {
-        let named = env::var_os(variable).map(PathBuf::from).filter(|it| it.is_absolute());
-        named.map(|it| it.join(below)).or_else(|| home.as_ref().map(|it| it.join(default)))
+        let named = env::var_os(variable)
+            .map(PathBuf::from)
+            .filter(|it| it.is_absolute());
+        named
+            .map(|it| it.join(below))
+            .or_else(|| home.as_ref().map(|it| it.join(default)))
     };
     let folders = [
         from("PYENV_ROOT", "versions", ".pyenv/versions"),
         from("ASDF_DATA_DIR", "installs/python", ".asdf/installs/python"),
-        from("MISE_DATA_DIR", "installs/python", ".local/share/mise/installs/python"),
+        from(
+            "MISE_DATA_DIR",
+            "installs/python",
+            ".local/share/mise/installs/python",
+        ),
     ];
-    folders.into_iter().flatten().flat_map(|it| programs_below(&it)).collect()
+    folders
+        .into_iter()
+        .flatten()
+        .flat_map(|it| programs_below(&it))
+        .collect()
 }
 
 /// The interpreter of every version in a folder of versions, newest first as far as names tell.
 fn programs_below(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
     let mut versions: Vec<_> = entries.flatten().map(|it| it.path()).collect();
     versions.sort_by_key(|it| std::cmp::Reverse(numbers(&it.to_string_lossy())));
-    versions.into_iter().map(|it| it.join("bin/python3")).filter(|it| it.is_file()).collect()
+    versions
+        .into_iter()
+        .map(|it| it.join("bin/python3"))
+        .filter(|it| it.is_file())
+        .collect()
 }
 
 fn numbers(text: &str) -> Vec<u32> {
-    text.split(|c: char| !c.is_ascii_digit()).filter_map(|it| it.parse().ok()).collect()
+    text.split(|c: char| !c.is_ascii_digit())
+        .filter_map(|it| it.parse().ok())
+        .collect()
 }

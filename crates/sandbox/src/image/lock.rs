@@ -20,7 +20,12 @@ impl Lock {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).at("create", parent)?;
         }
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path).at("open", path)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)
+            .at("open", path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {

@@ -64,20 +64,33 @@ impl Manifest {
     /// Reads one, saying what is wrong with it.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         if bytes.len() > LARGEST {
-            return Err(format!("its manifest has {} bytes, the limit is {LARGEST}", bytes.len()));
+            return Err(format!(
+                "its manifest has {} bytes, the limit is {LARGEST}",
+                bytes.len()
+            ));
         }
         let manifest: Self =
             serde_json::from_slice(bytes).map_err(|error| format!("its manifest cannot be read: {error}"))?;
         if manifest.layout != LAYOUT {
-            return Err(format!("its layout is {}, this Cellblock's is {LAYOUT}", manifest.layout));
+            return Err(format!(
+                "its layout is {}, this Cellblock's is {LAYOUT}",
+                manifest.layout
+            ));
         }
         if !is_id(&manifest.id) {
             return Err("its id is not a sha256".to_owned());
         }
         let inside = |path: &str| {
-            !path.is_empty() && path.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains('\0'))
+            !path.is_empty()
+                && path
+                    .split('/')
+                    .all(|part| !matches!(part, "" | "." | "..") && !part.contains('\0'))
         };
-        let paths = [Some(&manifest.interpreter), Some(&manifest.stdlib), manifest.library_path.as_ref()];
+        let paths = [
+            Some(&manifest.interpreter),
+            Some(&manifest.stdlib),
+            manifest.library_path.as_ref(),
+        ];
         if paths.into_iter().flatten().any(|it| !inside(it)) {
             return Err("a path in its manifest leads out of it".to_owned());
         }

@@ -24,7 +24,10 @@ impl Image {
     /// Opens the image with this id. Cheap: it looks at a handful of files and hashes none.
     pub(super) fn open(home: &Home, id: &str) -> Result<Self> {
         let root = home.images().join(id);
-        let damaged = |problem: String| ImageError::Damaged { id: short(id).to_owned(), problem };
+        let damaged = |problem: String| ImageError::Damaged {
+            id: short(id).to_owned(),
+            problem,
+        };
         let lock = Lock::shared(&root.join("lock"));
         let bytes = fs::read(root.join("manifest.json"));
         let (lock, bytes) = match (lock, bytes) {
@@ -34,7 +37,10 @@ impl Image {
         };
         let manifest = Manifest::parse(&bytes).map_err(damaged)?;
         if manifest.id != id {
-            return Err(damaged(format!("its manifest is that of {}", manifest.short_id())));
+            return Err(damaged(format!(
+                "its manifest is that of {}",
+                manifest.short_id()
+            )));
         }
         let python = root.join("python");
         let needed = [
@@ -46,7 +52,12 @@ impl Image {
             let missing = missing.strip_prefix(&root).unwrap_or(missing);
             return Err(damaged(format!("`{}` is missing", missing.display())));
         }
-        Ok(Self { home: home.clone(), root, manifest, _lock: Arc::new(lock) })
+        Ok(Self {
+            home: home.clone(),
+            root,
+            manifest,
+            _lock: Arc::new(lock),
+        })
     }
 
     /// Its content address.
@@ -66,7 +77,11 @@ impl Image {
 
     /// The interpreter's file name below `bin`.
     pub fn interpreter(&self) -> &str {
-        self.manifest.interpreter.rsplit('/').next().unwrap_or(&self.manifest.interpreter)
+        self.manifest
+            .interpreter
+            .rsplit('/')
+            .next()
+            .unwrap_or(&self.manifest.interpreter)
     }
 
     /// The image's directory: its manifest, its lock, and `python`.

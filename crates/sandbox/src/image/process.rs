@@ -12,7 +12,12 @@ const KEPT_LINES: usize = 40;
 
 /// Runs a short question and gives its stdout where it succeeded in time.
 pub(crate) fn output(command: &mut Command, limit: Duration) -> Option<Vec<u8>> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
     let stdout = child.stdout.take()?;
     let reader = thread::spawn(move || {
         let mut all = Vec::new();
@@ -42,9 +47,17 @@ fn within(child: &mut Child, limit: Duration) -> bool {
 pub(crate) fn run(command: &mut Command, action: &'static str, mut hear: impl FnMut(&str)) -> Result<()> {
     let program = command.get_program().to_owned();
     let path = std::path::Path::new(&program);
-    let name = path.file_name().unwrap_or(&program).to_string_lossy().into_owned();
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().at("start", path)?;
+    let name = path
+        .file_name()
+        .unwrap_or(&program)
+        .to_string_lossy()
+        .into_owned();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .at("start", path)?;
     let mut kept = std::collections::VecDeque::new();
     if let Some(stderr) = child.stderr.take() {
         for line in BufReader::new(stderr).split(b'\n') {
@@ -63,5 +76,10 @@ pub(crate) fn run(command: &mut Command, action: &'static str, mut hear: impl Fn
         return Ok(());
     }
     let output = kept.into_iter().collect::<Vec<_>>().join("\n").trim().to_owned();
-    Err(ImageError::Program { action, program: name, status: format!("ended with {status}"), output })
+    Err(ImageError::Program {
+        action,
+        program: name,
+        status: format!("ended with {status}"),
+        output,
+    })
 }

@@ -11,8 +11,12 @@ use super::error::{At, Result};
 
 /// Replaces the prefix of the original installation, and the builder's home, in the copy at `root`.
 pub(crate) fn scrub(root: &Path, prefix: &Path) -> Result<()> {
-    let home = env::var_os("HOME").map(std::path::PathBuf::from).filter(|it| it.is_absolute());
-    let home = home.map(|it| format!("{}/", it.to_string_lossy())).filter(|it| it.len() > "/opt/".len());
+    let home = env::var_os("HOME")
+        .map(std::path::PathBuf::from)
+        .filter(|it| it.is_absolute());
+    let home = home
+        .map(|it| format!("{}/", it.to_string_lossy()))
+        .filter(|it| it.len() > "/opt/".len());
     // What every machine has says nothing about the builder's.
     let prefix = Some(prefix).filter(|it| *it != "/usr" && *it != "/usr/local" && *it != "/");
     let prefix = prefix.map(|it| it.to_string_lossy().into_owned());
@@ -28,12 +32,18 @@ pub(crate) fn scrub(root: &Path, prefix: &Path) -> Result<()> {
             elf::point_run_path(&mut new, if is_extension { "/../../../lib" } else { "/../lib" });
         }
         let replace = |bytes: Vec<u8>, old: &str, new: &str| {
-            if is_elf { in_place(bytes, old) } else { in_text(bytes, old, new) }
+            if is_elf {
+                in_place(bytes, old)
+            } else {
+                in_text(bytes, old, new)
+            }
         };
         if let Some(prefix) = &prefix {
             new = replace(new, prefix, PYTHON_IN_SANDBOX);
         }
-        let names_paths = path.file_name().is_some_and(|it| it.to_string_lossy().starts_with("_sysconfig"));
+        let names_paths = path
+            .file_name()
+            .is_some_and(|it| it.to_string_lossy().starts_with("_sysconfig"));
         if let Some(home) = home.as_ref().filter(|_| is_elf || names_paths) {
             new = replace(new, home, "/opt/");
         }
@@ -78,7 +88,9 @@ fn in_place(mut bytes: Vec<u8>, old: &str) -> Vec<u8> {
 }
 
 fn places(bytes: &[u8], sought: &[u8]) -> Vec<usize> {
-    let Some((first, _)) = sought.split_first() else { return Vec::new() };
+    let Some((first, _)) = sought.split_first() else {
+        return Vec::new();
+    };
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(step) = bytes[at..].iter().position(|it| it == first) {
@@ -100,8 +112,14 @@ mod tests {
     #[test]
     fn texts_change_length_and_programs_do_not() {
         let bytes = || b"x=/home/ann/py/lib;/home/ann/py".to_vec();
-        assert_eq!(in_text(bytes(), "/home/ann/py", "/opt/python"), b"x=/opt/python/lib;/opt/python");
-        assert_eq!(in_place(bytes(), "/home/ann/py"), b"x=/opt//////py/lib;/opt//////py");
+        assert_eq!(
+            in_text(bytes(), "/home/ann/py", "/opt/python"),
+            b"x=/opt/python/lib;/opt/python"
+        );
+        assert_eq!(
+            in_place(bytes(), "/home/ann/py"),
+            b"x=/opt//////py/lib;/opt//////py"
+        );
         assert_eq!(in_place(bytes(), "/home/"), b"x=/opt//ann/py/lib;/opt//ann/py");
         assert_eq!(in_place(bytes(), "/py"), bytes());
         assert_eq!(in_text(bytes(), "", "/opt"), bytes());

@@ -45,9 +45,15 @@ impl FromStr for PythonVersion {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}` is not a Python version such as \"3.13\"");
         let (major, minor) = text.split_once('.').ok_or_else(wrong)?;
-        let version = Self { major: major.parse().map_err(|_| wrong())?, minor: minor.parse().map_err(|_| wrong())? };
+        let version = Self {
+            major: major.parse().map_err(|_| wrong())?,
+            minor: minor.parse().map_err(|_| wrong())?,
+        };
         if version.major != 3 || version < Self::OLDEST {
-            return Err(format!("Python {text} is asked for, the oldest supported is {}", Self::OLDEST));
+            return Err(format!(
+                "Python {text} is asked for, the oldest supported is {}",
+                Self::OLDEST
+            ));
         }
         Ok(version)
     }
@@ -55,7 +61,9 @@ impl FromStr for PythonVersion {
 
 impl<'de> Deserialize<'de> for PythonVersion {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(from)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -71,7 +79,10 @@ pub struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { forbid_network_clients: true, allow: Vec::new() }
+        Self {
+            forbid_network_clients: true,
+            allow: Vec::new(),
+        }
     }
 }
 
@@ -124,28 +135,51 @@ impl ImageSpec {
     /// Reads a specification and the files that it names beside it.
     pub fn load(path: &Path) -> Result<Self> {
         let origin = path.display().to_string();
-        let text = fs::read_to_string(path)
-            .map_err(|error| ImageError::Spec { origin: origin.clone(), problem: format!("it cannot be read: {error}") })?;
+        let text = fs::read_to_string(path).map_err(|error| ImageError::Spec {
+            origin: origin.clone(),
+            problem: format!("it cannot be read: {error}"),
+        })?;
         let beside = path.parent().unwrap_or(Path::new("."));
-        Self::parse(&text, &origin, |file| fs::read_to_string(beside.join(file)).map_err(|error| error.to_string()))
+        Self::parse(&text, &origin, |file| {
+            fs::read_to_string(beside.join(file)).map_err(|error| error.to_string())
+        })
     }
 
     fn parse(text: &str, origin: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<Self> {
-        let wrong = |problem: String| ImageError::Spec { origin: origin.to_owned(), problem };
+        let wrong = |problem: String| ImageError::Spec {
+            origin: origin.to_owned(),
+            problem,
+        };
         let written: Written = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
-        let read = |file: &str| read(file).map_err(|error| wrong(format!("the file `{file}` that it names: {error}")));
+        let read = |file: &str| {
+            read(file).map_err(|error| wrong(format!("the file `{file}` that it names: {error}")))
+        };
         let requirements = match (written.packages, written.requirements) {
             (Some(packages), None) => packages.iter().fold(String::new(), |all, it| all + it + "\n"),
             (None, Some(file)) => read(&file)?,
-            (None, None) => return Err(wrong("it names neither `packages` nor a `requirements` file".to_owned())),
+            (None, None) => {
+                return Err(wrong(
+                    "it names neither `packages` nor a `requirements` file".to_owned(),
+                ));
+            }
             (Some(_), Some(_)) => {
-                return Err(wrong("it names both `packages` and a `requirements` file; keep one".to_owned()));
+                return Err(wrong(
+                    "it names both `packages` and a `requirements` file; keep one".to_owned(),
+                ));
             }
         };
-        for line in requirements.lines().map(without_comment).filter(|it| !it.is_empty()) {
-            line.parse::<Requirement>().map_err(|error| wrong(error.to_string()))?;
+        for line in requirements
+            .lines()
+            .map(without_comment)
+            .filter(|it| !it.is_empty())
+        {
+            line.parse::<Requirement>()
+                .map_err(|error| wrong(error.to_string()))?;
         }
-        let named = written.name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+        let named = written
+            .name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
         if written.name.is_empty() || !named || written.name.len() > 64 {
             return Err(wrong(format!(
                 "the name `{}` is not 1 to 64 letters, digits, dots, dashes or underscores",
@@ -153,7 +187,10 @@ impl ImageSpec {
             )));
         }
         if let Some(module) = written.preload.iter().find(|it| !is_module(it)) {
-            return Err(wrong(format!("`{}` in `preload` is not a module name", module.escape_debug())));
+            return Err(wrong(format!(
+                "`{}` in `preload` is not a module name",
+                module.escape_debug()
+            )));
         }
         Ok(Self {
             name: written.name,
@@ -194,7 +231,8 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<ImageSpec, String> {
-        ImageSpec::parse(text, "it.toml", |_| Err("no such file".to_owned())).map_err(|error| error.to_string())
+        ImageSpec::parse(text, "it.toml", |_| Err("no such file".to_owned()))
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -202,15 +240,36 @@ mod tests {
         let spec = ImageSpec::default_image().unwrap();
         let lock = spec.lock.clone().unwrap();
         let wanted = [
-            "pandas", "numpy", "scipy", "matplotlib", "statsmodels", "pyarrow", "polars", "seaborn", "scikit-learn",
-            "altair", "vl-convert-python", "openpyxl", "pypdf", "python-pptx",
+            "pandas",
+            "numpy",
+            "scipy",
+            "matplotlib",
+            "statsmodels",
+            "pyarrow",
+            "polars",
+            "seaborn",
+            "scikit-learn",
+            "altair",
+            "vl-convert-python",
+            "openpyxl",
+            "pypdf",
+            "python-pptx",
         ];
         for name in wanted {
-            assert!(spec.requirements.lines().any(|it| it == name), "{name} in requirements.in");
-            assert!(lock.lines().any(|it| it.starts_with(&format!("{name}=="))), "{name} in requirements.lock");
+            assert!(
+                spec.requirements.lines().any(|it| it == name),
+                "{name} in requirements.in"
+            );
+            assert!(
+                lock.lines().any(|it| it.starts_with(&format!("{name}=="))),
+                "{name} in requirements.lock"
+            );
         }
         for line in lock.lines() {
-            assert!(line.contains("==") || line.trim_start().starts_with("--hash=sha256:"), "{line}");
+            assert!(
+                line.contains("==") || line.trim_start().starts_with("--hash=sha256:"),
+                "{line}"
+            );
         }
         assert_eq!(spec.python.to_string(), "3.13");
         assert!(spec.policy.forbid_network_clients);
@@ -222,7 +281,13 @@ mod tests {
         let spec = parse("name = \"tiny\"\npackages = [\"six\", \"attrs>=23\"]").unwrap();
         assert_eq!(spec.requirements, "six\nattrs>=23\n");
         assert_eq!(spec.python, PythonVersion { major: 3, minor: 13 });
-        assert_eq!(spec.policy, Policy { forbid_network_clients: true, allow: vec![] });
+        assert_eq!(
+            spec.policy,
+            Policy {
+                forbid_network_clients: true,
+                allow: vec![]
+            }
+        );
         assert_eq!(spec.lock, None);
     }
 
@@ -237,13 +302,31 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_specification_is_said() {
         let cases = [
-            ("name = \"x\"", "it names neither `packages` nor a `requirements` file"),
-            ("name = \"x\"\npackages = [\"-r /etc/passwd\"]", "`-r /etc/passwd`"),
-            ("name = \"x\"\npackages = []\npython = \"3.8\"", "the oldest supported is 3.11"),
-            ("name = \"x\"\npackages = []\npython = \"three\"", "is not a Python version"),
+            (
+                "name = \"x\"",
+                "it names neither `packages` nor a `requirements` file",
+            ),
+            (
+                "name = \"x\"\npackages = [\"-r /etc/passwd\"]",
+                "`-r /etc/passwd`",
+            ),
+            (
+                "name = \"x\"\npackages = []\npython = \"3.8\"",
+                "the oldest supported is 3.11",
+            ),
+            (
+                "name = \"x\"\npackages = []\npython = \"three\"",
+                "is not a Python version",
+            ),
             ("name = \"../x\"\npackages = []", "the name `../x`"),
-            ("name = \"x\"\npackages = []\npreload = [\"os; evil\"]", "is not a module name"),
-            ("name = \"x\"\nrequirements = \"r.in\"", "the file `r.in` that it names: no such file"),
+            (
+                "name = \"x\"\npackages = []\npreload = [\"os; evil\"]",
+                "is not a module name",
+            ),
+            (
+                "name = \"x\"\nrequirements = \"r.in\"",
+                "the file `r.in` that it names: no such file",
+            ),
             ("name = \"x\"\npackage = []", "unknown field `package`"),
         ];
         for (text, expected) in cases {

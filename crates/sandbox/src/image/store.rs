@@ -73,23 +73,37 @@ impl Store {
         if all.iter().any(|it| it == reference) {
             return Image::open(&self.home, reference);
         }
-        let by_id: Vec<_> = all.iter().filter(|it| reference.len() >= 4 && it.starts_with(reference)).collect();
+        let by_id: Vec<_> = all
+            .iter()
+            .filter(|it| reference.len() >= 4 && it.starts_with(reference))
+            .collect();
         match by_id[..] {
             [id] => return Image::open(&self.home, id),
             [] => {}
             _ => {
                 let matches = by_id.iter().map(|it| short(it)).collect::<Vec<_>>().join(", ");
-                return Err(ImageError::Ambiguous { reference: reference.to_owned(), matches });
+                return Err(ImageError::Ambiguous {
+                    reference: reference.to_owned(),
+                    matches,
+                });
             }
         }
         let list = self.list()?;
-        match list.iter().filter(|it| it.name == reference).max_by_key(|it| it.created) {
+        match list
+            .iter()
+            .filter(|it| it.name == reference)
+            .max_by_key(|it| it.created)
+        {
             Some(manifest) => Image::open(&self.home, &manifest.id),
             None => Err(ImageError::NotFound {
                 reference: reference.to_owned(),
                 known: match list.len() {
                     0 => "none".to_owned(),
-                    _ => list.iter().map(|it| format!("{} {}", it.name, it.short_id())).collect::<Vec<_>>().join(", "),
+                    _ => list
+                        .iter()
+                        .map(|it| format!("{} {}", it.name, it.short_id()))
+                        .collect::<Vec<_>>()
+                        .join(", "),
                 },
             }),
         }
@@ -101,7 +115,8 @@ impl Store {
         if reference == DEFAULT_IMAGE {
             self.build(&ImageSpec::default_image()?, false, sink).await
         } else if is_file {
-            self.build(&ImageSpec::load(Path::new(reference))?, false, sink).await
+            self.build(&ImageSpec::load(Path::new(reference))?, false, sink)
+                .await
         } else {
             self.resolve(reference)
         }
@@ -109,7 +124,9 @@ impl Store {
 
     /// What images there are, newest first. Damaged ones are left out: opening them says what is wrong.
     pub fn list(&self) -> Result<Vec<Manifest>> {
-        let read = |id: &String| Manifest::parse(&fs::read(self.home.images().join(id).join("manifest.json")).ok()?).ok();
+        let read = |id: &String| {
+            Manifest::parse(&fs::read(self.home.images().join(id).join("manifest.json")).ok()?).ok()
+        };
         let mut list: Vec<_> = self.ids()?.iter().filter_map(read).collect();
         list.sort_by_key(|it| (std::cmp::Reverse(it.created), it.id.clone()));
         Ok(list)
@@ -130,7 +147,11 @@ impl Store {
     fn remove_blocking(&self, id: String) -> Result<String> {
         let place = self.home.images().join(&id);
         let lock = match Lock::try_exclusive(&place.join("lock")) {
-            Ok(None) => return Err(ImageError::InUse { id: short(&id).to_owned() }),
+            Ok(None) => {
+                return Err(ImageError::InUse {
+                    id: short(&id).to_owned(),
+                });
+            }
             Ok(lock) => lock,
             Err(_) => None,
         };
@@ -154,7 +175,10 @@ impl Store {
 
     fn whole_id(&self, short: &str) -> Result<String> {
         let mut fitting = self.ids()?.into_iter().filter(|it| it.starts_with(short));
-        fitting.next().ok_or_else(|| ImageError::NotFound { reference: short.to_owned(), known: "none".to_owned() })
+        fitting.next().ok_or_else(|| ImageError::NotFound {
+            reference: short.to_owned(),
+            known: "none".to_owned(),
+        })
     }
 
     fn ids(&self) -> Result<Vec<String>> {
@@ -165,11 +189,17 @@ impl Store {
 
     fn refs(&self) -> Result<Vec<(String, String)>> {
         let keys = names(&self.home.image_refs())?;
-        Ok(keys.into_iter().filter_map(|key| self.built_id(&key).map(|id| (key, id))).collect())
+        Ok(keys
+            .into_iter()
+            .filter_map(|key| self.built_id(&key).map(|id| (key, id)))
+            .collect())
     }
 
     fn built_id(&self, key: &str) -> Option<String> {
-        fs::read_to_string(self.home.image_refs().join(key)).ok().map(|it| it.trim().to_owned()).filter(|it| is_id(it))
+        fs::read_to_string(self.home.image_refs().join(key))
+            .ok()
+            .map(|it| it.trim().to_owned())
+            .filter(|it| is_id(it))
     }
 
     /// What was built for this request; an error where it is damaged.
@@ -202,6 +232,9 @@ pub(crate) fn names(directory: &Path) -> Result<Vec<String>> {
     match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error).at("list", directory),
-        Ok(entries) => Ok(entries.flatten().filter_map(|it| it.file_name().into_string().ok()).collect()),
+        Ok(entries) => Ok(entries
+            .flatten()
+            .filter_map(|it| it.file_name().into_string().ok())
+            .collect()),
     }
 }

@@ -35,7 +35,12 @@ fn joined(
     part: impl Fn(&mut Scan<'_>) -> Result<String, String>,
 ) -> Result<String, String> {
     let mut all = part(scan)?;
-    while scan.rest().strip_prefix(word).is_some_and(|it| it.starts_with([' ', '('])) && scan.eat(word) {
+    while scan
+        .rest()
+        .strip_prefix(word)
+        .is_some_and(|it| it.starts_with([' ', '(']))
+        && scan.eat(word)
+    {
         all = format!("{all} {word} {}", part(scan)?);
     }
     Ok(all)
@@ -76,7 +81,10 @@ fn operand(scan: &mut Scan<'_>) -> Result<String, String> {
             let text = rest.split(quote).next().unwrap_or_default();
             let plain = |c: char| c.is_ascii_alphanumeric() || " ._+*!<>=~-".contains(c);
             if !text.chars().all(plain) || text.contains(" -") || text.starts_with('-') {
-                return Err("its marker compares with a text that holds more than letters, digits and .-_+*".to_owned());
+                return Err(
+                    "its marker compares with a text that holds more than letters, digits and .-_+*"
+                        .to_owned(),
+                );
             }
             if !scan.eat(&format!("{quote}{text}{quote}")) {
                 return Err("its marker has a text whose quote is not closed".to_owned());
@@ -88,6 +96,9 @@ fn operand(scan: &mut Scan<'_>) -> Result<String, String> {
     if VARIABLES.contains(&word) {
         Ok(word.to_owned())
     } else {
-        Err(format!("its marker has `{word}` where a text or one of {} is due", VARIABLES.join(", ")))
+        Err(format!(
+            "its marker has `{word}` where a text or one of {} is due",
+            VARIABLES.join(", ")
+        ))
     }
 }

@@ -24,7 +24,9 @@ pub struct Requirement {
 
 /// A requirement that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{requirement}` is not a usable requirement: {problem}. Write a package name, optionally with extras and versions, such as `rich` or `networkx>=3.2,<4`")]
+#[error(
+    "`{requirement}` is not a usable requirement: {problem}. Write a package name, optionally with extras and versions, such as `rich` or `networkx>=3.2,<4`"
+)]
 pub struct RequirementError {
     requirement: String,
     problem: String,
@@ -36,7 +38,10 @@ impl RequirementError {
         if text.chars().nth(80).is_some() {
             shown.push('…');
         }
-        Self { requirement: shown, problem: problem.into() }
+        Self {
+            requirement: shown,
+            problem: problem.into(),
+        }
     }
 }
 
@@ -64,20 +69,29 @@ impl FromStr for Requirement {
     fn from_str(text: &str) -> Result<Self, RequirementError> {
         let wrong = |problem: String| RequirementError::new(text, problem);
         if text.len() > LONGEST {
-            return Err(wrong(format!("it has {} bytes, the limit is {LONGEST}", text.len())));
+            return Err(wrong(format!(
+                "it has {} bytes, the limit is {LONGEST}",
+                text.len()
+            )));
         }
         if let Some(bad) = text.chars().find(|c| !matches!(c, ' '..='~')) {
-            return Err(wrong(format!("it holds the character {bad:?}; only printable ASCII is allowed")));
+            return Err(wrong(format!(
+                "it holds the character {bad:?}; only printable ASCII is allowed"
+            )));
         }
         let trimmed = text.trim();
         if trimmed.starts_with('-') {
             return Err(wrong("options of an installer are not allowed".to_owned()));
         }
         if trimmed.contains("://") || trimmed.contains('@') {
-            return Err(wrong("a URL is not allowed, packages come from the package index only".to_owned()));
+            return Err(wrong(
+                "a URL is not allowed, packages come from the package index only".to_owned(),
+            ));
         }
         if trimmed.starts_with(['.', '/', '~']) || trimmed.contains(['/', '\\']) {
-            return Err(wrong("a path is not allowed, packages come from the package index only".to_owned()));
+            return Err(wrong(
+                "a path is not allowed, packages come from the package index only".to_owned(),
+            ));
         }
         parse(trimmed).map_err(wrong)
     }
@@ -99,14 +113,21 @@ fn parse(text: &str) -> Result<Requirement, String> {
     let mut versions = Vec::new();
     while scan.peek().is_some_and(|it| it != ';' && it != ')') {
         if !versions.is_empty() && !scan.eat(",") {
-            return Err(format!("`{}` follows a version; separate versions by commas", scan.rest()));
+            return Err(format!(
+                "`{}` follows a version; separate versions by commas",
+                scan.rest()
+            ));
         }
         versions.push(version(&mut scan)?);
     }
     if parenthesised && !scan.eat(")") {
         return Err("its parenthesis is not closed".to_owned());
     }
-    let marker = if scan.eat(";") { Some(marker::parse(&mut scan)?) } else { None };
+    let marker = if scan.eat(";") {
+        Some(marker::parse(&mut scan)?)
+    } else {
+        None
+    };
     if scan.peek().is_some() {
         return Err(format!("`{}` is left over", scan.rest()));
     }
@@ -114,7 +135,12 @@ fn parse(text: &str) -> Result<Requirement, String> {
     extras.dedup();
     versions.sort();
     versions.dedup();
-    Ok(Requirement { name, extras, versions, marker })
+    Ok(Requirement {
+        name,
+        extras,
+        versions,
+        marker,
+    })
 }
 
 /// Reads letters and digits, with dots, dashes and underscores between them.
@@ -128,16 +154,20 @@ fn version(scan: &mut Scan<'_>) -> Result<String, String> {
     if scan.eat("===") {
         return Err("`===` is not allowed; use `==`".to_owned());
     }
-    let operator = ["~=", "==", "!=", "<=", ">=", "<", ">"].into_iter().find(|it| scan.eat(it)).ok_or_else(|| {
-        format!("`{}` does not start with one of ~= == != <= >= < >", scan.rest())
-    })?;
+    let operator = ["~=", "==", "!=", "<=", ">=", "<", ">"]
+        .into_iter()
+        .find(|it| scan.eat(it))
+        .ok_or_else(|| format!("`{}` does not start with one of ~= == != <= >= < >", scan.rest()))?;
     let word = scan.take(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+' | '!' | '*'));
     let plain = match operator {
         "==" | "!=" => word.strip_suffix(".*").unwrap_or(word),
         _ => word,
     };
     let first = plain.strip_prefix('v').unwrap_or(plain);
-    let ends = plain.chars().next_back().is_some_and(|c| c.is_ascii_alphanumeric());
+    let ends = plain
+        .chars()
+        .next_back()
+        .is_some_and(|c| c.is_ascii_alphanumeric());
     if !first.starts_with(|c: char| c.is_ascii_digit()) || !ends || plain.contains('*') {
         return Err(format!("`{operator}{word}` is not a version to compare with"));
     }
@@ -151,7 +181,8 @@ mod tests {
     use super::*;
 
     fn normal(text: &str) -> String {
-        text.parse::<Requirement>().map_or_else(|error| error.to_string(), |it| it.to_string())
+        text.parse::<Requirement>()
+            .map_or_else(|error| error.to_string(), |it| it.to_string())
     }
 
     #[test]
@@ -206,7 +237,10 @@ mod tests {
             assert!(error.contains(expected), "{text}: {error}");
             assert!(!error.contains('\n'), "{text}");
         }
-        let long = format!("a{}", "=".repeat(600)).parse::<Requirement>().unwrap_err().to_string();
+        let long = format!("a{}", "=".repeat(600))
+            .parse::<Requirement>()
+            .unwrap_err()
+            .to_string();
         assert!(long.contains("it has 601 bytes, the limit is 512"), "{long}");
     }
 

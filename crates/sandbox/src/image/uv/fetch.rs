@@ -53,12 +53,20 @@ pub(super) fn place(home: &Home) -> Result<PathBuf> {
 pub(super) fn fetch(home: &Home, program: &Path, sink: &Sink) -> Result<()> {
     let pins = pins();
     sink.stage(format!("fetching uv {}", pins.version));
-    let failed = |problem: String| ImageError::UvFetch { version: pins.version.clone(), problem };
+    let failed = |problem: String| ImageError::UvFetch {
+        version: pins.version.clone(),
+        problem,
+    };
     let musl = fs::read_dir("/lib").is_ok_and(|it| {
-        it.flatten().any(|it| it.file_name().to_string_lossy().starts_with("ld-musl-"))
+        it.flatten()
+            .any(|it| it.file_name().to_string_lossy().starts_with("ld-musl-"))
     });
     let machine = env::consts::ARCH;
-    let mut fitting: Vec<_> = pins.wheel.iter().filter(|it| it.machine == machine && (it.musl || !musl)).collect();
+    let mut fitting: Vec<_> = pins
+        .wheel
+        .iter()
+        .filter(|it| it.machine == machine && (it.musl || !musl))
+        .collect();
     fitting.sort_by_key(|it| it.musl != musl);
     let Some(pin) = fitting.first() else {
         return Err(failed(format!("there is none for a machine of type {machine}")));
@@ -67,7 +75,8 @@ pub(super) fn fetch(home: &Home, program: &Path, sink: &Sink) -> Result<()> {
     let wheel = room.path().join(&pin.file);
     if let Err(by_http) = by_http(pin, &wheel, sink) {
         sink.line(format!("{by_http}; trying pip"));
-        by_pip(&pins.version, &fitting, room.path()).map_err(|by_pip| failed(format!("{by_http}; {by_pip}")))?;
+        by_pip(&pins.version, &fitting, room.path())
+            .map_err(|by_pip| failed(format!("{by_http}; {by_pip}")))?;
     }
     let pin = fitting
         .iter()
@@ -76,7 +85,10 @@ pub(super) fn fetch(home: &Home, program: &Path, sink: &Sink) -> Result<()> {
     let wheel = room.path().join(&pin.file);
     let actual = digest::of_file(&wheel)?;
     if actual != pin.sha256 {
-        return Err(failed(format!("`{}` has the sha256 {actual}, expected is {}", pin.file, pin.sha256)));
+        return Err(failed(format!(
+            "`{}` has the sha256 {actual}, expected is {}",
+            pin.file, pin.sha256
+        )));
     }
     let unpacked = room.path().join("uv");
     unpack(&wheel, &format!("uv-{}.data/scripts/uv", pins.version), &unpacked)
@@ -96,7 +108,10 @@ fn by_http(pin: &Pin, wheel: &Path, sink: &Sink) -> Result<(), String> {
     let get = |url: &Url, limit| {
         let answer = agent.get(url.as_str()).header("accept", "text/html").call()?;
         let length = answer.body().content_length().unwrap_or(0);
-        Ok::<_, ureq::Error>((answer.into_body().into_with_config().limit(limit).reader(), length))
+        Ok::<_, ureq::Error>((
+            answer.into_body().into_with_config().limit(limit).reader(),
+            length,
+        ))
     };
     let said = |error: &dyn std::fmt::Display| format!("download from {host}: {error}");
     let mut text = String::new();
@@ -126,10 +141,20 @@ fn copy(from: &mut dyn Read, to: &Path, progress: impl Fn(u64)) -> io::Result<()
 
 /// An agent that trusts what this machine trusts, and without a certificate store what browsers trust.
 fn agent() -> ureq::Agent {
-    let stores = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
-    let named = ["SSL_CERT_FILE", "SSL_CERT_DIR"].iter().any(|it| env::var_os(it).is_some());
+    let stores = [
+        "/etc/ssl/certs/ca-certificates.crt",
+        "/etc/pki/tls/certs/ca-bundle.crt",
+        "/etc/ssl/cert.pem",
+    ];
+    let named = ["SSL_CERT_FILE", "SSL_CERT_DIR"]
+        .iter()
+        .any(|it| env::var_os(it).is_some());
     let platform = named || stores.iter().any(|it| Path::new(it).exists());
-    let roots = if platform { RootCerts::PlatformVerifier } else { RootCerts::WebPki };
+    let roots = if platform {
+        RootCerts::PlatformVerifier
+    } else {
+        RootCerts::WebPki
+    };
     ureq::Agent::config_builder()
         .tls_config(TlsConfig::builder().root_certs(roots).build())
         .timeout_connect(Some(Duration::from_secs(15)))
@@ -151,17 +176,33 @@ fn link_to<'a>(page: &'a str, file: &str) -> Option<&'a str> {
 
 fn by_pip(version: &str, pins: &[&Pin], to: &Path) -> Result<(), String> {
     let requirements = to.join("requirements.txt");
-    let hashes: String = pins.iter().map(|it| format!(" --hash=sha256:{}", it.sha256)).collect();
-    fs::write(&requirements, format!("uv=={version}{hashes}\n")).map_err(|error| format!("write for pip: {error}"))?;
+    let hashes: String = pins
+        .iter()
+        .map(|it| format!(" --hash=sha256:{}", it.sha256))
+        .collect();
+    fs::write(&requirements, format!("uv=={version}{hashes}\n"))
+        .map_err(|error| format!("write for pip: {error}"))?;
     let mut failures = Vec::new();
     for python in ["python3", "python", "/usr/bin/python3"] {
         let mut command = Command::new(python);
-        command.args(["-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--dest"]);
+        command.args([
+            "-m",
+            "pip",
+            "download",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--require-hashes",
+            "--dest",
+        ]);
         command.arg(to).arg("-r").arg(&requirements).current_dir("/");
         match process::run(&mut command, "fetch uv with pip", |_| ()) {
             Ok(()) => return Ok(()),
             Err(ImageError::Program { output, .. }) => {
-                failures.push(format!("{python} -m pip: {}", output.lines().last().unwrap_or("failed")));
+                failures.push(format!(
+                    "{python} -m pip: {}",
+                    output.lines().last().unwrap_or("failed")
+                ));
             }
             Err(error) => failures.push(error.to_string()),
         }
@@ -187,13 +228,20 @@ mod tests {
     fn every_pin_is_of_the_pinned_version_and_both_machines_have_a_static_one() {
         let pins = pins();
         for pin in &pins.wheel {
-            assert!(pin.file.starts_with(&format!("uv-{}-py3-none-", pins.version)), "{}", pin.file);
+            assert!(
+                pin.file.starts_with(&format!("uv-{}-py3-none-", pins.version)),
+                "{}",
+                pin.file
+            );
             assert!(pin.file.contains(&pin.machine), "{}", pin.file);
             assert_eq!(pin.file.contains("musllinux"), pin.musl, "{}", pin.file);
             assert_eq!(pin.sha256.len(), 64);
         }
         for machine in ["x86_64", "aarch64"] {
-            assert!(pins.wheel.iter().any(|it| it.machine == machine && it.musl), "{machine}");
+            assert!(
+                pins.wheel.iter().any(|it| it.machine == machine && it.musl),
+                "{machine}"
+            );
         }
     }
 

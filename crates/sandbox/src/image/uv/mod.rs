@@ -45,7 +45,10 @@ impl Uv {
     /// Finds uv, or fetches the pinned one into the cache.
     pub(crate) fn find_or_fetch(home: &Home, sink: &Sink) -> Result<Self> {
         let fetched = fetch::place(home)?;
-        let with = |program| Self { program, home: home.clone() };
+        let with = |program| Self {
+            program,
+            home: home.clone(),
+        };
         if let Some(program) = installed().chain([fetched.clone()]).find(|it| is_usable(it)) {
             return Ok(with(program));
         }
@@ -53,14 +56,19 @@ impl Uv {
         if is_usable(&fetched) {
             Ok(with(fetched))
         } else {
-            Err(ImageError::Broken { problem: format!("the fetched `{}` does not run here", fetched.display()) })
+            Err(ImageError::Broken {
+                problem: format!("the fetched `{}` does not run here", fetched.display()),
+            })
         }
     }
 
     /// A command of uv that stays away from configuration of whatever project is around.
     pub(crate) fn command(&self, subcommand: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(subcommand).args(["--color", "never"]).current_dir("/");
+        command
+            .args(subcommand)
+            .args(["--color", "never"])
+            .current_dir("/");
         for name in UNWANTED {
             command.env_remove(name);
         }
@@ -74,7 +82,9 @@ impl Uv {
         if !self.has_user_store() {
             command.env("UV_PYTHON_INSTALL_DIR", self.home.root().join("python"));
         }
-        let own_index = ["UV_DEFAULT_INDEX", "UV_INDEX_URL"].iter().any(|it| env::var_os(it).is_some());
+        let own_index = ["UV_DEFAULT_INDEX", "UV_INDEX_URL"]
+            .iter()
+            .any(|it| env::var_os(it).is_some());
         if let (false, Some(index)) = (own_index, env::var_os("PIP_INDEX_URL")) {
             command.env("UV_DEFAULT_INDEX", index);
         }
@@ -103,7 +113,9 @@ impl Uv {
         process::output(&mut find, Duration::from_secs(20))
             .and_then(|it| String::from_utf8(it).ok())
             .map(|it| PathBuf::from(it.trim()))
-            .ok_or_else(|| ImageError::Broken { problem: "uv does not find the Python that it installed".to_owned() })
+            .ok_or_else(|| ImageError::Broken {
+                problem: "uv does not find the Python that it installed".to_owned(),
+            })
     }
 
     /// An ordinary user's store lies in the data directory; where that cannot be written, ours must do.
@@ -116,7 +128,9 @@ fn user_configuration() -> Option<PathBuf> {
     let named = env::var_os("UV_CONFIG_FILE").map(PathBuf::from);
     let directory = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
     let directory = directory.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".config")));
-    named.or_else(|| directory.map(|it| it.join("uv/uv.toml"))).filter(|it| it.is_file())
+    named
+        .or_else(|| directory.map(|it| it.join("uv/uv.toml")))
+        .filter(|it| it.is_file())
 }
 
 fn installed() -> impl Iterator<Item = PathBuf> {
@@ -126,11 +140,17 @@ fn installed() -> impl Iterator<Item = PathBuf> {
         dirs.extend([home.join(".local/bin"), home.join(".cargo/bin")]);
     }
     dirs.extend(["/usr/local/bin", "/opt/uv/bin", "/home/linuxbrew/.linuxbrew/bin"].map(PathBuf::from));
-    dirs.into_iter().filter(|it| it.is_absolute()).map(|it| it.join("uv")).filter(|it| it.is_file())
+    dirs.into_iter()
+        .filter(|it| it.is_absolute())
+        .map(|it| it.join("uv"))
+        .filter(|it| it.is_file())
 }
 
 fn is_usable(program: &Path) -> bool {
-    let answer = process::output(Command::new(program).arg("--version").current_dir("/"), Duration::from_secs(20));
+    let answer = process::output(
+        Command::new(program).arg("--version").current_dir("/"),
+        Duration::from_secs(20),
+    );
     let version = answer.and_then(|it| parse_version(&String::from_utf8_lossy(&it)));
     version.is_some_and(|it| it >= OLDEST)
 }
@@ -146,7 +166,10 @@ mod tests {
 
     #[test]
     fn versions_of_uv_are_read() {
-        assert_eq!(parse_version("uv 0.13.8 (x86_64-unknown-linux-gnu)\n"), Some([0, 13]));
+        assert_eq!(
+            parse_version("uv 0.13.8 (x86_64-unknown-linux-gnu)\n"),
+            Some([0, 13])
+        );
         assert_eq!(parse_version("uv 1.0"), Some([1, 0]));
         assert_eq!(parse_version("pyenv: uv: command not found"), None);
     }

@@ -23,7 +23,10 @@ impl Speech {
                 self.done += self.downloading.swap_remove(at).1;
                 sink.bytes(self.done, self.total);
             }
-        } else if ["Resolved ", "Prepared ", "Installed ", "warning:"].iter().any(|it| line.starts_with(it)) {
+        } else if ["Resolved ", "Prepared ", "Installed ", "warning:"]
+            .iter()
+            .any(|it| line.starts_with(it))
+        {
             sink.line(line);
         }
     }

@@ -1,0 +1,210 @@
+//! `cellblock doctor`: what this machine offers, by starting what a run starts.
+
+use std::path::Path;
+use std::time::Instant;
+
+use cellblock_artifact::Store as Artifacts;
+use cellblock_interpreter::{Config, Interpreter, Limits, Outcome, SessionOptions};
+use cellblock_sandbox::backend::Backend;
+use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
+use cellblock_sandbox::image::{Home, Image, ImageError, Store};
+use cellblock_sandbox::jail::cgroup::{Trees, Version};
+use cellblock_sandbox::jail::ids::KeepIds;
+use cellblock_sandbox::jail::protection::{Demand, Demands, Protection, Report, State};
+use cellblock_sandbox::jail::{probe, rules};
+use cellblock_sandbox::pool::PoolConfig;
+
+use crate::args::DoctorArgs;
+use crate::error::{Error, Result};
+use crate::exit_code::ExitCode;
+use crate::progress::Display;
+use crate::render::{Screen, json};
+
+mod report;
+
+use report::{Diagnosis, ImageState, Machine, ProtectionReport, Trial};
+
+/// Examines, prints, and says whether every strict protection is active.
+pub(crate) async fn run(args: DoctorArgs) -> ExitCode {
+    let display = Display::on_stderr();
+    display.wait_for("starting a sandbox");
+    let diagnosis = diagnose(&args.image).await;
+    display.clear();
+    if args.json {
+        json::print(&diagnosis);
+    } else {
+        Screen::new().show(&diagnosis.draw());
+    }
+    if diagnosis.ready { ExitCode::Success } else { ExitCode::Policy }
+}
+
+async fn diagnose(reference: &str) -> Diagnosis {
+    let demands = Demands::default();
+    let home = Home::find();
+    let image = home.as_ref().ok().map(|home| Store::new(home.clone()).resolve(reference));
+    let (trial, started) = match image.as_ref() {
+        Some(Ok(image)) => trial_with(image).await,
+        _ => trial_without().await,
+    };
+    let (states, complete) = match started {
+        Some(report) => (report, true),
+        None => (probed(), false),
+    };
+    let protections: Vec<_> = Protection::ALL.into_iter().map(|it| protection(it, &demands, &states, complete)).collect();
+    let strict = protections.iter().all(ProtectionReport::is_as_demanded);
+    Diagnosis {
+        ready: complete && strict && trial.error.is_none(),
+        machine: machine(home.as_ref().ok()),
+        home_error: home.as_ref().err().map(ToString::to_string),
+        image: image_state(reference, image),
+        trial,
+        protections,
+    }
+}
+
+fn image_state(reference: &str, image: Option<Result<Image, ImageError>>) -> ImageState {
+    match image {
+        Some(Ok(image)) => {
+            let manifest = image.manifest();
+            ImageState {
+                name: reference.to_owned(),
+                built: true,
+                id: Some(image.id().to_owned()),
+                python: Some(manifest.python.clone()),
+                packages: Some(manifest.packages.len()),
+                problem: None,
+            }
+        }
+        Some(Err(error)) => ImageState::missing(reference, error.to_string()),
+        None => ImageState::missing(reference, "there is no data directory".to_owned()),
+    }
+}
+
+/// Starts all that a run starts, and runs a cell.
+async fn trial_with(image: &Image) -> (Trial, Option<Report>) {
+    let began = Instant::now();
+    let attempt = async {
+        let store = Artifacts::local(image.home().root().join("artifacts"))
+            .map_err(|source| Error::Store { action: "open the store of artifacts", source })?;
+        let config = Config {
+            image: image.clone(),
+            limits: Limits::default(),
+            pool: PoolConfig { ready: 0, ..PoolConfig::default() },
+            demands: Demands::default(),
+            store,
+            launcher: None,
+        };
+        let interpreter = Interpreter::start(config).await?;
+        let session = interpreter.session(SessionOptions { pooled: false, ..SessionOptions::default() });
+        let execution = session.execute("1 + 1").await?;
+        session.close().await?;
+        if execution.outcome != Outcome::Completed {
+            let note = execution.note.unwrap_or_default();
+            return Err(Error::Refused(format!("the cell `1 + 1` ended as {}: {note}", execution.outcome.name())));
+        }
+        Ok(interpreter.report())
+    };
+    Trial::of("a sandbox with a kernel, and the cell `1 + 1` in it", began, attempt.await)
+}
+
+/// Starts as much as can be without an image: the launcher and a room.
+async fn trial_without() -> (Trial, Option<Report>) {
+    let began = Instant::now();
+    let attempt = async {
+        let nothing = std::env::temp_dir().join(format!("cellblock-doctor-{}", std::process::id()));
+        std::fs::create_dir_all(&nothing).map_err(Error::own_file("make the directory", &nothing))?;
+        let started = room(&nothing).await;
+        let _ = std::fs::remove_dir(&nothing);
+        started
+    };
+    Trial::of("a sandbox without a kernel, as no image is built", began, attempt.await)
+}
+
+async fn room(nothing: &Path) -> Result<Report> {
+    let config = ProcessConfig {
+        python: nothing.to_owned(),
+        interpreter: "python3".to_owned(),
+        layers: None,
+        preload: Vec::new(),
+        demands: Demands::default(),
+        launcher: None,
+    };
+    let backend = ProcessBackend::start(&config).await?;
+    backend.create(&Limits::default()).await?.destroy().await?;
+    Ok(backend.report())
+}
+
+/// What can be told of the protections when no sandbox can be started.
+fn probed() -> Report {
+    let lenient = Demands(Protection::ALL.into_iter().map(|it| (it, Demand::Degradable)).collect());
+    with_trees(|trees| probe::report(&lenient, ids(), trees)).unwrap_or_default()
+}
+
+fn protection(protection: Protection, demands: &Demands, states: &Report, started: bool) -> ProtectionReport {
+    let (state, reason) = match states.0.get(&protection) {
+        // Probing does not try namespaces and the like; only a sandbox that stands proves them.
+        Some(State::Active) if !started && demands.of(protection) == Demand::Strict => ("unknown", None),
+        Some(State::Active) => ("active", None),
+        Some(State::Degraded { reason }) => ("missing", Some(reason.clone())),
+        Some(State::Disabled) => ("disabled", None),
+        None => ("unknown", None),
+    };
+    let remedy = (state != "active").then(|| protection.remedy());
+    ProtectionReport { name: protection.to_string(), state, demand: demands.of(protection), reason, remedy }
+}
+
+fn machine(home: Option<&Home>) -> Machine {
+    let system = rustix::system::uname();
+    let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+    Machine {
+        kernel: text(system.release()),
+        architecture: text(system.machine()),
+        user: rustix::process::geteuid().as_raw(),
+        cpus: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        landlock_abi: rules::abi(),
+        cgroups: cgroups(),
+        data_dir: home.map(|home| home.root().to_owned()),
+        free_bytes: home.and_then(|home| free_bytes(home.root())),
+        uv: on_path("uv"),
+        python: on_path("python3.13"),
+    }
+}
+
+fn cgroups() -> String {
+    with_trees(|trees| {
+        let names: Vec<_> = trees.controllers().into_iter().map(|it| it.name()).collect();
+        match trees.version() {
+            Some(Version::V1) => format!("version 1, {} may be used", names.join(", ")),
+            Some(Version::V2) => format!("version 2, {} may be used", names.join(", ")),
+            None => "none may be made here".to_owned(),
+        }
+    })
+}
+
+/// Makes the groups that a launcher would, and takes them away again.
+fn with_trees<T>(look: impl FnOnce(&Trees) -> T) -> T {
+    let trees = Trees::prepare(&Trees::own_name(), ids().root());
+    let seen = look(&trees);
+    trees.remove_all();
+    seen
+}
+
+fn ids() -> KeepIds {
+    let uid = rustix::process::geteuid();
+    let gid = rustix::process::getegid();
+    if uid.is_root() && cellblock_sandbox::backend::process::has_full_id_range() {
+        // Only looked at: no process runs under them.
+        return KeepIds::Range { base: u32::MAX / 2, count: 1 };
+    }
+    KeepIds::Single { uid: uid.as_raw(), gid: gid.as_raw() }
+}
+
+fn free_bytes(path: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(path).ok()?;
+    disk.f_bavail.checked_mul(disk.f_frsize)
+}
+
+fn on_path(program: &str) -> Option<std::path::PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}

@@ -1,0 +1,56 @@
+//! Generates `docs/reference/` from the command line's definition and the types of `--json`, and checks that it is up to date.
+//!
+//! `CELLBLOCK_UPDATE=1 cargo test -p cellblock reference` writes the files.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::{Command, CommandFactory};
+
+use crate::args::Cli;
+use crate::render::json::RunReport;
+
+/// Columns of the generated help.
+const WIDTH: usize = 100;
+
+fn compare(name: &str, made: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name);
+    if std::env::var_os("CELLBLOCK_UPDATE").is_some() {
+        std::fs::write(&path, made).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == made,
+        "docs/reference/{name} is stale; run `CELLBLOCK_UPDATE=1 cargo test -p cellblock reference`"
+    );
+}
+
+#[test]
+fn the_schema_of_the_json_output_is_up_to_date() {
+    let mut schema = schemars::schema_for!(RunReport);
+    schema.insert("title".into(), "The last line of stdout of `cellblock run --json`".into());
+    let text = serde_json::to_string_pretty(&schema).unwrap();
+    compare("run-output.schema.json", &(text + "\n"));
+}
+
+#[test]
+fn the_reference_of_the_command_line_is_up_to_date() {
+    let mut text = String::from(
+        "# The command line\n\n\
+         Generated from the command's own help; `CELLBLOCK_UPDATE=1 cargo test -p cellblock reference` writes this page.\n",
+    );
+    let mut root = Cli::command().term_width(WIDTH);
+    root.build();
+    describe(&root, &mut text);
+    compare("cli.md", &text);
+}
+
+fn describe(command: &Command, into: &mut String) {
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned();
+    let help = command.clone().term_width(WIDTH).render_long_help().to_string();
+    let help: Vec<_> = help.lines().map(str::trim_end).collect();
+    let _ = write!(into, "\n## `{name}`\n\n```text\n{}\n```\n", help.join("\n").trim_end());
+    for subcommand in command.get_subcommands().filter(|it| it.get_name() != "help") {
+        describe(subcommand, into);
+    }
+}

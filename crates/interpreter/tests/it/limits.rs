@@ -1,0 +1,136 @@
+//! Cells that run into a limit: which one, its value, the actual one, and a session that goes on.
+
+use cellblock_interpreter::{Exceeded, Outcome, Resource};
+use cellblock_testkit::require;
+
+use crate::support::{MIB, block_on, exception, goes_on, limited, run, value};
+
+fn exceeded(outcome: &Outcome) -> &Exceeded {
+    match outcome {
+        Outcome::LimitExceeded(exceeded) => exceeded,
+        other => panic!("not a limit: {other:?}"),
+    }
+}
+
+#[test]
+fn memory_beyond_the_limit_kills_the_kernel_and_says_how_much_there_was() {
+    require!(CgroupV1);
+    block_on(async {
+        let session = limited(|limits| limits.memory_bytes = 256 * MIB).await;
+        run(&session, "kept = 1").await;
+        let ended = run(&session, "block = b'x' * (1 << 30)").await;
+        assert_eq!(
+            ended.outcome,
+            Outcome::LimitExceeded(Exceeded {
+                which: Resource::Memory,
+                limit: 256 * MIB,
+                actual: 256 * MIB,
+                kernel_lost: true,
+            })
+        );
+        assert_eq!(
+            ended.note.unwrap(),
+            "the cell exceeded the limit on memory: limit 256.0 MiB, actual 256.0 MiB; all variables are gone; \
+             files in /workspace are kept. Run what defines your variables again. Work on less data at a time: \
+             select columns, read in chunks, delete what is no longer needed"
+        );
+        assert!(!goes_on(&session, "kept").await);
+        let again = run(&session, "block = b'x' * (1 << 30)").await;
+        assert_eq!(exceeded(&again.outcome).which, Resource::Memory);
+        assert!(!goes_on(&session, "block").await);
+    });
+}
+
+#[test]
+fn a_fork_bomb_hits_the_process_limit_and_the_next_cell_works() {
+    require!(CgroupV1);
+    block_on(async {
+        let session = limited(|limits| limits.processes = 64).await;
+        run(&session, "kept = 1").await;
+        let ended = run(&session, "import os\nwhile True:\n    os.fork()").await;
+        let exceeded = exceeded(&ended.outcome);
+        assert_eq!((exceeded.which, exceeded.limit, exceeded.actual), (Resource::Processes, 64, 65));
+        let note = ended.note.unwrap();
+        assert!(
+            note.starts_with("the cell exceeded the limit on number of processes: limit 64, actual 65; "),
+            "{note}"
+        );
+        assert!(note.ends_with("Start fewer processes and threads, and wait for those that you started"), "{note}");
+        assert_eq!(value(&session, "6 * 7").await, 42);
+        let child = "import subprocess\nsubprocess.run(['echo', 'room again'], capture_output=True).stdout.decode()";
+        assert_eq!(value(&session, child).await, "room again\n");
+    });
+}
+
+#[test]
+fn threads_beyond_the_limit_are_told_as_processes() {
+    require!(CgroupV1);
+    block_on(async {
+        let session = limited(|limits| limits.processes = 64).await;
+        let code = "import threading\nkept = 1\nstop = threading.Event()\n\
+                    for _ in range(100):\n    threading.Thread(target=stop.wait, daemon=True).start()";
+        let ended = run(&session, code).await;
+        assert_eq!(exceeded(&ended.outcome).which, Resource::Processes);
+        run(&session, "stop.set()").await;
+        assert!(goes_on(&session, "kept").await);
+    });
+}
+
+#[test]
+fn a_full_workspace_is_told_as_the_disk_limit_and_can_be_emptied() {
+    block_on(async {
+        let session = limited(|limits| limits.disk_bytes = 16 * MIB).await;
+        let ended = run(&session, "kept = 1\nopen('/workspace/big', 'wb').write(bytes(64 << 20))").await;
+        assert_eq!(
+            ended.outcome,
+            Outcome::LimitExceeded(Exceeded {
+                which: Resource::Disk,
+                limit: 16 * MIB,
+                actual: 16 * MIB,
+                kernel_lost: false,
+            })
+        );
+        assert_eq!(exception(&ended).exception, "OSError");
+        assert_eq!(
+            ended.note.unwrap(),
+            "the cell exceeded the limit on disk space: limit 16.0 MiB, actual 16.0 MiB; variables are kept. \
+             Remove files that are no longer needed, or write less"
+        );
+        assert!(goes_on(&session, "kept").await);
+        let code = "import os\nos.remove('/workspace/big')\nopen('/workspace/small', 'wb').write(bytes(1 << 20))";
+        assert_eq!(value(&session, code).await, 1 << 20);
+    });
+}
+
+#[test]
+fn too_many_files_are_told_as_the_file_limit() {
+    block_on(async {
+        let session = limited(|limits| limits.inodes = 100).await;
+        let ended = run(&session, "kept = 1\nfor n in range(200):\n    open(f'/workspace/{n}', 'w').close()").await;
+        let exceeded = exceeded(&ended.outcome);
+        assert_eq!((exceeded.which, exceeded.limit, exceeded.actual), (Resource::Inodes, 100, 100));
+        assert!(goes_on(&session, "kept").await);
+    });
+}
+
+#[test]
+fn a_file_beyond_its_limit_is_told_with_that_limit() {
+    block_on(async {
+        let session = limited(|limits| limits.file_bytes = 4 * MIB).await;
+        let ended = run(&session, "kept = 1\nopen('/workspace/big', 'wb').write(bytes(8 << 20))").await;
+        let exceeded = exceeded(&ended.outcome);
+        assert_eq!((exceeded.which, exceeded.limit), (Resource::FileBytes, 4 * MIB));
+        assert!(goes_on(&session, "kept").await);
+    });
+}
+
+#[test]
+fn too_many_open_files_are_told_with_that_limit() {
+    block_on(async {
+        let session = limited(|limits| limits.open_files = 128).await;
+        let ended = run(&session, "kept = 1\nfiles = [open('/dev/null') for _ in range(200)]").await;
+        let exceeded = exceeded(&ended.outcome);
+        assert_eq!((exceeded.which, exceeded.limit), (Resource::OpenFiles, 128));
+        assert!(goes_on(&session, "kept").await);
+    });
+}

@@ -1,0 +1,22 @@
+//! The product API end to end: real cells in real sandboxes of the default image.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
+mod bad_inputs;
+mod display;
+mod endings;
+mod files;
+mod flood;
+mod guard;
+mod inputs;
+mod isolation;
+mod limits;
+mod requirements;
+mod stops;
+mod streaming;
+mod support;
+mod variables;

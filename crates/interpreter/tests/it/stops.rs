@@ -1,0 +1,127 @@
+//! Cells that are stopped: by their deadline, by somebody, or by force when they do not listen.
+
+use std::time::Duration;
+
+use cellblock_interpreter::{Event, Outcome};
+
+use crate::support::{block_on, exception, goes_on, run, run_for, session};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn an_endless_loop_is_interrupted_at_its_deadline_and_variables_are_kept() {
+    block_on(async {
+        let session = session().await;
+        let ended = run_for(&session, SECOND, "kept = 1\nprint('started')\nwhile True: pass").await;
+        assert_eq!(ended.outcome, Outcome::Interrupted);
+        assert_eq!(
+            ended.note.as_deref(),
+            Some(
+                "the cell ran longer than its limit of 1 s and was interrupted; variables are kept. \
+                 Do less in one cell, or ask for more time"
+            )
+        );
+        let error = exception(&ended);
+        assert_eq!((error.exception.as_str(), error.line), ("KeyboardInterrupt", Some(3)));
+        assert_eq!(ended.stdout.text, "started\n");
+        assert!(goes_on(&session, "kept").await);
+    });
+}
+
+#[test]
+fn a_regular_expression_that_backtracks_forever_is_interrupted() {
+    block_on(async {
+        let session = session().await;
+        let code = "import re\nkept = 1\nre.match(r'(a+)+$', 'a' * 60 + 'b')";
+        let ended = run_for(&session, SECOND, code).await;
+        assert_eq!(ended.outcome, Outcome::Interrupted);
+        assert!(goes_on(&session, "kept").await);
+    });
+}
+
+#[test]
+fn a_c_call_that_never_returns_loses_the_kernel_after_the_grace() {
+    block_on(async {
+        let session = session().await;
+        // Consumes an endless iterator without ever coming back to the interpreter's loop, where signals are seen.
+        let code = "import collections, itertools\nkept = 1\ncollections.deque(itertools.repeat(0), maxlen=0)";
+        let ended = run_for(&session, SECOND, code).await;
+        let reason =
+            "the cell ran longer than its limit of 1 s and did not stop when interrupted, so its kernel was killed";
+        assert_eq!(
+            ended.outcome,
+            Outcome::KernelLost {
+                reason: reason.to_owned()
+            }
+        );
+        assert_eq!(
+            ended.note,
+            Some(format!(
+                "{reason}; all variables are gone; files in /workspace are kept. \
+                 Run what defines your variables again"
+            ))
+        );
+        assert!(!goes_on(&session, "kept").await);
+    });
+}
+
+#[test]
+fn a_cell_that_ignores_interrupts_loses_the_kernel_after_the_grace() {
+    block_on(async {
+        let session = session().await;
+        let code = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass";
+        let ended = run_for(&session, SECOND, code).await;
+        assert_eq!(ended.outcome.name(), "kernel_lost");
+        assert_eq!(run(&session, "1").await.outcome, Outcome::Completed);
+    });
+}
+
+#[test]
+fn a_cell_that_waits_in_c_for_a_signal_is_interrupted() {
+    block_on(async {
+        let session = session().await;
+        let code = "import ctypes\nkept = 1\nlibc = ctypes.CDLL(None)\nwhile True: libc.pause()";
+        let ended = run_for(&session, SECOND, code).await;
+        assert_eq!(ended.outcome, Outcome::Interrupted);
+        assert!(goes_on(&session, "kept").await);
+    });
+}
+
+#[test]
+fn another_task_interrupts_a_running_cell() {
+    block_on(async {
+        let session = session().await;
+        let mut running = session
+            .start_cell("kept = 1\nprint('ready', flush=True)\nwhile True: pass")
+            .await
+            .unwrap();
+        assert!(matches!(running.events.recv().await, Some(Event::Stdout(bytes)) if bytes == b"ready\n"));
+        let other = session.clone();
+        tokio::spawn(async move { other.interrupt() }).await.unwrap();
+        let ended = running.finish().await.unwrap();
+        assert_eq!(ended.outcome, Outcome::Interrupted);
+        assert_eq!(ended.note.as_deref(), Some("the cell was interrupted; variables are kept"));
+        assert!(goes_on(&session, "kept").await);
+    });
+}
+
+#[test]
+fn an_interrupt_without_a_running_cell_hits_no_later_one() {
+    block_on(async {
+        let session = session().await;
+        run(&session, "kept = 1").await;
+        session.interrupt();
+        assert!(goes_on(&session, "kept").await);
+    });
+}
+
+#[test]
+fn a_cell_that_catches_the_interrupt_and_ends_by_itself_has_completed() {
+    block_on(async {
+        let session = session().await;
+        let code = "try:\n    while True: pass\nexcept KeyboardInterrupt:\n    caught = True\n'cleaned up'";
+        let ended = run_for(&session, SECOND, code).await;
+        assert_eq!(ended.outcome, Outcome::Completed);
+        assert!(goes_on(&session, "caught").await);
+    });
+}

@@ -1,0 +1,135 @@
+//! The making of a layer.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::image::{
+    At, Image, ImageError, Lock, Sink, Uv, audit, digest, flush, install, installed, remove, write_atomically,
+};
+
+use super::error::LayerError;
+use super::explain::explain;
+use super::{Layer, Record, Requirement, key};
+
+/// Finds the layer for these requirements, or makes it.
+pub(super) fn resolve(image: &Image, wanted: &[Requirement], sink: &Sink) -> Result<Layer, LayerError> {
+    let home = image.home();
+    let key = key(image.id(), wanted);
+    if let Some(layer) = made(image, &key) {
+        return Ok(layer);
+    }
+    let waiting = || sink.waiting("another process is installing the same requirements");
+    let _lock = Lock::exclusive(&home.lock(&format!("layer-{key}")), waiting)?;
+    if let Some(layer) = made(image, &key) {
+        return Ok(layer);
+    }
+    let room = home.staging(&format!("layer-{key}"));
+    remove(&room)?;
+    let result = make(image, wanted, &room, sink).and_then(|record| {
+        let index = home.layer_index();
+        fs::create_dir_all(&index).at("create", &index)?;
+        write_atomically(&index.join(&key), &serde_json::json!(record).to_string())?;
+        made(image, &key).ok_or_else(|| {
+            ImageError::Broken {
+                problem: "a layer was made and is not there".to_owned(),
+            }
+            .into()
+        })
+    });
+    remove(&room)?;
+    result
+}
+
+fn made(image: &Image, key: &str) -> Option<Layer> {
+    let record = Record::read(image.home(), key)?;
+    let dir = image.home().layers().join(&record.id);
+    dir.is_dir().then_some(Layer {
+        id: record.id,
+        dir,
+        packages: record.packages,
+    })
+}
+
+fn make(image: &Image, wanted: &[Requirement], room: &Path, sink: &Sink) -> Result<Record, LayerError> {
+    let home = image.home();
+    let tree = room.join("layer");
+    fs::create_dir_all(&tree).at("create", &tree)?;
+    let uv = Uv::find_or_fetch(home, sink)?;
+    sink.stage("resolving requirements");
+    let lock = resolved(image, wanted, room, &uv, sink)?;
+    if fs::read_to_string(&lock)
+        .at("read", &lock)?
+        .lines()
+        .any(|it| it.contains("=="))
+    {
+        sink.stage("installing requirements");
+        let python = image.python().join(&image.manifest().interpreter);
+        install::install(&uv, &python, &lock, &tree, sink)
+            .map_err(|error| explain(error, &image.manifest().packages))?;
+        let shown = format!("{}/layer", super::LAYERS_IN_SANDBOX);
+        install::compile(&python, &tree, &tree, &shown, sink);
+    }
+    install::open_modes(&tree)?;
+    let report = audit(&tree, &[&tree], &image.manifest().policy)?;
+    if !report.passed() {
+        let mut clients: Vec<_> = report
+            .findings
+            .iter()
+            .filter(|it| !it.allowed)
+            .map(|it| format!("{} ({})", it.client, it.reason))
+            .collect();
+        clients.dedup();
+        return Err(LayerError::Forbidden { clients });
+    }
+    let packages = installed(&tree)?.into_iter().map(|it| it.0).collect();
+    let id = digest::of(&tree)?.id;
+    let layers = home.layers();
+    fs::create_dir_all(&layers).at("create", &layers)?;
+    fs::set_permissions(&layers, fs::Permissions::from_mode(0o755)).at("open to sandboxes", &layers)?;
+    let place = layers.join(&id);
+    if !place.is_dir() {
+        flush(&tree)?;
+        fs::rename(&tree, &place).at("move into place", &place)?;
+    }
+    Ok(Record {
+        id,
+        image: image.id().to_owned(),
+        packages,
+    })
+}
+
+/// Resolves against what the image has, and leaves that out.
+fn resolved(
+    image: &Image,
+    wanted: &[Requirement],
+    room: &Path,
+    uv: &Uv,
+    sink: &Sink,
+) -> Result<std::path::PathBuf, LayerError> {
+    let installed = &image.manifest().packages;
+    let write = |name: &str, lines: Vec<String>| {
+        let path = room.join(name);
+        fs::write(&path, lines.concat()).at("write", &path).map(|()| path)
+    };
+    let requirements = write(
+        "requirements.in",
+        wanted.iter().map(|it| format!("{it}\n")).collect(),
+    )?;
+    let pins = write(
+        "installed.txt",
+        installed
+            .iter()
+            .map(|it| format!("{}=={}\n", it.name, it.version))
+            .collect(),
+    )?;
+    let lock = room.join("requirements.lock");
+    let mut command = install::lock_command(uv, &image.python().join(&image.manifest().interpreter), &lock);
+    command.arg("--constraint").arg(pins).arg(requirements);
+    for package in installed {
+        command.args(["--no-emit-package", &package.name]);
+    }
+    uv.run(&mut command, "resolve the requirements", sink)
+        .map_err(|error| explain(error, installed))?;
+    Ok(lock)
+}
