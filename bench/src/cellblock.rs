@@ -35,6 +35,7 @@ impl Subject {
                 ready: READY,
                 ..PoolConfig::default()
             },
+            preload: None,
             demands: cellblock_sandbox::jail::protection::Demands::default(),
             store,
             launcher: None,

@@ -43,7 +43,13 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "FILE", required_unless_present = "code")]
     pub(crate) files: Vec<PathBuf>,
     /// Run this code instead of files; repeat it for several cells
-    #[arg(short = 'c', long = "code", value_name = "CODE", conflicts_with = "files", allow_hyphen_values = true)]
+    #[arg(
+        short = 'c',
+        long = "code",
+        value_name = "CODE",
+        conflicts_with = "files",
+        allow_hyphen_values = true
+    )]
     pub(crate) code: Vec<String>,
     /// Bind a file's content to a variable: CSV, TSV, Parquet, JSON, NDJSON, Arrow and xlsx as a data frame, anything else as bytes
     #[arg(long = "input", value_name = "NAME=PATH", value_parser = parse_input)]
@@ -166,17 +172,24 @@ const MIN_MEMORY: Size = Size(32 << 20);
 
 fn parse_input(text: &str) -> Result<InputArg, String> {
     let Some((name, path)) = text.split_once('=') else {
-        return Err(format!("`{text}` has no `=`; write the variable's name and the file, such as `sales=data/sales.csv`"));
+        return Err(format!(
+            "`{text}` has no `=`; write the variable's name and the file, such as `sales=data/sales.csv`"
+        ));
     };
     let mut characters = name.chars();
     let first = characters.next().is_some_and(|c| c.is_alphabetic() || c == '_');
     if !(first && characters.all(|c| c.is_alphanumeric() || c == '_')) {
-        return Err(format!("`{name}` is no name that Python can bind; use letters, digits and `_`, such as `sales_2024`"));
+        return Err(format!(
+            "`{name}` is no name that Python can bind; use letters, digits and `_`, such as `sales_2024`"
+        ));
     }
     if path.is_empty() {
         return Err(format!("there is no file after `{name}=`; write `{name}=PATH`"));
     }
-    Ok(InputArg { name: name.to_owned(), path: path.into() })
+    Ok(InputArg {
+        name: name.to_owned(),
+        path: path.into(),
+    })
 }
 
 fn parse_requirement(text: &str) -> Result<String, String> {
@@ -184,21 +197,32 @@ fn parse_requirement(text: &str) -> Result<String, String> {
     if text.starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return Ok(text.to_owned());
     }
-    Err(format!("`{text}` is not a requirement; write a package's name, such as `lifelines` or `lifelines>=0.30`"))
+    Err(format!(
+        "`{text}` is not a requirement; write a package's name, such as `lifelines` or `lifelines>=0.30`"
+    ))
 }
 
 fn parse_timeout(text: &str) -> Result<Duration, String> {
     let most = env_vars::MAX_TIMEOUT
         .get()
-        .and_then(|value| value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()))
+        .and_then(|value| {
+            value
+                .parse()
+                .ok()
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        })
         .unwrap_or(MAX_CELL_TIME);
     timeout_within(text, most)
 }
 
 fn timeout_within(text: &str, most: Duration) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds, such as `2.5`"))?;
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| format!("`{text}` is not a number of seconds, such as `2.5`"))?;
     if seconds.is_nan() || seconds <= 0.0 {
-        return Err(format!("{seconds} seconds is no time to run in; give more than 0"));
+        return Err(format!(
+            "{seconds} seconds is no time to run in; give more than 0"
+        ));
     }
     match Duration::try_from_secs_f64(seconds) {
         Ok(timeout) if timeout <= most => Ok(timeout),
@@ -211,22 +235,29 @@ fn timeout_within(text: &str, most: Duration) -> Result<Duration, String> {
 }
 
 fn parse_memory(text: &str) -> Result<Size, String> {
-    let size: Size = text.parse().map_err(|error: crate::size::ParseSizeError| error.to_string())?;
+    let size: Size = text
+        .parse()
+        .map_err(|error: crate::size::ParseSizeError| error.to_string())?;
     if size < MIN_MEMORY {
-        return Err(format!("{size} is less than the {MIN_MEMORY} that a kernel needs"));
+        return Err(format!(
+            "{size} is less than the {MIN_MEMORY} that a kernel needs"
+        ));
     }
     Ok(size)
 }
 
 fn parse_protection(text: &str) -> Result<(Protection, Demand), String> {
     let Some((name, demand)) = text.split_once('=') else {
-        return Err(format!("`{text}` has no `=`; write for example `landlock=strict`"));
+        return Err(format!(
+            "`{text}` has no `=`; write for example `landlock=strict`"
+        ));
     };
     let protection = named(name).ok_or_else(|| {
         let names: Vec<_> = Protection::ALL.iter().map(ToString::to_string).collect();
         format!("`{name}` is not a protection; there are {}", names.join(", "))
     })?;
-    let demand = named(demand).ok_or_else(|| format!("`{demand}` is not `strict`, `degradable` or `disabled`"))?;
+    let demand =
+        named(demand).ok_or_else(|| format!("`{demand}` is not `strict`, `degradable` or `disabled`"))?;
     Ok((protection, demand))
 }
 
@@ -249,16 +280,28 @@ mod tests {
 
     #[test]
     fn an_input_is_a_name_and_a_path() {
-        let input = InputArg { name: "sales".into(), path: "a=b.csv".into() };
+        let input = InputArg {
+            name: "sales".into(),
+            path: "a=b.csv".into(),
+        };
         assert_eq!(parse_input("sales=a=b.csv"), Ok(input));
     }
 
     #[test]
     fn a_broken_input_is_told_with_a_repair() {
         for (text, complaint) in [
-            ("sales.csv", "`sales.csv` has no `=`; write the variable's name and the file, such as `sales=data/sales.csv`"),
-            ("2024=x.csv", "`2024` is no name that Python can bind; use letters, digits and `_`, such as `sales_2024`"),
-            ("=x.csv", "`` is no name that Python can bind; use letters, digits and `_`, such as `sales_2024`"),
+            (
+                "sales.csv",
+                "`sales.csv` has no `=`; write the variable's name and the file, such as `sales=data/sales.csv`",
+            ),
+            (
+                "2024=x.csv",
+                "`2024` is no name that Python can bind; use letters, digits and `_`, such as `sales_2024`",
+            ),
+            (
+                "=x.csv",
+                "`` is no name that Python can bind; use letters, digits and `_`, such as `sales_2024`",
+            ),
             ("sales=", "there is no file after `sales=`; write `sales=PATH`"),
         ] {
             assert_eq!(parse_input(text).unwrap_err(), complaint);
@@ -275,8 +318,14 @@ mod tests {
             ("-1", "-1 seconds is no time to run in; give more than 0"),
             ("nan", "NaN seconds is no time to run in; give more than 0"),
             ("soon", "`soon` is not a number of seconds, such as `2.5`"),
-            ("301", "301 seconds is more than the 300 that a cell may have; give less, or set CELLBLOCK_MAX_TIMEOUT"),
-            ("inf", "inf seconds is more than the 300 that a cell may have; give less, or set CELLBLOCK_MAX_TIMEOUT"),
+            (
+                "301",
+                "301 seconds is more than the 300 that a cell may have; give less, or set CELLBLOCK_MAX_TIMEOUT",
+            ),
+            (
+                "inf",
+                "inf seconds is more than the 300 that a cell may have; give less, or set CELLBLOCK_MAX_TIMEOUT",
+            ),
         ] {
             assert_eq!(timeout_within(text, most).unwrap_err(), complaint);
         }
@@ -285,19 +334,35 @@ mod tests {
     #[test]
     fn too_little_memory_is_refused_with_the_least() {
         assert_eq!(parse_memory("512MiB"), Ok(Size(512 << 20)));
-        assert_eq!(parse_memory("1MiB").unwrap_err(), "1 MiB is less than the 32 MiB that a kernel needs");
+        assert_eq!(
+            parse_memory("1MiB").unwrap_err(),
+            "1 MiB is less than the 32 MiB that a kernel needs"
+        );
     }
 
     #[test]
     fn protections_go_by_the_names_of_reports() {
-        assert_eq!(parse_protection("net_namespace=strict"), Ok((Protection::NetNamespace, Demand::Strict)));
-        assert!(parse_protection("firewall=strict").unwrap_err().starts_with("`firewall` is not a protection; there are user_namespace, "));
-        assert_eq!(parse_protection("seccomp=off").unwrap_err(), "`off` is not `strict`, `degradable` or `disabled`");
+        assert_eq!(
+            parse_protection("net_namespace=strict"),
+            Ok((Protection::NetNamespace, Demand::Strict))
+        );
+        assert!(
+            parse_protection("firewall=strict")
+                .unwrap_err()
+                .starts_with("`firewall` is not a protection; there are user_namespace, ")
+        );
+        assert_eq!(
+            parse_protection("seccomp=off").unwrap_err(),
+            "`off` is not `strict`, `degradable` or `disabled`"
+        );
     }
 
     #[test]
     fn a_requirement_is_no_option_of_the_installer() {
-        assert_eq!(parse_requirement(" lifelines>=0.30 "), Ok("lifelines>=0.30".into()));
+        assert_eq!(
+            parse_requirement(" lifelines>=0.30 "),
+            Ok("lifelines>=0.30".into())
+        );
         for text in ["--index-url=x", "./local", "", "-e ."] {
             assert!(parse_requirement(text).is_err(), "{text}");
         }

@@ -27,7 +27,10 @@ impl Cancel {
     }
 
     /// Does something that cannot be interrupted, only given up.
-    pub(crate) async fn unless<T, E: Into<Error>>(&mut self, work: impl Future<Output = Result<T, E>>) -> Result<T> {
+    pub(crate) async fn unless<T, E: Into<Error>>(
+        &mut self,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T> {
         tokio::select! {
             done = work => done.map_err(Into::into),
             () = self.pressed() => Err(Error::Cancelled),

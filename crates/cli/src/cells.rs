@@ -13,11 +13,20 @@ pub(crate) struct Part {
 ///
 /// A marker is a line that begins with `# %%` or `#%%`. Windows line ends and a byte order mark are taken out; lines keep their numbers.
 pub(crate) fn split(script: &str) -> Vec<Part> {
-    let script = script.strip_prefix('\u{feff}').unwrap_or(script).replace("\r\n", "\n");
-    let mut parts = vec![Part { code: String::new(), line: 1 }];
+    let script = script
+        .strip_prefix('\u{feff}')
+        .unwrap_or(script)
+        .replace("\r\n", "\n");
+    let mut parts = vec![Part {
+        code: String::new(),
+        line: 1,
+    }];
     for (line, number) in script.split_inclusive('\n').zip(1..) {
         if is_marker(line) {
-            parts.push(Part { code: String::new(), line: number });
+            parts.push(Part {
+                code: String::new(),
+                line: number,
+            });
         }
         if let Some(part) = parts.last_mut() {
             part.code.push_str(line);
@@ -26,14 +35,21 @@ pub(crate) fn split(script: &str) -> Vec<Part> {
     if parts.iter().any(Part::has_code) {
         parts.retain(Part::has_code);
     } else {
-        parts = vec![Part { code: script, line: 1 }];
+        parts = vec![Part {
+            code: script,
+            line: 1,
+        }];
     }
     parts
 }
 
 fn is_marker(line: &str) -> bool {
-    let Some(rest) = line.strip_prefix('#') else { return false };
-    let Some(title) = rest.trim_start_matches(' ').strip_prefix("%%") else { return false };
+    let Some(rest) = line.strip_prefix('#') else {
+        return false;
+    };
+    let Some(title) = rest.trim_start_matches(' ').strip_prefix("%%") else {
+        return false;
+    };
     // `#%%time` is a comment about a notebook's magic, not a marker.
     title.is_empty() || title.starts_with(char::is_whitespace)
 }
@@ -42,7 +58,9 @@ fn is_marker(line: &str) -> bool {
 fn is_docstring(code: &str) -> bool {
     let code = code.trim();
     ["\"\"\"", "'''"].iter().any(|quotes| {
-        let text = code.strip_prefix(quotes).and_then(|rest| rest.strip_suffix(quotes));
+        let text = code
+            .strip_prefix(quotes)
+            .and_then(|rest| rest.strip_suffix(quotes));
         text.is_some_and(|text| !text.contains(quotes))
     })
 }
@@ -60,7 +78,10 @@ mod tests {
     use super::*;
 
     fn lines_and_codes(script: &str) -> Vec<(u32, String)> {
-        split(script).into_iter().map(|part| (part.line, part.code)).collect()
+        split(script)
+            .into_iter()
+            .map(|part| (part.line, part.code))
+            .collect()
     }
 
     #[test]
@@ -112,6 +133,9 @@ mod tests {
     #[test]
     fn an_empty_script_is_one_empty_cell() {
         assert_eq!(lines_and_codes(""), [(1, String::new())]);
-        assert_eq!(lines_and_codes("# %%\n# nothing\n"), [(1, "# %%\n# nothing\n".into())]);
+        assert_eq!(
+            lines_and_codes("# %%\n# nothing\n"),
+            [(1, "# %%\n# nothing\n".into())]
+        );
     }
 }

@@ -62,15 +62,28 @@ pub(crate) enum Error {
 
 impl Error {
     /// A file that the user named and that cannot be used.
-    pub(crate) fn user_file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn user_file(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
-        move |source| Self::File { action, path, source, blame: Blame::Caller }
+        move |source| Self::File {
+            action,
+            path,
+            source,
+            blame: Blame::Caller,
+        }
     }
 
     /// A file that should be writable, and is not.
     pub(crate) fn own_file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
-        move |source| Self::File { action, path, source, blame: Blame::Internal }
+        move |source| Self::File {
+            action,
+            path,
+            source,
+            blame: Blame::Internal,
+        }
     }
 
     /// A failed system call around this process.
@@ -134,16 +147,29 @@ pub(crate) fn tell(error: &Error) {
     let mut stderr = anstream::stderr();
     let mut lines = Vec::new();
     for (index, message) in error.chain().iter().enumerate() {
-        let head = if index == 0 { styled(BAD, "error") } else { "  caused by".to_owned() };
+        let head = if index == 0 {
+            styled(BAD, "error")
+        } else {
+            "  caused by".to_owned()
+        };
         lines.push(format!("{head}: {}", sanitize::text(message)));
     }
-    lines.extend(error.hints().iter().map(|hint| format!("{}: {hint}", styled(NOTE, "hint"))));
+    lines.extend(
+        error
+            .hints()
+            .iter()
+            .map(|hint| format!("{}: {hint}", styled(NOTE, "hint"))),
+    );
     // Nobody is left to tell when stderr is gone.
     let _ = writeln!(stderr, "{}", lines.join("\n"));
 }
 
 fn blame_of_image(error: &ImageError) -> Blame {
-    if error.is_callers() { Blame::Caller } else { Blame::Backend }
+    if error.is_callers() {
+        Blame::Caller
+    } else {
+        Blame::Backend
+    }
 }
 
 #[cfg(test)]
@@ -154,7 +180,10 @@ mod tests {
     fn an_error_is_told_with_its_causes_and_a_hint() {
         let error = Error::own_file("write", "out/a.png")(io::ErrorKind::StorageFull.into());
         assert_eq!(error.chain(), ["write `out/a.png`", "no storage space"]);
-        assert_eq!(error.hints(), ["free some disk space, or name another directory with `--out`"]);
+        assert_eq!(
+            error.hints(),
+            ["free some disk space, or name another directory with `--out`"]
+        );
         assert_eq!(error.exit_code(), ExitCode::Backend);
     }
 

@@ -81,13 +81,28 @@ mod tests {
 
     #[test]
     fn every_outcome_has_the_code_of_the_table() {
-        let exceeded = Exceeded { which: Resource::Memory, limit: 1, actual: 2, kernel_lost: true };
+        let exceeded = Exceeded {
+            which: Resource::Memory,
+            limit: 1,
+            actual: 2,
+            kernel_lost: true,
+        };
         for (outcome, code) in [
             (Outcome::Completed, 0),
             (Outcome::Raised, 1),
-            (Outcome::Rejected { rejections: Vec::new() }, 2),
+            (
+                Outcome::Rejected {
+                    rejections: Vec::new(),
+                },
+                2,
+            ),
             (Outcome::Interrupted, 124),
-            (Outcome::KernelLost { reason: String::new() }, 125),
+            (
+                Outcome::KernelLost {
+                    reason: String::new(),
+                },
+                125,
+            ),
             (Outcome::LimitExceeded(exceeded), 125),
         ] {
             assert_eq!(ExitCode::of_outcome(&outcome) as u8, code, "{outcome:?}");

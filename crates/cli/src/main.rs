@@ -82,5 +82,9 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     // Nobody is left to tell when the stream is gone.
     let _ = error.print();
     let _ = std::io::stdout().flush();
-    if asked { ExitCode::Success } else { ExitCode::Refused }
+    if asked {
+        ExitCode::Success
+    } else {
+        ExitCode::Refused
+    }
 }

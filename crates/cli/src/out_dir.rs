@@ -30,11 +30,21 @@ pub(crate) struct OutDir {
 impl OutDir {
     /// The directory at a path.
     pub(crate) fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), dir: None, ours: Vec::new(), saved: 0 }
+        Self {
+            path: path.into(),
+            dir: None,
+            ours: Vec::new(),
+            saved: 0,
+        }
     }
 
     /// Saves a chart or picture under a name that we chose.
-    pub(crate) async fn save_picture(&mut self, store: &Store, id: ArtifactId, name: &str) -> Result<PathBuf> {
+    pub(crate) async fn save_picture(
+        &mut self,
+        store: &Store,
+        id: ArtifactId,
+        name: &str,
+    ) -> Result<PathBuf> {
         self.ours.push(name.to_owned());
         self.save(store, id, name).await
     }
@@ -90,9 +100,13 @@ impl OutDir {
             std::fs::create_dir_all(&self.path).map_err(fail)?;
             // The user chose this path, so links in it are theirs.
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            self.dir = Some(openat(CWD, &self.path, flags, Mode::empty()).map_err(|errno| fail(errno.into()))?);
+            self.dir =
+                Some(openat(CWD, &self.path, flags, Mode::empty()).map_err(|errno| fail(errno.into()))?);
         }
-        let dir = self.dir.as_ref().ok_or_else(|| fail(io::ErrorKind::NotFound.into()))?;
+        let dir = self
+            .dir
+            .as_ref()
+            .ok_or_else(|| fail(io::ErrorKind::NotFound.into()))?;
         dir.try_clone().map_err(fail)
     }
 }
@@ -103,20 +117,31 @@ fn enter(parent: impl AsFd, name: &str) -> rustix::io::Result<OwnedFd> {
         Err(errno) => return Err(errno),
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    openat2(parent, name, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
+    openat2(
+        parent,
+        name,
+        flags,
+        Mode::empty(),
+        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+    )
 }
 
 /// What the kernel's refusal means here.
 fn explain(errno: Errno) -> io::Error {
     match errno {
-        Errno::LOOP => io::Error::other("it is a symbolic link, which is not followed; remove it or name another `--out`"),
+        Errno::LOOP => io::Error::other(
+            "it is a symbolic link, which is not followed; remove it or name another `--out`",
+        ),
         Errno::XDEV => io::Error::other("its name leads out of the directory"),
         errno => errno.into(),
     }
 }
 
 async fn write(store: &Store, id: ArtifactId, mut file: File, path: &Path) -> Result<()> {
-    let broken = |source| Error::Store { action: "read back what the cell made", source };
+    let broken = |source| Error::Store {
+        action: "read back what the cell made",
+        source,
+    };
     let mut reader = store.reader(id).await.map_err(broken)?;
     while let Some(piece) = reader.next().await.map_err(broken)? {
         file.write_all(&piece).map_err(Error::own_file("write", path))?;
@@ -135,7 +160,11 @@ mod tests {
 
     async fn stored(folder: &Path, content: &[u8]) -> (Store, ArtifactId) {
         let store = Store::local(folder.join("store")).unwrap();
-        let about = About { kind: Kind::File, media_type: "text/plain".into(), origin: None };
+        let about = About {
+            kind: Kind::File,
+            media_type: "text/plain".into(),
+            origin: None,
+        };
         let id = store.put(content.to_vec(), &about).await.unwrap();
         (store, id)
     }
@@ -150,7 +179,11 @@ mod tests {
         let path = dir.save_file(&store, id, "a/b/c.txt").await.unwrap();
         assert_eq!(path, out.join("a/b/c.txt"));
         assert_eq!(fs::read(path).unwrap(), b"x");
-        assert_eq!(fs::read_dir(out.join("a/b")).unwrap().count(), 1, "no partial file is left");
+        assert_eq!(
+            fs::read_dir(out.join("a/b")).unwrap().count(),
+            1,
+            "no partial file is left"
+        );
     }
 
     #[tokio::test]
@@ -171,7 +204,11 @@ mod tests {
         );
         dir.save_file(&store, id, "file").await.unwrap();
         assert_eq!(fs::read(outside.join("kept")).unwrap(), b"kept");
-        assert_eq!(fs::read(out.join("file")).unwrap(), b"evil", "the link itself is replaced");
+        assert_eq!(
+            fs::read(out.join("file")).unwrap(),
+            b"evil",
+            "the link itself is replaced"
+        );
         assert!(fs::symlink_metadata(out.join("file")).unwrap().is_file());
     }
 
@@ -194,8 +231,19 @@ mod tests {
         let mut dir = OutDir::new(folder.path().join("out"));
         let chart = dir.save_picture(&store, id, "figure_1.png").await.unwrap();
         let file = dir.save_file(&store, id, "figure_1.png").await.unwrap();
-        assert_eq!((chart.ends_with("figure_1.png"), file.ends_with("file_figure_1.png")), (true, true));
+        assert_eq!(
+            (
+                chart.ends_with("figure_1.png"),
+                file.ends_with("file_figure_1.png")
+            ),
+            (true, true)
+        );
         dir.save_file(&store, id, "data.csv").await.unwrap();
-        assert!(dir.save_file(&store, id, "data.csv").await.unwrap().ends_with("data.csv"));
+        assert!(
+            dir.save_file(&store, id, "data.csv")
+                .await
+                .unwrap()
+                .ends_with("data.csv")
+        );
     }
 }

@@ -20,9 +20,14 @@ pub(crate) struct Display {
 
 #[derive(Debug)]
 enum Shown {
-    Terminal { bar: ProgressBar, measured: bool },
+    Terminal {
+        bar: ProgressBar,
+        measured: bool,
+    },
     /// The last line, which is not repeated.
-    Plain { last: String },
+    Plain {
+        last: String,
+    },
 }
 
 impl Display {
@@ -35,7 +40,9 @@ impl Display {
         } else {
             Shown::Plain { last: String::new() }
         };
-        Self { shown: Arc::new(Mutex::new(shown)) }
+        Self {
+            shown: Arc::new(Mutex::new(shown)),
+        }
     }
 
     /// The sink for a build.
@@ -63,7 +70,9 @@ impl Display {
         match (&mut *self.lock(), progress) {
             (Shown::Terminal { bar, measured }, progress) => on_terminal(bar, measured, progress),
             (Shown::Plain { .. }, Progress::Bytes { .. }) => {}
-            (Shown::Plain { last }, Progress::Stage { name: line } | Progress::Line(line)) => plain(last, line),
+            (Shown::Plain { last }, Progress::Stage { name: line } | Progress::Line(line)) => {
+                plain(last, line)
+            }
             (Shown::Plain { last }, Progress::Waiting { what }) => plain(last, &waiting(what)),
         }
     }
@@ -125,7 +134,10 @@ mod tests {
 
     #[test]
     fn the_styles_are_valid() {
-        for template in ["{spinner} {wide_msg}", "{spinner} {msg} {wide_bar} {binary_bytes} of {binary_total_bytes}"] {
+        for template in [
+            "{spinner} {wide_msg}",
+            "{spinner} {msg} {wide_bar} {binary_bytes} of {binary_total_bytes}",
+        ] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
     }

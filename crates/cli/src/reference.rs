@@ -14,7 +14,9 @@ use crate::render::json::RunReport;
 const WIDTH: usize = 100;
 
 fn compare(name: &str, made: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs/reference")
+        .join(name);
     if std::env::var_os("CELLBLOCK_UPDATE").is_some() {
         std::fs::write(&path, made).unwrap();
     }
@@ -28,7 +30,10 @@ fn compare(name: &str, made: &str) {
 #[test]
 fn the_schema_of_the_json_output_is_up_to_date() {
     let mut schema = schemars::schema_for!(RunReport);
-    schema.insert("title".into(), "The last line of stdout of `cellblock run --json`".into());
+    schema.insert(
+        "title".into(),
+        "The last line of stdout of `cellblock run --json`".into(),
+    );
     let text = serde_json::to_string_pretty(&schema).unwrap();
     compare("run-output.schema.json", &(text + "\n"));
 }
@@ -46,10 +51,17 @@ fn the_reference_of_the_command_line_is_up_to_date() {
 }
 
 fn describe(command: &Command, into: &mut String) {
-    let name = command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned();
+    let name = command
+        .get_bin_name()
+        .unwrap_or_else(|| command.get_name())
+        .to_owned();
     let help = command.clone().term_width(WIDTH).render_long_help().to_string();
     let help: Vec<_> = help.lines().map(str::trim_end).collect();
-    let _ = write!(into, "\n## `{name}`\n\n```text\n{}\n```\n", help.join("\n").trim_end());
+    let _ = write!(
+        into,
+        "\n## `{name}`\n\n```text\n{}\n```\n",
+        help.join("\n").trim_end()
+    );
     for subcommand in command.get_subcommands().filter(|it| it.get_name() != "help") {
         describe(subcommand, into);
     }

@@ -23,14 +23,21 @@ pub(crate) fn read(args: &RunArgs) -> Result<Vec<NamedCell>> {
     if !args.code.is_empty() {
         let numbered = args.code.iter().zip(1..);
         return Ok(numbered
-            .map(|(code, number)| NamedCell { cell: Cell::new(code), name: format!("<cell {number}>") })
+            .map(|(code, number)| NamedCell {
+                cell: Cell::new(code),
+                name: format!("<cell {number}>"),
+            })
             .collect());
     }
     let mut found = Vec::new();
     for path in &args.files {
         let script = load(path)?;
         // The sandbox learns the file's name, not where it is on this machine.
-        let name = if is_stdin(path) { "<stdin>".into() } else { path.file_name().unwrap_or_default().to_string_lossy() };
+        let name = if is_stdin(path) {
+            "<stdin>".into()
+        } else {
+            path.file_name().unwrap_or_default().to_string_lossy()
+        };
         for part in cells::split(&script) {
             found.push(NamedCell {
                 cell: Cell::new(part.code).from_file(name.clone(), part.line),
@@ -48,18 +55,31 @@ fn is_stdin(path: &Path) -> bool {
 fn load(path: &Path) -> Result<String> {
     let mut bytes = Vec::new();
     let (read, path) = if is_stdin(path) {
-        (std::io::stdin().lock().read_to_end(&mut bytes), PathBuf::from("<stdin>"))
+        (
+            std::io::stdin().lock().read_to_end(&mut bytes),
+            PathBuf::from("<stdin>"),
+        )
     } else {
         let opened = std::fs::File::open(path);
-        (opened.and_then(|mut file| file.read_to_end(&mut bytes)), path.to_owned())
+        (
+            opened.and_then(|mut file| file.read_to_end(&mut bytes)),
+            path.to_owned(),
+        )
     };
     read.map_err(Error::user_file("read the code", &path))?;
     String::from_utf8(bytes).map_err(|error| {
         let byte = error.utf8_error().valid_up_to();
         let before = &error.as_bytes()[..byte];
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
-        Error::Encoding { path, line, byte: byte - start + 1 }
+        let start = before
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |newline| newline + 1);
+        Error::Encoding {
+            path,
+            line,
+            byte: byte - start + 1,
+        }
     })
 }
 
@@ -83,7 +103,10 @@ mod tests {
         let path = folder.path().join("a.py");
         std::fs::write(&path, "x = 1\n# %%\nx\n").unwrap();
         let cells = read(&args([path.to_str().unwrap()])).unwrap();
-        let known: Vec<_> = cells.iter().map(|it| (it.cell.name.as_deref(), it.cell.line, it.name.as_str())).collect();
+        let known: Vec<_> = cells
+            .iter()
+            .map(|it| (it.cell.name.as_deref(), it.cell.line, it.name.as_str()))
+            .collect();
         assert_eq!(known, [(Some("a.py"), 1, "a.py:1"), (Some("a.py"), 2, "a.py:2")]);
     }
 
@@ -100,7 +123,13 @@ mod tests {
         let path = folder.path().join("latin.py");
         std::fs::write(&path, b"x = 1\ny = '\xe9'\n").unwrap();
         let error = read(&args([path.to_str().unwrap()])).unwrap_err();
-        let message = format!("`{}` is not UTF-8: byte 6 in line 2 is not part of a character", path.display());
-        assert_eq!((error.to_string(), error.hints()), (message, vec!["save the file as UTF-8".to_owned()]));
+        let message = format!(
+            "`{}` is not UTF-8: byte 6 in line 2 is not part of a character",
+            path.display()
+        );
+        assert_eq!(
+            (error.to_string(), error.hints()),
+            (message, vec!["save the file as UTF-8".to_owned()])
+        );
     }
 }

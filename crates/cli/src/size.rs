@@ -30,13 +30,17 @@ impl FromStr for Size {
     type Err = ParseSizeError;
 
     fn from_str(text: &str) -> Result<Self, ParseSizeError> {
-        parse(text).map(Self).ok_or_else(|| ParseSizeError(text.to_owned()))
+        parse(text)
+            .map(Self)
+            .ok_or_else(|| ParseSizeError(text.to_owned()))
     }
 }
 
 fn parse(text: &str) -> Option<u64> {
     let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit = unit.trim().to_ascii_lowercase();
     let factor = UNITS.iter().find(|(name, _)| *name == unit)?.1;
@@ -54,7 +58,7 @@ impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const NAMES: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
         if self.0 < 1024 {
-            return write!(f, "{} bytes", self.0);
+            return write!(f, "{} {}", self.0, if self.0 == 1 { "byte" } else { "bytes" });
         }
         let mut tenths = u128::from(self.0) * 10 / 1024;
         let mut unit = 0;
@@ -91,7 +95,18 @@ mod tests {
 
     #[test]
     fn what_is_not_a_size_is_refused_with_an_example() {
-        for text in ["", "MiB", "-1", "1.", "1..5", "1.2.3GB", "12 parsecs", "1e9", "99999999999999999999", "20000000TiB"] {
+        for text in [
+            "",
+            "MiB",
+            "-1",
+            "1.",
+            "1..5",
+            "1.2.3GB",
+            "12 parsecs",
+            "1e9",
+            "99999999999999999999",
+            "20000000TiB",
+        ] {
             assert!(text.parse::<Size>().is_err(), "{text}");
         }
         assert_eq!(
@@ -103,6 +118,7 @@ mod tests {
     #[test]
     fn sizes_read_well() {
         for (bytes, text) in [
+            (1, "1 byte"),
             (12, "12 bytes"),
             (1024, "1 KiB"),
             (512 << 20, "512 MiB"),

@@ -20,6 +20,9 @@ use crate::session::{Session, SessionOptions};
 pub struct Config {
     /// The image that sandboxes start from; see [`cellblock_sandbox::image`].
     pub image: Image,
+    /// Modules that the template imports, if not the image's. Without any, the first cell comes at once and pays for what it imports:
+    /// right for a program that runs one session.
+    pub preload: Option<Vec<String>>,
     /// Limits of sandboxes and cells.
     pub limits: Limits,
     /// How many sandboxes are kept ready.
@@ -40,6 +43,7 @@ impl Config {
         let store = Store::local(images.home().root().join("artifacts"))?;
         Ok(Self {
             image,
+            preload: None,
             limits: Limits::default(),
             pool: PoolConfig::default(),
             demands: Demands::default(),
@@ -78,7 +82,7 @@ impl Interpreter {
             python: config.image.python(),
             interpreter: config.image.interpreter().to_owned(),
             layers: Some(layers),
-            preload: config.image.manifest().preload.clone(),
+            preload: config.preload.unwrap_or_else(|| config.image.manifest().preload.clone()),
             demands: config.demands,
             launcher: config.launcher,
         })

@@ -69,6 +69,7 @@ fn enter(plan: &KeepPlan) -> Result<()> {
     use rustix::process::{Gid, Uid};
     set_parent_process_death_signal(Some(Signal::KILL)).during("tie the keep to its launcher")?;
     rustix::process::setsid().during("leave the terminal's session")?;
+    let sources = mounts::open_sources(&plan.tree)?;
     if matches!(plan.ids, KeepIds::Range { .. }) {
         rustix::thread::set_thread_groups(&[]).during("leave the host's groups")?;
     }
@@ -79,7 +80,7 @@ fn enter(plan: &KeepPlan) -> Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL)).during("tie the keep to its launcher")?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     rustix::thread::set_name(c"cellblock-keep").during("name the keep")?;
-    mounts::enter_keep(&plan.tree)
+    mounts::enter_keep(&plan.tree, sources)
 }
 
 fn missing_namespaces(source: std::io::Error) -> Error {

@@ -101,8 +101,12 @@ const MASKED_DIRECTORIES: [&str; 7] = [
     "/proc/scsi",
 ];
 
+/// Detached, read-only copies of what a keep shows of the host.
+#[derive(Debug)]
+pub struct Sources(Vec<(OwnedFd, PathBuf)>);
+
 /// Builds the keep's tree and makes it the root of the calling process, which must be alone in its mount namespace.
-pub fn enter_keep(tree: &Tree) -> Result<()> {
+pub fn enter_keep(tree: &Tree, Sources(sources): Sources) -> Result<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .during("make mounts private")?;
     let root = SCAFFOLDS
@@ -110,13 +114,11 @@ pub fn enter_keep(tree: &Tree) -> Result<()> {
         .map(Path::new)
         .find(|path| path.is_dir())
         .unwrap_or(Path::new("/"));
-    // What lies under the scaffold must be opened before the new tree covers it.
-    let opened = open_sources(tree)?;
     tmpfs(root, "mode=755,size=64m,nr_inodes=4096", MountFlags::NOSUID)?;
     for directory in DIRECTORIES {
         create_dir(&root.join(directory))?;
     }
-    for (source, target) in opened {
+    for (source, target) in sources {
         attach(source, &beneath(root, &target))?;
     }
     for name in ROOT_LINKS {
@@ -211,8 +213,9 @@ pub fn hide_proc() -> Result<()> {
         .during_on("make read-only", "/proc/sys")
 }
 
-/// Takes detached read-only copies of what the tree shows of the host.
-fn open_sources(tree: &Tree) -> Result<Vec<(OwnedFd, PathBuf)>> {
+/// Takes copies of what the tree shows of the host; called inside the keep's namespaces while the process still has the host's user id,
+/// because images may lie below a home that nobody else may enter.
+pub fn open_sources(tree: &Tree) -> Result<Sources> {
     let system = SYSTEM.iter().map(PathBuf::from).filter(|path| path.is_dir());
     let root_directories = ROOT_LINKS
         .iter()
@@ -225,7 +228,7 @@ fn open_sources(tree: &Tree) -> Result<Vec<(OwnedFd, PathBuf)>> {
     for bind in &tree.binds {
         opened.push((open_read_only(&bind.source)?, bind.target.clone()));
     }
-    Ok(opened)
+    Ok(Sources(opened))
 }
 
 fn open_read_only(source: &Path) -> Result<OwnedFd> {

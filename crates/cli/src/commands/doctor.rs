@@ -35,13 +35,20 @@ pub(crate) async fn run(args: DoctorArgs) -> ExitCode {
     } else {
         Screen::new().show(&diagnosis.draw());
     }
-    if diagnosis.ready { ExitCode::Success } else { ExitCode::Policy }
+    if diagnosis.ready {
+        ExitCode::Success
+    } else {
+        ExitCode::Policy
+    }
 }
 
 async fn diagnose(reference: &str) -> Diagnosis {
     let demands = Demands::default();
     let home = Home::find();
-    let image = home.as_ref().ok().map(|home| Store::new(home.clone()).resolve(reference));
+    let image = home
+        .as_ref()
+        .ok()
+        .map(|home| Store::new(home.clone()).resolve(reference));
     let (trial, started) = match image.as_ref() {
         Some(Ok(image)) => trial_with(image).await,
         _ => trial_without().await,
@@ -50,7 +57,10 @@ async fn diagnose(reference: &str) -> Diagnosis {
         Some(report) => (report, true),
         None => (probed(), false),
     };
-    let protections: Vec<_> = Protection::ALL.into_iter().map(|it| protection(it, &demands, &states, complete)).collect();
+    let protections: Vec<_> = Protection::ALL
+        .into_iter()
+        .map(|it| protection(it, &demands, &states, complete))
+        .collect();
     let strict = protections.iter().all(ProtectionReport::is_as_demanded);
     Diagnosis {
         ready: complete && strict && trial.error.is_none(),
@@ -84,27 +94,44 @@ fn image_state(reference: &str, image: Option<Result<Image, ImageError>>) -> Ima
 async fn trial_with(image: &Image) -> (Trial, Option<Report>) {
     let began = Instant::now();
     let attempt = async {
-        let store = Artifacts::local(image.home().root().join("artifacts"))
-            .map_err(|source| Error::Store { action: "open the store of artifacts", source })?;
+        let store =
+            Artifacts::local(image.home().root().join("artifacts")).map_err(|source| Error::Store {
+                action: "open the store of artifacts",
+                source,
+            })?;
         let config = Config {
             image: image.clone(),
             limits: Limits::default(),
-            pool: PoolConfig { ready: 0, ..PoolConfig::default() },
+            pool: PoolConfig {
+                ready: 0,
+                ..PoolConfig::default()
+            },
+            preload: Some(Vec::new()),
             demands: Demands::default(),
             store,
             launcher: None,
         };
         let interpreter = Interpreter::start(config).await?;
-        let session = interpreter.session(SessionOptions { pooled: false, ..SessionOptions::default() });
+        let session = interpreter.session(SessionOptions {
+            pooled: false,
+            ..SessionOptions::default()
+        });
         let execution = session.execute("1 + 1").await?;
         session.close().await?;
         if execution.outcome != Outcome::Completed {
             let note = execution.note.unwrap_or_default();
-            return Err(Error::Refused(format!("the cell `1 + 1` ended as {}: {note}", execution.outcome.name())));
+            return Err(Error::Refused(format!(
+                "the cell `1 + 1` ended as {}: {note}",
+                execution.outcome.name()
+            )));
         }
         Ok(interpreter.report())
     };
-    Trial::of("a sandbox with a kernel, and the cell `1 + 1` in it", began, attempt.await)
+    Trial::of(
+        "a sandbox with a kernel, and the cell `1 + 1` in it",
+        began,
+        attempt.await,
+    )
 }
 
 /// Starts as much as can be without an image: the launcher and a room.
@@ -117,7 +144,11 @@ async fn trial_without() -> (Trial, Option<Report>) {
         let _ = std::fs::remove_dir(&nothing);
         started
     };
-    Trial::of("a sandbox without a kernel, as no image is built", began, attempt.await)
+    Trial::of(
+        "a sandbox without a kernel, as no image is built",
+        began,
+        attempt.await,
+    )
 }
 
 async fn room(nothing: &Path) -> Result<Report> {
@@ -136,7 +167,12 @@ async fn room(nothing: &Path) -> Result<Report> {
 
 /// What can be told of the protections when no sandbox can be started.
 fn probed() -> Report {
-    let lenient = Demands(Protection::ALL.into_iter().map(|it| (it, Demand::Degradable)).collect());
+    let lenient = Demands(
+        Protection::ALL
+            .into_iter()
+            .map(|it| (it, Demand::Degradable))
+            .collect(),
+    );
     with_trees(|trees| probe::report(&lenient, ids(), trees)).unwrap_or_default()
 }
 
@@ -150,7 +186,13 @@ fn protection(protection: Protection, demands: &Demands, states: &Report, starte
         None => ("unknown", None),
     };
     let remedy = (state != "active").then(|| protection.remedy());
-    ProtectionReport { name: protection.to_string(), state, demand: demands.of(protection), reason, remedy }
+    ProtectionReport {
+        name: protection.to_string(),
+        state,
+        demand: demands.of(protection),
+        reason,
+        remedy,
+    }
 }
 
 fn machine(home: Option<&Home>) -> Machine {
@@ -194,9 +236,15 @@ fn ids() -> KeepIds {
     let gid = rustix::process::getegid();
     if uid.is_root() && cellblock_sandbox::backend::process::has_full_id_range() {
         // Only looked at: no process runs under them.
-        return KeepIds::Range { base: u32::MAX / 2, count: 1 };
+        return KeepIds::Range {
+            base: u32::MAX / 2,
+            count: 1,
+        };
     }
-    KeepIds::Single { uid: uid.as_raw(), gid: gid.as_raw() }
+    KeepIds::Single {
+        uid: uid.as_raw(),
+        gid: gid.as_raw(),
+    }
 }
 
 fn free_bytes(path: &Path) -> Option<u64> {
@@ -206,5 +254,7 @@ fn free_bytes(path: &Path) -> Option<u64> {
 
 fn on_path(program: &str) -> Option<std::path::PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
 }

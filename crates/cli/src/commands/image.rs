@@ -70,8 +70,16 @@ async fn act(command: ImageCommand) -> Result<ExitCode> {
             let image = store.resolve(&image)?;
             let report = image.audit().await?;
             let passed = report.passed() || !image.manifest().policy.forbid_network_clients;
-            answer(json, &json!({ "image": image.id(), "passed": passed, "report": report }), || audit(&report));
-            return Ok(if passed { ExitCode::Success } else { ExitCode::Refused });
+            answer(
+                json,
+                &json!({ "image": image.id(), "passed": passed, "report": report }),
+                || audit(&report),
+            );
+            return Ok(if passed {
+                ExitCode::Success
+            } else {
+                ExitCode::Refused
+            });
         }
     }
     Ok(ExitCode::Success)
@@ -80,7 +88,10 @@ async fn act(command: ImageCommand) -> Result<ExitCode> {
 async fn build(store: &Store, reference: &str, force: bool) -> Result<Image> {
     let spec = if reference == DEFAULT_IMAGE {
         ImageSpec::default_image()?
-    } else if Path::new(reference).extension().is_some_and(|extension| extension == "toml") {
+    } else if Path::new(reference)
+        .extension()
+        .is_some_and(|extension| extension == "toml")
+    {
         ImageSpec::load(Path::new(reference))?
     } else {
         return Err(Error::Refused(format!(
@@ -88,7 +99,9 @@ async fn build(store: &Store, reference: &str, force: bool) -> Result<Image> {
         )));
     };
     let display = Display::on_stderr();
-    let built = Cancel::listen()?.unless(store.build(&spec, force, display.sink())).await;
+    let built = Cancel::listen()?
+        .unless(store.build(&spec, force, display.sink()))
+        .await;
     display.clear();
     built
 }
@@ -133,16 +146,28 @@ fn inspect(image: &Image) -> String {
     field("directory", &sanitize::line(&image.root().to_string_lossy()));
     field("machine", &sanitize::line(&manifest.machine));
     field("files", &grouped(manifest.files));
-    let policy = if manifest.policy.forbid_network_clients { "no network clients" } else { "network clients may be in it" };
+    let policy = if manifest.policy.forbid_network_clients {
+        "no network clients"
+    } else {
+        "network clients may be in it"
+    };
     field("policy", policy);
     field("preloaded", &sanitize::line(&manifest.preload.join(", ")));
-    let packages: Vec<_> = manifest.packages.iter().map(|it| format!("{} {}", it.name, it.version)).collect();
+    let packages: Vec<_> = manifest
+        .packages
+        .iter()
+        .map(|it| format!("{} {}", it.name, it.version))
+        .collect();
     field("packages", &sanitize::line(&packages.join(", ")));
     text
 }
 
 fn audit(report: &Report) -> String {
-    let mut text = if report.passed() { styled(GOOD, "passed") } else { styled(BAD, "failed") };
+    let mut text = if report.passed() {
+        styled(GOOD, "passed")
+    } else {
+        styled(BAD, "failed")
+    };
     let _ = write!(
         text,
         ": {} packages searched for {} known network clients",
@@ -150,7 +175,10 @@ fn audit(report: &Report) -> String {
     );
     for finding in &report.findings {
         let verdict = if finding.allowed { "allowed" } else { "forbidden" };
-        let line = format!("{verdict}: {} ({}) at {}", finding.client, finding.reason, finding.path);
+        let line = format!(
+            "{verdict}: {} ({}) at {}",
+            finding.client, finding.reason, finding.path
+        );
         let _ = write!(text, "\n  {}", sanitize::line(&line));
     }
     text

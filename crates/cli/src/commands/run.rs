@@ -94,7 +94,13 @@ impl Run {
             None => (!args.json).then(|| OutDir::new(out_dir::DEFAULT)),
         };
         let screen = (!args.json).then(Screen::new);
-        Ok(Self { cells, screen, out, counter: Counter::default(), cancel: Cancel::listen()? })
+        Ok(Self {
+            cells,
+            screen,
+            out,
+            counter: Counter::default(),
+            cancel: Cancel::listen()?,
+        })
     }
 
     async fn to_end(&mut self, args: &RunArgs, reports: &mut Vec<CellReport>) -> Result<Ended> {
@@ -102,29 +108,47 @@ impl Run {
         let started = self.start(args, &display).await;
         display.clear();
         let interpreter = started?;
-        let options = SessionOptions { pooled: false, ..SessionOptions::default() };
+        let options = SessionOptions {
+            pooled: false,
+            ..SessionOptions::default()
+        };
         let session = interpreter.session(options);
         for input in inputs(args) {
             self.cancel.unless(session.bind(input)).await?;
         }
         let cells = std::mem::take(&mut self.cells);
-        let ended = self.run_cells(&cells, args, &session, interpreter.store(), reports).await;
+        let ended = self
+            .run_cells(&cells, args, &session, interpreter.store(), reports)
+            .await;
         // Also after a failure: what the sandbox held of this machine is given back before this process ends.
-        let closed = self.cancel.unless(session.close()).await;
-        ended.and_then(|ended| closed.map(|()| ended))
+        if let Err(error) = self.cancel.unless(session.close()).await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "could not end the sandbox in order"
+            );
+        }
+        ended
     }
 
     async fn start(&mut self, args: &RunArgs, display: &Display) -> Result<Interpreter> {
         let home = Home::find()?;
-        let image = self.cancel.unless(image::ready(&home, &args.image, display)).await?;
-        let artifacts = home.root().join("artifacts");
-        let store = Store::local(artifacts)
-            .map_err(|source| Error::Store { action: "open the store of artifacts", source })?;
+        let store = Store::local(home.root().join("artifacts")).map_err(|source| Error::Store {
+            action: "open the store of artifacts",
+            source,
+        })?;
+        let image = self
+            .cancel
+            .unless(image::ready(&home, &args.image, display))
+            .await?;
         let config = Config {
             image,
             limits: limits(args),
             // One session needs one sandbox: keeping others ready would only take time from it.
-            pool: PoolConfig { ready: 0, ..PoolConfig::default() },
+            pool: PoolConfig {
+                ready: 0,
+                ..PoolConfig::default()
+            },
+            preload: Some(Vec::new()),
             demands: Demands(args.protections.iter().copied().collect()),
             store,
             launcher: None,
@@ -133,7 +157,10 @@ impl Run {
         let interpreter = self.cancel.unless(Interpreter::start(config)).await?;
         self.cancel.unless(interpreter.warmed()).await?;
         for module in interpreter.failed_modules() {
-            let warning = format!("the image's module {} could not be imported", sanitize::line(&module));
+            let warning = format!(
+                "the image's module {} could not be imported",
+                sanitize::line(&module)
+            );
             self.tell(&outcome::note(&warning));
         }
         Ok(interpreter)
@@ -147,7 +174,11 @@ impl Run {
         store: &Store,
         reports: &mut Vec<CellReport>,
     ) -> Result<Ended> {
-        let mut ended = Ended { outcome: Outcome::Completed, given: cells.len(), not_run: 0 };
+        let mut ended = Ended {
+            outcome: Outcome::Completed,
+            given: cells.len(),
+            not_run: 0,
+        };
         for (index, named) in cells.iter().enumerate() {
             let mut saved = Vec::new();
             let execution = self.run_cell(named, args, session, store, &mut saved).await?;
@@ -205,7 +236,9 @@ impl Run {
             return Err(Error::Cancelled);
         }
         session.interrupt();
-        self.tell(&outcome::note("interrupting the cell; press Ctrl-C again to end at once"));
+        self.tell(&outcome::note(
+            "interrupting the cell; press Ctrl-C again to end at once",
+        ));
         Ok(())
     }
 
@@ -226,8 +259,14 @@ impl Run {
             Output::Primitive(it) => self.say(|| primitive(it)),
             Output::Rich(it) => self.say(|| sanitize::text(&it.text)),
             Output::Exception(it) => self.tell_with(|| exception::draw(it)),
-            Output::Figure(it) => self.save_pictures(output, &figure::figure_caption(it), store, saved).await?,
-            Output::Image(it) => self.save_pictures(output, &figure::image_caption(it), store, saved).await?,
+            Output::Figure(it) => {
+                self.save_pictures(output, &figure::figure_caption(it), store, saved)
+                    .await?
+            }
+            Output::Image(it) => {
+                self.save_pictures(output, &figure::image_caption(it), store, saved)
+                    .await?
+            }
         }
         Ok(())
     }
@@ -246,13 +285,22 @@ impl Run {
             paths.push(out.save_picture(store, picture.artifact, &picture.name).await?);
         }
         let places: Vec<_> = paths.iter().map(|path| json::path(path)).collect();
-        let places = if places.is_empty() { "too large to be kept".to_owned() } else { places.join(", ") };
+        let places = if places.is_empty() {
+            "too large to be kept".to_owned()
+        } else {
+            places.join(", ")
+        };
         self.say(|| format!("{} {places}", styled(FAINT, &format!("{caption}:"))));
         saved.append(&mut paths);
         Ok(())
     }
 
-    async fn finish_cell(&mut self, execution: &Execution, store: &Store, saved: &mut Vec<PathBuf>) -> Result<()> {
+    async fn finish_cell(
+        &mut self,
+        execution: &Execution,
+        store: &Store,
+        saved: &mut Vec<PathBuf>,
+    ) -> Result<()> {
         if let Some(screen) = &mut self.screen {
             screen.end_cell();
         }
@@ -289,7 +337,10 @@ impl Run {
         };
         let place = sanitize::line(&named.name);
         let number = ended.given - ended.not_run;
-        self.tell(&outcome::note(&format!("stopped at {place}, cell {number} of {}; {not_run}", ended.given)));
+        self.tell(&outcome::note(&format!(
+            "stopped at {place}, cell {number} of {}; {not_run}",
+            ended.given
+        )));
     }
 
     /// Shows something on stdout, made only if there is a screen.
@@ -329,7 +380,9 @@ fn primitive(primitive: &cellblock_interpreter::output::Primitive) -> String {
 }
 
 fn inputs(args: &RunArgs) -> impl Iterator<Item = Input> + '_ {
-    args.inputs.iter().map(|input| Input::file(&input.name, &input.path))
+    args.inputs
+        .iter()
+        .map(|input| Input::file(&input.name, &input.path))
 }
 
 fn limits(args: &RunArgs) -> Limits {

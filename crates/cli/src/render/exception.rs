@@ -47,13 +47,21 @@ fn draw_source(frame: &ExceptionFrame, into: &mut String) {
         Some(function) if !function.starts_with('<') => format!(", in {}", sanitize::line(function)),
         _ => String::new(),
     };
-    let _ = write!(into, "\n{gutter} {} {}{function}", styled(FAINT, "-->"), place(frame));
+    let _ = write!(
+        into,
+        "\n{gutter} {} {}{function}",
+        styled(FAINT, "-->"),
+        place(frame)
+    );
     let source = frame.source.as_deref().map(str::trim).unwrap_or_default();
     if !source.is_empty() {
         let source = sanitize::line(source);
         let bar = styled(FAINT, "|");
         let carets = styled(BAD, &"^".repeat(source.width()));
-        let _ = write!(into, "\n{gutter} {bar}\n{number} {bar} {source}\n{gutter} {bar} {carets}");
+        let _ = write!(
+            into,
+            "\n{gutter} {bar}\n{number} {bar} {source}\n{gutter} {bar} {carets}"
+        );
     }
 }
 
@@ -81,7 +89,9 @@ fn place(frame: &ExceptionFrame) -> String {
 fn draw_traceback(exception: &Exception, into: &mut String) {
     let traceback = sanitize::text(&exception.traceback);
     let lines: Vec<_> = traceback.trim_end().lines().collect();
-    let keep = lines.len().saturating_sub(usize::from(!exception.message.is_empty()));
+    let keep = lines
+        .len()
+        .saturating_sub(usize::from(!exception.message.is_empty()));
     for line in &lines[..keep] {
         let _ = write!(into, "\n{line}");
     }
@@ -118,7 +128,10 @@ mod tests {
 
     #[test]
     fn the_line_that_raised_is_shown_first_and_then_who_called() {
-        let frames = vec![frame(20, "<module>", "share(3, 0)"), frame(12, "share", "    return part / whole")];
+        let frames = vec![
+            frame(20, "<module>", "share(3, 0)"),
+            frame(12, "share", "    return part / whole"),
+        ];
         insta::assert_snapshot!(plain(&exception(frames)), @r"
         ZeroDivisionError: division by zero
            --> report.py:12, in share
@@ -137,7 +150,8 @@ mod tests {
         error.message = "'(' was never closed".into();
         error.notes.clear();
         error.traceback =
-            "  File \"report.py\", line 3\n    print(1\n         ^\nSyntaxError: '(' was never closed\n".into();
+            "  File \"report.py\", line 3\n    print(1\n         ^\nSyntaxError: '(' was never closed\n"
+                .into();
         insta::assert_snapshot!(plain(&error), @r#"
         SyntaxError: '(' was never closed
           File "report.py", line 3
@@ -158,6 +172,9 @@ mod tests {
         error.message = "\x1b]0;title\x07".into();
         error.exception = "E\r".into();
         error.notes = vec!["\u{9b}A".into()];
-        assert!(!plain(&error).chars().any(|c| c != '\n' && sanitize::is_unsafe(c)), "{error:?}");
+        assert!(
+            !plain(&error).chars().any(|c| c != '\n' && sanitize::is_unsafe(c)),
+            "{error:?}"
+        );
     }
 }

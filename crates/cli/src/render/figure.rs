@@ -28,16 +28,34 @@ impl Counter {
             Output::Figure(figure) => {
                 self.figures += 1;
                 let number = self.figures;
-                let image = figure.image.iter().map(|image| (image.sha256, format!("figure_{number}.png")));
-                let spec = figure.spec.iter().map(|spec| (spec.sha256, format!("figure_{number}.vl.json")));
-                image.chain(spec).map(|(artifact, name)| Picture { artifact, name }).collect()
+                let image = figure
+                    .image
+                    .iter()
+                    .map(|image| (image.sha256, format!("figure_{number}.png")));
+                let spec = figure
+                    .spec
+                    .iter()
+                    .map(|spec| (spec.sha256, format!("figure_{number}.vl.json")));
+                image
+                    .chain(spec)
+                    .map(|(artifact, name)| Picture { artifact, name })
+                    .collect()
             }
             Output::Image(image) => {
                 self.images += 1;
                 let name = format!("image_{}.{}", self.images, extension(image.mime));
-                image.image.iter().map(|image| Picture { artifact: image.sha256, name: name.clone() }).collect()
+                image
+                    .image
+                    .iter()
+                    .map(|image| Picture {
+                        artifact: image.sha256,
+                        name: name.clone(),
+                    })
+                    .collect()
             }
-            Output::Dataframe(_) | Output::Primitive(_) | Output::Rich(_) | Output::Exception(_) => Vec::new(),
+            Output::Dataframe(_) | Output::Primitive(_) | Output::Rich(_) | Output::Exception(_) => {
+                Vec::new()
+            }
         }
     }
 }
@@ -55,7 +73,11 @@ const fn extension(mime: ImageMime) -> &'static str {
 /// What a chart is called.
 pub(crate) fn figure_caption(figure: &Figure) -> String {
     let title = figure.title.as_deref().filter(|title| !title.trim().is_empty());
-    caption("chart", title.or(figure.name.as_deref()), figure.width.zip(figure.height))
+    caption(
+        "chart",
+        title.or(figure.name.as_deref()),
+        figure.width.zip(figure.height),
+    )
 }
 
 /// What a picture is called.
@@ -64,8 +86,12 @@ pub(crate) fn image_caption(image: &Image) -> String {
 }
 
 fn caption(kind: &str, name: Option<&str>, size: Option<(u32, u32)>) -> String {
-    let name = name.map(|name| format!(" “{}”", sanitize::line(name))).unwrap_or_default();
-    let size = size.map(|(width, height)| format!(", {width} × {height} pixels")).unwrap_or_default();
+    let name = name
+        .map(|name| format!(" “{}”", sanitize::line(name)))
+        .unwrap_or_default();
+    let size = size
+        .map(|(width, height)| format!(", {width} × {height} pixels"))
+        .unwrap_or_default();
     format!("{kind}{name}{size}")
 }
 
@@ -75,7 +101,10 @@ mod tests {
 
     #[test]
     fn captions_name_what_is_known() {
-        assert_eq!(caption("chart", Some("CO₂\n2001"), Some((640, 480))), "chart “CO₂\\n2001”, 640 × 480 pixels");
+        assert_eq!(
+            caption("chart", Some("CO₂\n2001"), Some((640, 480))),
+            "chart “CO₂\\n2001”, 640 × 480 pixels"
+        );
         assert_eq!(caption("picture", None, None), "picture");
     }
 
@@ -88,7 +117,13 @@ mod tests {
                 bytes: 1,
                 media_type: "image/png".into(),
             };
-            Output::Image(Image { name: Some("../../etc".into()), mime, width: None, height: None, image: Some(artifact) })
+            Output::Image(Image {
+                name: Some("../../etc".into()),
+                mime,
+                width: None,
+                height: None,
+                image: Some(artifact),
+            })
         };
         let mut counter = Counter::default();
         let names: Vec<_> = [ImageMime::Png, ImageMime::Svg]

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use cellblock_artifact::{ArtifactId, Kind, Store};
 use cellblock_interpreter::output::Output;
-use cellblock_interpreter::{Exceeded, Execution, Outcome, ProducedFile, Rejection, SandboxReport, SkippedFile};
+use cellblock_interpreter::{
+    Exceeded, Execution, Outcome, ProducedFile, Rejection, SandboxReport, SkippedFile,
+};
 use cellblock_sandbox::jail::protection::{Protection, State};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -168,7 +170,9 @@ impl CellReport {
     pub(crate) fn new(execution: Execution, store: &Store, saved: Vec<PathBuf>) -> Self {
         let outcome = execution.outcome.name();
         let artifacts = artifacts(&execution, store);
-        let error = (execution.outcome == Outcome::Raised).then(|| raised(&execution.outputs)).flatten();
+        let error = (execution.outcome == Outcome::Raised)
+            .then(|| raised(&execution.outputs))
+            .flatten();
         let (limit, rejections) = match execution.outcome {
             Outcome::LimitExceeded(exceeded) => (Some(exceeded), Vec::new()),
             Outcome::Rejected { rejections } => (None, rejections),
@@ -202,9 +206,11 @@ fn milliseconds(duration: Duration) -> f64 {
 
 fn raised(outputs: &[Output]) -> Option<RaisedReport> {
     outputs.iter().rev().find_map(|output| match output {
-        Output::Exception(it) => {
-            Some(RaisedReport { kind: it.exception.clone(), message: it.message.clone(), line: it.line })
-        }
+        Output::Exception(it) => Some(RaisedReport {
+            kind: it.exception.clone(),
+            message: it.message.clone(),
+            line: it.line,
+        }),
         _ => None,
     })
 }
@@ -213,14 +219,25 @@ fn raised(outputs: &[Output]) -> Option<RaisedReport> {
 fn artifacts(execution: &Execution, store: &Store) -> Vec<ArtifactReport> {
     let outputs = execution.outputs.iter().flat_map(Output::artifacts);
     let outputs = outputs.map(|artifact| (artifact.sha256.to_string(), artifact.kind, artifact.bytes));
-    let files = execution.files.iter().map(|file| (file.sha256.clone(), Kind::File, file.bytes));
+    let files = execution
+        .files
+        .iter()
+        .map(|file| (file.sha256.clone(), Kind::File, file.bytes));
     let mut reports: Vec<ArtifactReport> = Vec::new();
     for (sha256, kind, bytes) in outputs.chain(files) {
         if reports.iter().any(|report| report.sha256 == sha256) {
             continue;
         }
-        let path = sha256.parse::<ArtifactId>().ok().and_then(|id| store.local_path(id));
-        reports.push(ArtifactReport { sha256, kind, bytes, path });
+        let path = sha256
+            .parse::<ArtifactId>()
+            .ok()
+            .and_then(|id| store.local_path(id));
+        reports.push(ArtifactReport {
+            sha256,
+            kind,
+            bytes,
+            path,
+        });
     }
     reports
 }
@@ -228,7 +245,11 @@ fn artifacts(execution: &Execution, store: &Store) -> Vec<ArtifactReport> {
 impl From<SandboxReport> for SandboxJson {
     fn from(report: SandboxReport) -> Self {
         let protections = report.protections.0.into_iter().map(protection).collect();
-        Self { backend: report.backend, image: report.image, protections }
+        Self {
+            backend: report.backend,
+            image: report.image,
+            protections,
+        }
     }
 }
 
@@ -245,15 +266,31 @@ pub(crate) fn protection((protection, state): (Protection, State)) -> (String, P
 impl FailureReport {
     /// The report of an error.
     pub(crate) fn new(error: &Error, cells: Vec<CellReport>) -> Self {
-        let error = ErrorReport { code: error.exit_code().name(), message: error.chain().join(": "), hints: error.hints() };
-        Self { outcome: "error", error, cells }
+        let error = ErrorReport {
+            code: error.exit_code().name(),
+            message: error.chain().join(": "),
+            hints: error.hints(),
+        };
+        Self {
+            outcome: "error",
+            error,
+            cells,
+        }
     }
 
     /// The report of a command line that cannot be understood.
     pub(crate) fn usage(message: String) -> Self {
         let hints = vec!["`cellblock --help` and `cellblock run --help` list the options".to_owned()];
-        let error = ErrorReport { code: crate::exit_code::ExitCode::Refused.name(), message, hints };
-        Self { outcome: "error", error, cells: Vec::new() }
+        let error = ErrorReport {
+            code: crate::exit_code::ExitCode::Refused.name(),
+            message,
+            hints,
+        };
+        Self {
+            outcome: "error",
+            error,
+            cells: Vec::new(),
+        }
     }
 }
 

@@ -22,7 +22,11 @@ pub(crate) fn omissions(execution: &Execution) -> Vec<String> {
         remarks.push(note(&format!(
             "{} more {} not shown: a cell may show {}",
             grouped(dropped),
-            if dropped == 1 { "output was" } else { "outputs were" },
+            if dropped == 1 {
+                "output was"
+            } else {
+                "outputs were"
+            },
             execution.outputs.len()
         )));
     }
@@ -45,7 +49,10 @@ fn truncation(name: &str, stream: &StreamText) -> String {
 
 /// How the cell ended; nothing for one that completed, or that raised what has been shown.
 pub(crate) fn ending(execution: &Execution) -> Option<String> {
-    let text = execution.note.as_deref().map(|note| sanitize::text(note).trim_end().to_owned());
+    let text = execution
+        .note
+        .as_deref()
+        .map(|note| sanitize::text(note).trim_end().to_owned());
     let head = match &execution.outcome {
         Outcome::Completed | Outcome::Raised => return text.map(|text| note(&text)),
         Outcome::Interrupted => "interrupted",
@@ -61,11 +68,23 @@ pub(crate) fn ending(execution: &Execution) -> Option<String> {
 
 fn rejected(rejections: &[cellblock_interpreter::Rejection]) -> String {
     let count = rejections.len() as u64;
-    let mut text = format!("{}: the cell was not run for {count} {}", styled(BAD, "rejected"), plural(count, "reason"));
+    let mut text = format!(
+        "{}: the cell was not run for {count} {}",
+        styled(BAD, "rejected"),
+        plural(count, "reason")
+    );
     for rejection in rejections {
-        let line = rejection.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        let line = rejection
+            .line
+            .map(|line| format!("line {line}: "))
+            .unwrap_or_default();
         let message = sanitize::text(&rejection.message);
-        let _ = write!(text, "\n  {line}{} ({})", message.trim_end(), sanitize::line(&rejection.rule));
+        let _ = write!(
+            text,
+            "\n  {line}{} ({})",
+            message.trim_end(),
+            sanitize::line(&rejection.rule)
+        );
     }
     text
 }

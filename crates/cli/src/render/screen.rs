@@ -32,7 +32,11 @@ struct Lane<W> {
 impl Screen {
     /// This process' streams.
     pub(crate) fn new() -> Self {
-        Self { stdout: Lane::new(anstream::stdout()), stderr: Lane::new(anstream::stderr()), width: width() }
+        Self {
+            stdout: Lane::new(anstream::stdout()),
+            stderr: Lane::new(anstream::stderr()),
+            width: width(),
+        }
     }
 
     /// How wide a table may be.
@@ -79,7 +83,12 @@ impl Screen {
 
 impl<W: Write> Lane<W> {
     fn new(writer: W) -> Self {
-        Self { writer, sandbox: sanitize::Stream::default(), within_line: false, gone: false }
+        Self {
+            writer,
+            sandbox: sanitize::Stream::default(),
+            within_line: false,
+            gone: false,
+        }
     }
 
     fn pass(&mut self, bytes: &[u8]) {
@@ -107,7 +116,10 @@ impl<W: Write> Lane<W> {
         let Some(last) = text.chars().last() else { return };
         self.within_line = last != '\n';
         if !self.gone {
-            let written = self.writer.write_all(text.as_bytes()).and_then(|()| self.writer.flush());
+            let written = self
+                .writer
+                .write_all(text.as_bytes())
+                .and_then(|()| self.writer.flush());
             self.gone = written.is_err();
         }
     }
@@ -115,8 +127,13 @@ impl<W: Write> Lane<W> {
 
 fn width() -> usize {
     let stdout = io::stdout();
-    let terminal = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
-    let terminal = terminal.map(|size| usize::from(size.ws_col)).filter(|width| *width > 0);
+    let terminal = stdout
+        .is_terminal()
+        .then(|| rustix::termios::tcgetwinsize(&stdout).ok())
+        .flatten();
+    let terminal = terminal
+        .map(|size| usize::from(size.ws_col))
+        .filter(|width| *width > 0);
     let named = || env_vars::COLUMNS.get().and_then(|columns| columns.parse().ok());
     terminal.or_else(named).unwrap_or(WIDTH).max(NARROWEST)
 }
@@ -134,7 +151,10 @@ mod tests {
         lane.block("table");
         lane.block("table\n");
         lane.pass(b"x\n");
-        assert_eq!(String::from_utf8(lane.writer).unwrap(), "working\ntable\ntable\nx\n");
+        assert_eq!(
+            String::from_utf8(lane.writer).unwrap(),
+            "working\ntable\ntable\nx\n"
+        );
     }
 
     #[test]

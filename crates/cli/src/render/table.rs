@@ -17,10 +17,15 @@ const DECIMALS: usize = 6;
 pub(crate) fn draw(frame: &Dataframe, width: usize) -> String {
     let shown = frame.head.len() + frame.tail.len();
     let hidden = frame.rows.saturating_sub(shown as u64);
-    let columns: Vec<_> = (0..frame.columns.len()).map(|index| Column::of(frame, index, hidden > 0)).collect();
+    let columns: Vec<_> = (0..frame.columns.len())
+        .map(|index| Column::of(frame, index, hidden > 0))
+        .collect();
     let fitting = fitting(&columns, width);
     let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Disabled).force_no_tty();
+    table
+        .load_style(presets::UTF8_FULL_CONDENSED)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .force_no_tty();
     let cut = fitting < columns.len();
     let dots = || cut.then(|| Cell::new("…"));
     let heads = columns[..fitting].iter().map(Column::head);
@@ -35,7 +40,11 @@ pub(crate) fn draw(frame: &Dataframe, width: usize) -> String {
         drawn.push_str(&table.to_string());
     }
     if hidden > 0 {
-        drawn.push_str(&remark(&format!("… {} more {}", grouped(hidden), plural(hidden, "row"))));
+        drawn.push_str(&remark(&format!(
+            "… {} more {}",
+            grouped(hidden),
+            plural(hidden, "row")
+        )));
     }
     if cut {
         drawn.push_str(&remark(&left_out(frame, fitting)));
@@ -47,15 +56,23 @@ pub(crate) fn draw(frame: &Dataframe, width: usize) -> String {
 }
 
 fn title(frame: &Dataframe) -> String {
-    let columns = frame.columns.len() as u64;
-    let size = format!(
-        "{} {} × {columns} {}",
+    let rows = format!(
+        "{} {}",
         grouped(frame.rows),
-        plural(frame.rows, "row"),
-        plural(columns, "column")
+        plural(frame.rows, if frame.series { "value" } else { "row" })
     );
+    let columns = frame.columns.len().saturating_sub(frame.index.len()) as u64;
+    let size = if frame.series {
+        rows
+    } else {
+        format!("{rows} × {columns} {}", plural(columns, "column"))
+    };
     match &frame.name {
-        Some(name) => format!("{} {}", styled(STRONG, &sanitize::line(name)), styled(FAINT, &size)),
+        Some(name) => format!(
+            "{} {}",
+            styled(STRONG, &sanitize::line(name)),
+            styled(FAINT, &size)
+        ),
         None => styled(FAINT, &size),
     }
 }
@@ -67,11 +84,20 @@ fn remark(text: &str) -> String {
 fn left_out(frame: &Dataframe, fitting: usize) -> String {
     const NAMED: usize = 8;
     let left = &frame.columns[fitting..];
-    let mut names: Vec<_> = left.iter().take(NAMED).map(|column| cut(&sanitize::line(&column.name))).collect();
+    let mut names: Vec<_> = left
+        .iter()
+        .take(NAMED)
+        .map(|column| cut(&sanitize::line(&column.name)))
+        .collect();
     if left.len() > NAMED {
         names.push("…".to_owned());
     }
-    format!("… {} more {}: {}", left.len(), plural(left.len() as u64, "column"), names.join(", "))
+    format!(
+        "… {} more {}: {}",
+        left.len(),
+        plural(left.len() as u64, "column"),
+        names.join(", ")
+    )
 }
 
 /// How many columns fit; at least one is shown, however wide.
@@ -82,7 +108,9 @@ fn fitting(columns: &[Column], width: usize) -> usize {
         return columns.len();
     }
     const DOTS: usize = 4;
-    let fits = (1..columns.len()).rev().find(|count| needs(&columns[..*count]) + DOTS <= width);
+    let fits = (1..columns.len())
+        .rev()
+        .find(|count| needs(&columns[..*count]) + DOTS <= width);
     fits.unwrap_or(columns.len().min(1))
 }
 
@@ -98,22 +126,44 @@ struct Column {
 impl Column {
     fn of(frame: &Dataframe, index: usize, gap: bool) -> Self {
         let column = &frame.columns[index];
-        let values: Vec<_> =
-            frame.head.iter().chain(&frame.tail).map(|row| row.get(index).unwrap_or(&Value::Null)).collect();
+        let values: Vec<_> = frame
+            .head
+            .iter()
+            .chain(&frame.tail)
+            .map(|row| row.get(index).unwrap_or(&Value::Null))
+            .collect();
         let decimals = decimals(&values);
-        let mut values: Vec<_> = values.into_iter().map(|value| cut(&show(value, decimals))).collect();
+        let mut values: Vec<_> = values
+            .into_iter()
+            .map(|value| cut(&show(value, decimals)))
+            .collect();
         if gap {
             values.insert(frame.head.len(), "…".to_owned());
         }
         let name = cut(&sanitize::line(&column.name));
         let dtype = cut(&sanitize::line(&column.dtype));
-        let width = values.iter().chain([&name, &dtype]).map(|text| text.width()).max().unwrap_or_default();
+        let width = values
+            .iter()
+            .chain([&name, &dtype])
+            .map(|text| text.width())
+            .max()
+            .unwrap_or_default();
         let is_number = is_number(&column.dtype);
-        Self { name, dtype, values, width, is_number }
+        Self {
+            name,
+            dtype,
+            values,
+            width,
+            is_number,
+        }
     }
 
     fn alignment(&self) -> CellAlignment {
-        if self.is_number { CellAlignment::Right } else { CellAlignment::Left }
+        if self.is_number {
+            CellAlignment::Right
+        } else {
+            CellAlignment::Left
+        }
     }
 
     fn head(&self) -> Cell {
@@ -128,8 +178,20 @@ impl Column {
 /// Whether a library's name of a type, such as `Int64`, `double` or `decimal128(5, 2)`, is one of numbers.
 fn is_number(dtype: &str) -> bool {
     let dtype = dtype.to_ascii_lowercase();
-    let numbers = ["int", "uint", "float", "double", "decimal", "halffloat", "complex"];
-    numbers.iter().any(|name| dtype.strip_prefix(name).is_some_and(|rest| !rest.starts_with("erval")))
+    let numbers = [
+        "int",
+        "uint",
+        "float",
+        "double",
+        "decimal",
+        "halffloat",
+        "complex",
+    ];
+    numbers.iter().any(|name| {
+        dtype
+            .strip_prefix(name)
+            .is_some_and(|rest| !rest.starts_with("erval"))
+    })
 }
 
 /// Decimals that show every number of a column as exactly as the most exact one needs, within reason.
@@ -137,7 +199,10 @@ fn decimals(values: &[&Value]) -> usize {
     let needs = |value: &&Value| match value {
         Value::Number(number) if number.is_f64() => number.as_f64().map(|number| {
             let text = format!("{number:.DECIMALS$}");
-            text.trim_end_matches('0').split_once('.').map_or(0, |(_, fraction)| fraction.len()).max(1)
+            text.trim_end_matches('0')
+                .split_once('.')
+                .map_or(0, |(_, fraction)| fraction.len())
+                .max(1)
         }),
         _ => None,
     };
@@ -197,7 +262,11 @@ pub(crate) fn grouped(number: u64) -> String {
 
 /// A word in the number that fits a count.
 pub(crate) fn plural(count: u64, word: &str) -> String {
-    if count == 1 { word.to_owned() } else { format!("{word}s") }
+    if count == 1 {
+        word.to_owned()
+    } else {
+        format!("{word}s")
+    }
 }
 
 #[cfg(test)]
@@ -238,7 +307,10 @@ mod tests {
     fn numbers_are_aligned_and_types_are_shown() {
         let frame = frame(
             &[("city", "object"), ("price", "float64"), ("n", "int64")],
-            vec![vec![json!("Oslo"), json!(1.5), json!(10)], vec![json!(null), json!(22.25), json!(7)]],
+            vec![
+                vec![json!("Oslo"), json!(1.5), json!(10)],
+                vec![json!(null), json!(22.25), json!(7)],
+            ],
             vec![],
             2,
         );
@@ -257,8 +329,12 @@ mod tests {
     #[test]
     fn what_is_left_out_is_counted_and_named() {
         let row = |n: i64| vec![json!(n), json!("a".repeat(60)), json!(true)];
-        let frame =
-            frame(&[("n", "int64"), ("text", "str"), ("flag", "bool")], vec![row(1)], vec![row(1_234_567)], 1_234_567);
+        let frame = frame(
+            &[("n", "int64"), ("text", "str"), ("flag", "bool")],
+            vec![row(1)],
+            vec![row(1_234_567)],
+            1_234_567,
+        );
         insta::assert_snapshot!(plain(&frame, 60), @r"
         sales 1,234,567 rows × 3 columns
         ┌─────────┬──────────────────────────────────────────┬───┐
@@ -282,16 +358,29 @@ mod tests {
         let frame = frame(&columns, vec![row], vec![], 1);
         for width in [30, 80, 120] {
             let drawn = plain(&frame, width);
-            let widest = drawn.lines().take_while(|line| !line.starts_with("… ")).map(|line| line.width()).max().unwrap();
+            let widest = drawn
+                .lines()
+                .take_while(|line| !line.starts_with("… "))
+                .map(|line| line.width())
+                .max()
+                .unwrap();
             assert!(widest <= width, "{widest} > {width}");
         }
     }
 
     #[test]
     fn hostile_names_and_values_stay_in_their_cells() {
-        let frame = frame(&[("a\nb\x1b[2J", "object")], vec![vec![json!("x\ry\u{202e}")]], vec![], 1);
+        let frame = frame(
+            &[("a\nb\x1b[2J", "object")],
+            vec![vec![json!("x\ry\u{202e}")]],
+            vec![],
+            1,
+        );
         let drawn = plain(&frame, 80);
-        assert!(drawn.contains("a\\nb\\x1b[2J") && drawn.contains("x\\ry\\u{202e}"), "{drawn}");
+        assert!(
+            drawn.contains("a\\nb\\x1b[2J") && drawn.contains("x\\ry\\u{202e}"),
+            "{drawn}"
+        );
         assert!(!drawn.chars().any(|c| c != '\n' && sanitize::is_unsafe(c)));
     }
 
@@ -306,7 +395,24 @@ mod tests {
     }
 
     #[test]
+    fn an_index_is_shown_and_not_counted() {
+        let mut frame = frame(
+            &[("year", "int64"), ("a", "int64")],
+            vec![vec![json!(2001), json!(1)]],
+            vec![],
+            1,
+        );
+        frame.index = vec!["year".into()];
+        assert_eq!(plain(&frame, 80).lines().next(), Some("sales 1 row × 1 column"));
+        frame.series = true;
+        assert_eq!(plain(&frame, 80).lines().next(), Some("sales 1 value"));
+    }
+
+    #[test]
     fn a_table_without_columns_has_a_title() {
-        assert_eq!(plain(&frame(&[], vec![], vec![], 0), 80), "sales 0 rows × 0 columns");
+        assert_eq!(
+            plain(&frame(&[], vec![], vec![], 0), 80),
+            "sales 0 rows × 0 columns"
+        );
     }
 }

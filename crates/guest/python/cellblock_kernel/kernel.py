@@ -41,6 +41,7 @@ class Kernel:
         self._broker = Broker(channel)
         self._runner = Runner()
         self._namespace = Namespace()
+        self._waiting: dict[str, str] = {}
         self._inputs = Inputs()
         self._namespace.add({"display": self._display, "inputs": self._inputs})
         self._builtins = dict(builtins.__dict__)
@@ -79,7 +80,9 @@ class Kernel:
                 sys.path.insert(0, directory)
                 failure.layers.append(directory)
                 invalidate_caches()
-        self._namespace.add(prelude.names(message.get("prelude") or []))
+        preludes = message.get("prelude") or []
+        self._namespace.add(prelude.names(preludes))
+        self._waiting = prelude.waiting(preludes)
 
     def _run(self, message: Message, blobs: list[bytes], answer: Any) -> None:
         """Runs what a message asks for and sends its `done`, whatever happens meanwhile."""
@@ -169,6 +172,8 @@ class Kernel:
             tree = source.parse(code, name, line)
             guard.check(tree, self._guard, line)
             program = source.compile_cell(tree, code, name, line, message.get("echo", True))
+        if self._waiting:
+            self._namespace.add(prelude.load(tree, self._waiting, self._namespace.names))
         plot.hook(self._display, self._is_mine)
         names = self._namespace.enter(message.get("store", True))
         try:

@@ -20,6 +20,9 @@ _STANDARD = (
 def warm(modules: list[str]) -> list[str]:
     """Imports modules and warms what can be warmed; returns what failed, as `module: reason`."""
     os.environ["MPLBACKEND"] = "agg"
+    if not modules:
+        gc.freeze()
+        return []
     failed: list[str] = []
     for module in (*_STANDARD, *modules):
         try:

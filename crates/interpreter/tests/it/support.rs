@@ -40,6 +40,7 @@ async fn start() -> Interpreter {
         image: image().await,
         limits: Limits::default(),
         pool: PoolConfig::default(),
+        preload: None,
         demands: Demands::default(),
         store: Store::local(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("artifacts")).unwrap(),
         // A test harness has threads before `main` could call `boot`.

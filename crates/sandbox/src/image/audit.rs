@@ -247,7 +247,10 @@ fn importable(site: &Path, import: &str) -> Option<std::path::PathBuf> {
 }
 
 fn is_module_suffix(suffix: &str) -> bool {
-    matches!(suffix, ".py" | ".pyc" | ".so") || (suffix.starts_with('.') && suffix.ends_with(".so"))
+    matches!(suffix, ".py" | ".pyc")
+        || suffix
+            .strip_suffix(".so")
+            .is_some_and(|it| it.is_empty() || it.starts_with('.'))
 }
 
 /// Reads the installation records in a directory of the search path.

@@ -16,7 +16,7 @@ use super::home::Home;
 use super::manifest::{LAYOUT, Manifest, Package};
 use super::progress::Sink;
 use super::spec::ImageSpec;
-use super::uv::Uv;
+use super::uv::{self, Uv};
 use super::{check, digest, install, interpreter};
 
 /// What is known once the interpreter is copied.
@@ -115,15 +115,14 @@ fn install_packages(room: &Room, spec: &ImageSpec, base: &Base, uv: &Uv, sink: &
     remove(&python.join("lib/python3"))?;
     fs::create_dir_all(&site).at("create", &site)?;
     let lock = room.lock();
-    match &spec.lock {
-        Some(text) => fs::write(&lock, text).at("write", &lock)?,
-        None => {
-            sink.stage("resolving packages");
-            let requirements = room.path.join("requirements.in");
-            fs::write(&requirements, &spec.requirements).at("write", &requirements)?;
-            let mut command = install::lock_command(uv, &program, &lock);
-            uv.run(command.arg(&requirements), "resolve the packages", sink)?;
-        }
+    if let Some(text) = &spec.lock {
+        fs::write(&lock, text).at("write", &lock)?;
+    } else {
+        sink.stage("resolving packages");
+        let requirements = room.path.join("requirements.in");
+        fs::write(&requirements, &spec.requirements).at("write", &requirements)?;
+        let mut command = install::lock_command(uv, &program, &lock);
+        uv::run(command.arg(&requirements), "resolve the packages", sink)?;
     }
     sink.stage("installing packages");
     if fs::read_to_string(&lock)

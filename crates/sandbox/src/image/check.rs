@@ -98,7 +98,7 @@ fn ask(python: &Path, copied: &Copied, preload: &[String], library_path: Option<
     if let Some(below) = library_path {
         command.env("LD_LIBRARY_PATH", python.join(below));
     }
-    let answer = process::output(&mut command, Duration::from_secs(300));
+    let answer = process::output(&mut command, Duration::from_mins(5));
     let answer = answer
         .and_then(|it| serde_json::from_slice(it.rsplit(|c| *c == b'\n').find(|it| !it.is_empty())?).ok());
     answer.ok_or_else(|| ImageError::Broken {

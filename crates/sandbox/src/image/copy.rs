@@ -97,7 +97,7 @@ fn copy_libraries(from: &Interpreter, to: &Path) -> Result<Vec<String>> {
         .args(["-I", "-S", "-c", MAPPED])
         .arg(&from.extensions)
         .current_dir("/");
-    let mapped: Vec<PathBuf> = process::output(&mut command, Duration::from_secs(60))
+    let mapped: Vec<PathBuf> = process::output(&mut command, Duration::from_mins(1))
         .and_then(|it| serde_json::from_slice(&it).ok())
         .ok_or_else(|| ImageError::Broken {
             problem: format!(

@@ -10,7 +10,7 @@ use super::digest::walk;
 use super::error::{At, Result};
 use super::process;
 use super::progress::Sink;
-use super::uv::Uv;
+use super::uv::{self, Uv};
 
 /// A command that resolves what is added to it to a lock with hashes.
 pub(crate) fn lock_command(uv: &Uv, python: &Path, lock: &Path) -> Command {
@@ -49,7 +49,7 @@ pub(crate) fn install(uv: &Uv, python: &Path, lock: &Path, target: &Path, sink: 
         .arg(target)
         .arg("--requirements")
         .arg(lock);
-    uv.run(&mut command, "install the packages", sink)?;
+    uv::run(&mut command, "install the packages", sink)?;
     // Scripts name the interpreter by the builder's path, and `python -m` does what they do.
     for name in ["bin", ".lock"] {
         remove(&target.join(name))?;
@@ -102,7 +102,7 @@ pub(crate) fn link_for_debian(python: &Path, stdlib: &str) -> Result<()> {
     symlink(format!("../{stdlib}/site-packages"), &link).at("link", &link)
 }
 
-/// Compiles everything but tests to bytecode that holds wherever the tree is moved, naming `shown` as its place.
+/// Compiles everything but tests, again where uv's questions to the interpreter did already, to bytecode that holds wherever the tree is moved, naming `shown` as its place.
 pub(crate) fn compile(python: &Path, tree: &Path, strip: &Path, shown: &str, sink: &Sink) {
     let mut command = Command::new(python);
     // A fixed seed of hashes gives the same bytes on every machine, and `-I` would ignore it.
@@ -113,6 +113,7 @@ pub(crate) fn compile(python: &Path, tree: &Path, strip: &Path, shown: &str, sin
         "-P",
         "-m",
         "compileall",
+        "-f",
         "-q",
         "-j",
         "0",

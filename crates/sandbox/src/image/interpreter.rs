@@ -50,7 +50,7 @@ print(json.dumps({
 ";
 
 impl Interpreter {
-    /// Asks a candidate; `None` is one that does not answer, or not as a CPython that can be copied.
+    /// Asks a candidate; `None` is one that does not answer, or not as a `CPython` that can be copied.
     pub(crate) fn ask(candidate: &Path) -> Option<Self> {
         let mut command = Command::new(candidate);
         command.args(["-I", "-S", "-c", QUESTION]).current_dir("/");

@@ -44,4 +44,4 @@ pub(crate) use digest::hex;
 pub(crate) use error::At;
 pub(crate) use manifest::is_id;
 pub(crate) use store::{names, write_atomically};
-pub(crate) use {audit::audit, audit::installed, lock::Lock, uv::Uv};
+pub(crate) use {audit::audit, audit::installed, lock::Lock, uv::Uv, uv::run as run_uv};

@@ -179,7 +179,7 @@ fn it_is_self_contained(home: &Path, image: &Image) {
         let is_test = path.components().any(|it| it.as_os_str() == "test");
         for host in sought
             .iter()
-            .filter(|it| !it.starts_with("/usr") && !(is_test && it.len() < 8))
+            .filter(|it| !(it.starts_with("/usr") || is_test && it.len() < 8))
         {
             assert!(!text.contains(host.as_str()), "{} holds {host}", path.display());
         }
@@ -283,7 +283,7 @@ fn hostile_manifests_are_refused() {
         (b"", "cannot be read"),
         (b"{}", "missing field"),
         (b"\xff\xfe", "cannot be read"),
-        (&[b'['; 5 << 20], "the limit is 4194304"),
+        (&vec![b'['; 5 << 20], "the limit is 4194304"),
     ];
     for (bytes, expected) in cases {
         let error = Manifest::parse(bytes).unwrap_err();

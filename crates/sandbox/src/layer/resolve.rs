@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::image::{
-    At, Image, ImageError, Lock, Sink, Uv, audit, digest, flush, install, installed, remove, write_atomically,
+    At, Image, ImageError, Lock, Sink, Uv, audit, digest, flush, install, installed, remove, run_uv,
+    write_atomically,
 };
 
 use super::error::LayerError;
@@ -129,7 +130,6 @@ fn resolved(
     for package in installed {
         command.args(["--no-emit-package", &package.name]);
     }
-    uv.run(&mut command, "resolve the requirements", sink)
-        .map_err(|error| explain(error, installed))?;
+    run_uv(&mut command, "resolve the requirements", sink).map_err(|error| explain(error, installed))?;
     Ok(lock)
 }

@@ -57,7 +57,14 @@ pub(super) struct ImageState {
 
 impl ImageState {
     pub(super) fn missing(name: &str, problem: String) -> Self {
-        Self { name: name.to_owned(), built: false, id: None, python: None, packages: None, problem: Some(problem) }
+        Self {
+            name: name.to_owned(),
+            built: false,
+            id: None,
+            python: None,
+            packages: None,
+            problem: Some(problem),
+        }
     }
 }
 
@@ -73,11 +80,29 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    pub(super) fn of(what: &'static str, began: Instant, attempt: Result<Report, Error>) -> (Self, Option<Report>) {
+    pub(super) fn of(
+        what: &'static str,
+        began: Instant,
+        attempt: Result<Report, Error>,
+    ) -> (Self, Option<Report>) {
         let seconds = (began.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
         match attempt {
-            Ok(report) => (Self { what, seconds, error: None }, Some(report)),
-            Err(error) => (Self { what, seconds, error: Some(error.chain()) }, None),
+            Ok(report) => (
+                Self {
+                    what,
+                    seconds,
+                    error: None,
+                },
+                Some(report),
+            ),
+            Err(error) => (
+                Self {
+                    what,
+                    seconds,
+                    error: Some(error.chain()),
+                },
+                None,
+            ),
         }
     }
 }
@@ -130,7 +155,8 @@ impl Diagnosis {
     fn draw_machine(&self, text: &mut String) {
         let machine = &self.machine;
         let found = |path: &Option<PathBuf>, otherwise: &str| {
-            path.as_ref().map_or_else(|| otherwise.to_owned(), |path| json::path(path))
+            path.as_ref()
+                .map_or_else(|| otherwise.to_owned(), |path| json::path(path))
         };
         let data = match (&machine.data_dir, machine.free_bytes) {
             (Some(path), Some(free)) => format!("{}, {} free", json::path(path), Size(free)),
@@ -142,14 +168,29 @@ impl Diagnosis {
             abi => format!("ABI {abi}"),
         };
         heading(text, "Machine");
-        field(text, "kernel", &format!("Linux {} on {}", machine.kernel, machine.architecture));
+        field(
+            text,
+            "kernel",
+            &format!("Linux {} on {}", machine.kernel, machine.architecture),
+        );
         field(text, "cpus", &machine.cpus.to_string());
         field(text, "user", &machine.user.to_string());
         field(text, "landlock", &landlock);
         field(text, "cgroups", &machine.cgroups);
         field(text, "data", &data);
-        field(text, "uv", &found(&machine.uv, "not on PATH; it is fetched when an image is built"));
-        field(text, "python", &found(&machine.python, "no 3.13 on PATH; one is found or installed when an image is built"));
+        field(
+            text,
+            "uv",
+            &found(&machine.uv, "not on PATH; it is fetched when an image is built"),
+        );
+        field(
+            text,
+            "python",
+            &found(
+                &machine.python,
+                "no 3.13 on PATH; one is found or installed when an image is built",
+            ),
+        );
     }
 
     fn draw_image(&self, text: &mut String) {
@@ -157,7 +198,11 @@ impl Diagnosis {
         heading(text, "Image");
         let state = match (&image.id, &image.python, image.packages, &image.problem) {
             (Some(id), Some(python), Some(packages), _) => {
-                format!("{}, Python {}, {packages} packages", id.get(..12).unwrap_or(id), sanitize::line(python))
+                format!(
+                    "{}, Python {}, {packages} packages",
+                    id.get(..12).unwrap_or(id),
+                    sanitize::line(python)
+                )
             }
             (.., Some(problem)) => sanitize::line(problem),
             _ => "not built".to_owned(),
@@ -165,7 +210,11 @@ impl Diagnosis {
         field(text, &sanitize::line(&image.name), &state);
         let trial = match &self.trial.error {
             None => format!("started {} in {} s", self.trial.what, self.trial.seconds),
-            Some(error) => format!("{} {}", styled(BAD, "failed"), sanitize::text(&error.join("\n    caused by: "))),
+            Some(error) => format!(
+                "{} {}",
+                styled(BAD, "failed"),
+                sanitize::text(&error.join("\n    caused by: "))
+            ),
         };
         field(text, "trial", &trial);
     }
@@ -173,14 +222,23 @@ impl Diagnosis {
     fn draw_protections(&self, text: &mut String) {
         heading(text, "Protections");
         for protection in &self.protections {
-            let strict = if protection.demand == Demand::Strict { "strict" } else { "" };
+            let strict = if protection.demand == Demand::Strict {
+                "strict"
+            } else {
+                ""
+            };
             let line = format!("  {} {:<18} {strict}", protection.mark(), protection.name);
             let _ = writeln!(text, "{}", line.trim_end());
             if let Some(reason) = &protection.reason {
                 let _ = writeln!(text, "{:11}{}", "", styled(FAINT, &sanitize::line(reason)));
             }
             if let Some(remedy) = protection.remedy {
-                let _ = writeln!(text, "{:11}{}", "", styled(FAINT, &format!("to have it: {remedy}")));
+                let _ = writeln!(
+                    text,
+                    "{:11}{}",
+                    "",
+                    styled(FAINT, &format!("to have it: {remedy}"))
+                );
             }
         }
         text.push('\n');

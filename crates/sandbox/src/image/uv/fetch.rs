@@ -158,8 +158,8 @@ fn agent() -> ureq::Agent {
     ureq::Agent::config_builder()
         .tls_config(TlsConfig::builder().root_certs(roots).build())
         .timeout_connect(Some(Duration::from_secs(15)))
-        .timeout_recv_response(Some(Duration::from_secs(60)))
-        .timeout_global(Some(Duration::from_secs(900)))
+        .timeout_recv_response(Some(Duration::from_mins(1)))
+        .timeout_global(Some(Duration::from_mins(15)))
         .build()
         .into()
 }
@@ -176,11 +176,11 @@ fn link_to<'a>(page: &'a str, file: &str) -> Option<&'a str> {
 
 fn by_pip(version: &str, pins: &[&Pin], to: &Path) -> Result<(), String> {
     let requirements = to.join("requirements.txt");
-    let hashes: String = pins
+    let hashes: Vec<_> = pins
         .iter()
-        .map(|it| format!(" --hash=sha256:{}", it.sha256))
+        .map(|it| format!("--hash=sha256:{}", it.sha256))
         .collect();
-    fs::write(&requirements, format!("uv=={version}{hashes}\n"))
+    fs::write(&requirements, format!("uv=={version} {}\n", hashes.join(" ")))
         .map_err(|error| format!("write for pip: {error}"))?;
     let mut failures = Vec::new();
     for python in ["python3", "python", "/usr/bin/python3"] {

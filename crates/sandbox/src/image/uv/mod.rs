@@ -14,7 +14,7 @@ use super::process;
 use super::progress::Sink;
 use super::spec::PythonVersion;
 
-pub(crate) use speech::Speech;
+use speech::Speech;
 
 /// The oldest that knows every option used here.
 const OLDEST: [u32; 2] = [0, 5];
@@ -91,12 +91,6 @@ impl Uv {
         command
     }
 
-    /// Runs a command, telling its news.
-    pub(crate) fn run(&self, command: &mut Command, action: &'static str, sink: &Sink) -> Result<()> {
-        let mut speech = Speech::default();
-        process::run(command, action, |line| speech.hear(line, sink))
-    }
-
     /// Where uv keeps interpreters.
     pub(crate) fn python_store(&self) -> Option<PathBuf> {
         let answer = process::output(&mut self.command(&["python", "dir"]), Duration::from_secs(20))?;
@@ -107,7 +101,7 @@ impl Uv {
     pub(crate) fn install_python(&self, version: PythonVersion, sink: &Sink) -> Result<PathBuf> {
         let mut command = self.command(&["python", "install"]);
         command.arg("--no-bin").arg(version.to_string());
-        self.run(&mut command, "install Python with uv", sink)?;
+        run(&mut command, "install Python with uv", sink)?;
         let mut find = self.command(&["python", "find", "--managed-python"]);
         find.arg(version.to_string());
         process::output(&mut find, Duration::from_secs(20))
@@ -122,6 +116,12 @@ impl Uv {
     fn has_user_store(&self) -> bool {
         env::var_os("UV_PYTHON_INSTALL_DIR").is_some() || !self.home.root().starts_with("/var/tmp")
     }
+}
+
+/// Runs a command of uv, telling its news.
+pub(crate) fn run(command: &mut Command, action: &'static str, sink: &Sink) -> Result<()> {
+    let mut speech = Speech::default();
+    process::run(command, action, |line| speech.hear(line, sink))
 }
 
 fn user_configuration() -> Option<PathBuf> {

@@ -1,0 +1,70 @@
+//! `cellblock doctor`.
+
+use anyhow::Result;
+use cellblock_testkit::{Cli, require};
+
+use crate::support::{folder, small_image};
+
+#[test]
+fn a_machine_that_runs_sandboxes_is_ready() -> Result<()> {
+    require!(UserNamespaces);
+    small_image()?;
+    let finished = Cli::new(["doctor", "--image", "cellblock-tests", "--json"]).run()?;
+    let report = finished.json()?;
+    assert_eq!(
+        (finished.code(), report["ready"].as_bool()),
+        (0, Some(true)),
+        "{report:#}"
+    );
+    assert_eq!(report["trial"]["error"], serde_json::Value::Null);
+    let protections = report["protections"].as_array().into_iter().flatten();
+    let strict: Vec<_> = protections
+        .filter(|it| it["demand"] == "strict")
+        .map(|it| it["state"].clone())
+        .collect();
+    assert_eq!(strict, vec!["active"; 11]);
+    Ok(())
+}
+
+#[test]
+fn without_an_image_it_checks_what_can_be_checked() -> Result<()> {
+    require!(UserNamespaces);
+    let (_folder, path) = folder(&[])?;
+    let finished = Cli::new(["doctor"]).env("CELLBLOCK_HOME", &path).run()?;
+    assert_eq!(finished.code(), 0, "{}", finished.stdout);
+    assert!(
+        finished.stdout.contains("`cellblock image build` builds one"),
+        "{}",
+        finished.stdout
+    );
+    assert!(
+        finished.stdout.contains("started a sandbox without a kernel"),
+        "{}",
+        finished.stdout
+    );
+    assert!(
+        finished
+            .stdout
+            .ends_with("ready: every strict protection is active\n"),
+        "{}",
+        finished.stdout
+    );
+    Ok(())
+}
+
+#[test]
+fn an_ordinary_user_is_told_what_root_would_add() -> Result<()> {
+    require!(OrdinaryUser);
+    let finished = Cli::new(["doctor", "--json"]).ordinary_user().run()?;
+    let report = finished.json()?;
+    let protections = report["protections"].as_array().into_iter().flatten();
+    let own: Vec<_> = protections.filter(|it| it["name"] == "own_user_id").collect();
+    assert_eq!(own[0]["state"], "missing");
+    assert!(
+        own[0]["remedy"]
+            .as_str()
+            .is_some_and(|remedy| remedy.contains("root")),
+        "{own:?}"
+    );
+    Ok(())
+}

@@ -1,0 +1,10 @@
+//! The `cellblock` binary as a user meets it. Every `--json` line that these tests see is checked against the published schema.
+
+mod bad_input;
+mod ctrl_c;
+mod doctor;
+mod examples;
+mod help;
+mod image;
+mod run;
+mod support;

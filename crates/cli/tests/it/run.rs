@@ -1,0 +1,298 @@
+//! `cellblock run`: what it prints, what it saves, and how it exits.
+
+use std::fs;
+
+use anyhow::Result;
+use cellblock_testkit::{Cli, require};
+
+use crate::support::{BUILD_LIMIT, answer, folder, json, run, small_image, text};
+
+#[test]
+fn a_table_and_live_output_are_shown_in_order() -> Result<()> {
+    let finished = run([
+        "-c",
+        "print('first')\ndisplay(pd.DataFrame({'a': [1, 2], 'b': ['x', 'y']}))\nprint('last')\n'done'",
+    ])?
+    .run()?;
+    assert_eq!((finished.code(), finished.stderr.as_str()), (0, ""));
+    insta::assert_snapshot!(finished.stdout, @r"
+    first
+    2 rows × 2 columns
+    ┌───────┬─────┐
+    │     a ┆ b   │
+    │ int64 ┆ str │
+    ╞═══════╪═════╡
+    │     1 ┆ x   │
+    │     2 ┆ y   │
+    └───────┴─────┘
+    last
+    done
+    ");
+    Ok(())
+}
+
+#[test]
+fn cells_of_several_files_share_a_session_and_the_first_failure_ends_it() -> Result<()> {
+    let (_folder, path) = folder(&[
+        ("one.py", b"x = 20\n# %% second\nx += 1\n"),
+        ("two.py", b"\nprint(x * 2)\n# %%\nx / 0\n# %%\nprint('never')\n"),
+    ])?;
+    let finished = run(["one.py", "two.py"])?.folder(&path).run()?;
+    assert_eq!((finished.code(), finished.stdout.as_str()), (1, "42\n"));
+    insta::assert_snapshot!(finished.stderr, @r"
+    ZeroDivisionError: division by zero
+      --> two.py:4
+      |
+    4 | x / 0
+      | ^^^^^
+    note: stopped at two.py:3, cell 4 of 5; 1 cell was not run
+    ");
+    let (code, report) = answer(&run(["--json", "one.py", "two.py"])?.folder(&path).run()?)?;
+    assert_eq!(
+        (code, text(&report, "/outcome")?, report["cells_not_run"].as_u64()),
+        (1, "raised", Some(1))
+    );
+    let outcomes: Vec<_> = report["cells"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|cell| cell["outcome"].clone())
+        .collect();
+    assert_eq!(outcomes, ["completed", "completed", "completed", "raised"]);
+    Ok(())
+}
+
+#[test]
+fn stdin_is_a_script() -> Result<()> {
+    let finished = run(["-"])?.stdin("print('from stdin')\r\n1 / 0\r\n").run()?;
+    assert_eq!((finished.code(), finished.stdout.as_str()), (1, "from stdin\n"));
+    assert!(finished.stderr.contains("--> <stdin>:2"), "{}", finished.stderr);
+    Ok(())
+}
+
+#[test]
+fn nothing_of_a_sandbox_reaches_the_terminal_raw() -> Result<()> {
+    let hostile = "import sys\nprint('\\x1b[2J\\x1b]0;t\\x07')\nsys.stderr.write('\\x9b31m\\u202e\\n')\n\
+                   display(pd.DataFrame({'\\x1b[31m': ['\\r\\x08']}))\nraise RuntimeError('\\x1b[5m')";
+    let finished = run(["-c", hostile])?.run()?;
+    assert_eq!(finished.code(), 1);
+    let all = format!("{}{}", finished.stdout, finished.stderr);
+    let raw: Vec<_> = all
+        .chars()
+        .filter(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}')
+        .collect();
+    assert!(raw.is_empty(), "{raw:?} in {all}");
+    assert!(
+        finished.stdout.starts_with("\\x1b[2J\\x1b]0;t\\x07\n"),
+        "{}",
+        finished.stdout
+    );
+    assert!(
+        finished.stderr.starts_with("\\x9b31m\\u{202e}\n"),
+        "{}",
+        finished.stderr
+    );
+    Ok(())
+}
+
+#[test]
+fn the_json_line_is_harmless_and_exact() -> Result<()> {
+    let finished = run(["--json", "-c", "print('\\x1b[2J\\x9b\\u202e')"])?.run()?;
+    assert!(
+        !finished
+            .stdout
+            .trim_end()
+            .chars()
+            .any(|c| c.is_control() || c == '\u{202e}'),
+        "{}",
+        finished.stdout
+    );
+    assert_eq!(answer(&finished)?.1["stdout"], "\u{1b}[2J\u{9b}\u{202e}\n");
+    Ok(())
+}
+
+#[test]
+fn an_input_is_bound_as_a_table_or_as_bytes() -> Result<()> {
+    let (_folder, path) = folder(&[
+        ("sales.csv", b"city,n\nOslo,3\nRome,4\n"),
+        ("blob.bin", b"\x00\x01"),
+    ])?;
+    let finished = run([
+        "--json",
+        "--input",
+        "sales=sales.csv",
+        "--input",
+        "blob=blob.bin",
+        "-c",
+        "(int(sales.n.sum()), blob)",
+    ])?
+    .folder(&path)
+    .run()?;
+    let (code, report) = answer(&finished)?;
+    assert_eq!(
+        (code, text(&report, "/outputs/0/value")?),
+        (0, "(7, b'\\x00\\x01')")
+    );
+    Ok(())
+}
+
+#[test]
+fn files_are_saved_under_out_and_only_when_there_are_any() -> Result<()> {
+    let (_folder, path) = folder(&[])?;
+    assert_eq!(run(["-c", "1 + 1"])?.folder(&path).run()?.code(), 0);
+    assert_eq!(fs::read_dir(&path)?.count(), 0, "nothing is made for nothing");
+    let write = "import os\nos.makedirs('/workspace/deep')\nopen('/workspace/deep/a.txt', 'w').write('one')\n\
+                 open('/tmp/output/b.csv', 'w').write('x\\n1\\n')\nos.symlink('/etc/passwd', '/workspace/link')\nNone";
+    let finished = run(["-c", write])?.folder(&path).run()?;
+    assert_eq!(finished.code(), 0, "{}", finished.stderr);
+    assert_eq!(fs::read_to_string(path.join("cellblock-out/deep/a.txt"))?, "one");
+    assert_eq!(fs::read_to_string(path.join("cellblock-out/b.csv"))?, "x\n1\n");
+    assert!(!path.join("cellblock-out/link").exists());
+    assert_eq!(
+        finished.stdout,
+        "file, 3 bytes: cellblock-out/deep/a.txt\nfile, 4 bytes: cellblock-out/b.csv\n"
+    );
+    Ok(())
+}
+
+#[test]
+fn with_json_bytes_are_found_by_their_path_and_saved_only_when_asked_for() -> Result<()> {
+    let (_folder, path) = folder(&[])?;
+    let write = "open('/tmp/output/b.csv', 'w').write('x\\n');\npd.DataFrame({'a': [1]})";
+    let (_, report) = answer(&run(["--json", "-c", write])?.folder(&path).run()?)?;
+    assert_eq!(fs::read_dir(&path)?.count(), 0);
+    let kinds: Vec<_> = report["artifacts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|it| it["kind"].clone())
+        .collect();
+    assert_eq!(kinds, ["dataframe", "file"]);
+    assert_eq!(fs::read(text(&report, "/artifacts/1/path")?)?, b"x\n");
+    assert_eq!(report["files"][0]["sha256"], report["artifacts"][1]["sha256"]);
+    let (_, report) = answer(
+        &run(["--json", "--out", "here", "-c", write])?
+            .folder(&path)
+            .run()?,
+    )?;
+    assert_eq!(report["saved"], serde_json::json!(["here/b.csv"]));
+    assert_eq!(fs::read(path.join("here/b.csv"))?, b"x\n");
+    Ok(())
+}
+
+#[test]
+fn the_sandbox_is_described() -> Result<()> {
+    let (_, report) = json(["-c", "None"])?;
+    assert_eq!(report["sandbox"]["backend"], "process");
+    assert_eq!(text(&report, "/sandbox/image")?.len(), 64);
+    let protections = report["sandbox"]["protections"]
+        .as_object()
+        .map(serde_json::Map::len);
+    assert_eq!(protections, Some(17));
+    assert_eq!(
+        report["sandbox"]["protections"]["net_namespace"]["state"],
+        "active"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_protection_that_is_switched_off_is_reported() -> Result<()> {
+    let (code, report) = json(["--protection", "landlock_scopes=disabled", "-c", "None"])?;
+    assert_eq!(
+        (code, text(&report, "/sandbox/protections/landlock_scopes/state")?),
+        (0, "disabled")
+    );
+    Ok(())
+}
+
+#[test]
+fn a_protection_that_is_missing_is_named_with_the_remedy() -> Result<()> {
+    require!(OrdinaryUser);
+    let image = small_image()?;
+    let built = Cli::new(["image", "build", image])
+        .ordinary_user()
+        .limit(BUILD_LIMIT)
+        .run()?;
+    assert_eq!(built.code(), 0, "{}", built.stderr);
+    let strict = [
+        "run",
+        "--json",
+        "--image",
+        image,
+        "--protection",
+        "own_user_id=strict",
+        "-c",
+        "1",
+    ];
+    let (code, report) = answer(&Cli::new(strict).ordinary_user().run()?)?;
+    assert_eq!((code, text(&report, "/error/code")?), (78, "policy"));
+    assert!(
+        text(&report, "/error/message")?.contains("`own_user_id`"),
+        "{report:#}"
+    );
+    assert!(
+        text(&report, "/error/hints/0")?.contains("cellblock doctor"),
+        "{report:#}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_is_a_failure_of_the_machine() -> Result<()> {
+    let (_folder, path) = folder(&[("artifacts", b"in the way")])?;
+    let (code, report) = answer(
+        &Cli::new(["run", "--json", "-c", "1"])
+            .env("CELLBLOCK_HOME", &path)
+            .run()?,
+    )?;
+    assert_eq!((code, text(&report, "/error/code")?), (70, "backend"));
+    Ok(())
+}
+
+#[test]
+fn a_command_line_that_is_wrong_is_refused_before_anything_is_started() -> Result<()> {
+    for (arguments, told) in [
+        (vec![], "<FILE|--code <CODE>>"),
+        (vec!["-c", "1", "--input", "x"], "`x` has no `=`"),
+        (vec!["-c", "1", "--timeout", "-1"], "give more than 0"),
+        (
+            vec!["-c", "1", "--timeout", "301"],
+            "301 seconds is more than the 300",
+        ),
+        (vec!["-c", "1", "--memory", "much"], "`much` is not a size"),
+        (
+            vec!["-c", "1", "--protection", "moat=strict"],
+            "`moat` is not a protection",
+        ),
+        (vec!["nowhere.py"], "read the code `nowhere.py`: No such file"),
+        (
+            vec!["-c", "1", "--image", "nowhere"],
+            "no image `nowhere` is built here",
+        ),
+    ] {
+        let finished = Cli::new(["run", "--json"].into_iter().chain(arguments.clone())).run()?;
+        let (code, report) = answer(&finished)?;
+        assert_eq!(
+            (code, text(&report, "/error/code")?),
+            (2, "bad_request"),
+            "{arguments:?}"
+        );
+        assert!(
+            text(&report, "/error/message")?.contains(told),
+            "{arguments:?}: {report:#}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn without_json_an_error_is_told_on_stderr() -> Result<()> {
+    let finished = Cli::new(["run", "nowhere.py"]).run()?;
+    assert_eq!((finished.code(), finished.stdout.as_str()), (2, ""));
+    assert_eq!(
+        finished.stderr,
+        "error: read the code `nowhere.py`\n  caused by: No such file or directory (os error 2)\n"
+    );
+    Ok(())
+}

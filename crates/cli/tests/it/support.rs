@@ -1,0 +1,91 @@
+//! Runs the binary on a small image, and checks its JSON.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use cellblock_testkit::{Cli, Finished, workspace_root};
+use jsonschema::Validator;
+use serde_json::Value;
+
+/// Building an image downloads its packages.
+pub(crate) const BUILD_LIMIT: Duration = Duration::from_mins(10);
+
+/// The file that describes the image with a data frame library and little else.
+pub(crate) fn small_image() -> Result<&'static str> {
+    static BUILT: OnceLock<Result<String, String>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/small.toml");
+        let file = file.to_string_lossy().into_owned();
+        match Cli::new(["image", "build", &file]).limit(BUILD_LIMIT).run() {
+            Ok(finished) if finished.code() == 0 => Ok(file),
+            Ok(finished) => Err(finished.stderr),
+            Err(error) => Err(format!("{error:#}")),
+        }
+    });
+    built
+        .as_deref()
+        .map_err(|error| anyhow::anyhow!("build the small image: {error}"))
+}
+
+/// `cellblock run` on the small image.
+pub(crate) fn run<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<Cli> {
+    let start = ["run", "--image", small_image()?];
+    Ok(Cli::new(start.into_iter().chain(arguments)))
+}
+
+/// Runs one cell or more with `--json`, and gives the exit code with the object.
+pub(crate) fn json<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<(i32, Value)> {
+    answer(&run(["--json"].into_iter().chain(arguments))?.run()?)
+}
+
+/// The exit code and the object of a `--json` run, which has nothing else on stdout.
+pub(crate) fn answer(finished: &Finished) -> Result<(i32, Value)> {
+    let report = finished.json()?;
+    ensure!(
+        finished.stdout.lines().count() == 1,
+        "more than one line on stdout: {}",
+        finished.stdout
+    );
+    valid(&report)?;
+    Ok((finished.code(), report))
+}
+
+fn valid(report: &Value) -> Result<()> {
+    static SCHEMA: OnceLock<Result<Validator, String>> = OnceLock::new();
+    let schema = SCHEMA.get_or_init(|| {
+        let path = workspace_root().join("docs/reference/run-output.schema.json");
+        let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+        let schema: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        jsonschema::validator_for(&schema).map_err(|error| error.to_string())
+    });
+    let schema = schema
+        .as_ref()
+        .map_err(|error| anyhow::anyhow!("read the schema: {error}"))?;
+    let broken: Vec<_> = schema
+        .iter_errors(report)
+        .map(|error| error.to_string())
+        .collect();
+    ensure!(
+        broken.is_empty(),
+        "the output breaks the schema: {broken:?}\n{report:#}"
+    );
+    Ok(())
+}
+
+/// A text of a report.
+pub(crate) fn text<'a>(report: &'a Value, pointer: &str) -> Result<&'a str> {
+    let value = report.pointer(pointer).and_then(Value::as_str);
+    value.with_context(|| format!("no text at `{pointer}` in {report:#}"))
+}
+
+/// A directory with files for a test.
+pub(crate) fn folder(files: &[(&str, &[u8])]) -> Result<(tempfile::TempDir, PathBuf)> {
+    let folder = tempfile::tempdir()?;
+    for (name, content) in files {
+        std::fs::write(folder.path().join(name), content)?;
+    }
+    let path = folder.path().to_owned();
+    Ok((folder, path))
+}
