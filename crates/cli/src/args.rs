@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cellblock_interpreter::MAX_CELL_TIME;
 use cellblock_sandbox::jail::protection::{Demand, Protection};
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, Parser, Subcommand};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, StrDeserializer};
@@ -38,18 +38,13 @@ pub(crate) enum Command {
 /// `# %%` lines. The first cell that does not complete is the last to run.
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = EXIT_CODES)]
+#[command(group = ArgGroup::new("source").args(["files", "code"]).required(true))]
 pub(crate) struct RunArgs {
     /// Python files to run; `-` reads stdin
-    #[arg(value_name = "FILE", required_unless_present = "code")]
+    #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Run this code instead of files; repeat it for several cells
-    #[arg(
-        short = 'c',
-        long = "code",
-        value_name = "CODE",
-        conflicts_with = "files",
-        allow_hyphen_values = true
-    )]
+    #[arg(short = 'c', long = "code", value_name = "CODE", allow_hyphen_values = true)]
     pub(crate) code: Vec<String>,
     /// Bind a file's content to a variable: CSV, TSV, Parquet, JSON, NDJSON, Arrow and xlsx as a data frame, anything else as bytes
     #[arg(long = "input", value_name = "NAME=PATH", value_parser = parse_input)]
@@ -76,7 +71,7 @@ pub(crate) struct RunArgs {
     /// Print one JSON object as the only line of stdout
     #[arg(long)]
     pub(crate) json: bool,
-    /// Keep no sandboxes ready; each is made when it is needed
+    /// Keep no sandboxes ready; one run needs only one, so it is made on demand in any case
     #[arg(long)]
     pub(crate) no_pool: bool,
 }

@@ -299,10 +299,19 @@ fn write_files(root: &Path, tree: &Tree) -> Result<()> {
     for (name, text) in [
         (
             "passwd",
-            format!("user:x:{user}:{user}:user:/workspace:/bin/sh\n"),
+            format!(
+                "root:x:0:0:root:/:/bin/false\nuser:x:{user}:{user}:user:/workspace:/bin/sh\n\
+                 nobody:x:65534:65534:nobody:/:/bin/false\n"
+            ),
         ),
-        ("group", format!("user:x:{user}:\n")),
+        // What is mounted from the host belongs to ids that the room does not map, which show as nobody's.
+        ("group", format!("root:x:0:\nuser:x:{user}:\nnogroup:x:65534:\n")),
         ("hosts", "127.0.0.1 localhost\n::1 localhost\n".to_owned()),
+        // Without it fontconfig, which renderers call, complains on stderr.
+        (
+            "fonts/fonts.conf",
+            "<?xml version=\"1.0\"?><fontconfig><cachedir>/tmp/.fontconfig</cachedir></fontconfig>\n".to_owned(),
+        ),
         (
             "nsswitch.conf",
             "passwd: files\ngroup: files\nhosts: files\n".to_owned(),

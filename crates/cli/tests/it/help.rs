@@ -7,7 +7,21 @@ use cellblock_testkit::Cli;
 fn the_short_help_fits_a_screen() -> Result<()> {
     let finished = Cli::new(["-h"]).run()?;
     assert_eq!(finished.code(), 0);
-    insta::assert_snapshot!(finished.stdout, @"");
+    insta::assert_snapshot!(finished.stdout, @r"
+    Runs Python for AI agents in a sandbox that nothing leaves
+
+    Usage: cellblock <COMMAND>
+
+    Commands:
+      run     Run Python code in a sandbox
+      image   Build, list and check images: what sandboxes start from
+      doctor  Say what this machine offers, which protections are active, and what to do about those
+              that are not
+
+    Options:
+      -h, --help     Print help (see more with '--help')
+      -V, --version  Print version
+    ");
     Ok(())
 }
 
@@ -15,7 +29,36 @@ fn the_short_help_fits_a_screen() -> Result<()> {
 fn the_help_of_run_lists_its_options() -> Result<()> {
     let finished = Cli::new(["run", "-h"]).run()?;
     assert_eq!(finished.code(), 0);
-    insta::assert_snapshot!(finished.stdout, @"");
+    insta::assert_snapshot!(finished.stdout, @r"
+    Run Python code in a sandbox
+
+    Usage: cellblock run [OPTIONS] <FILE|--code <CODE>>
+
+    Arguments:
+      [FILE]...  Python files to run; `-` reads stdin
+
+    Options:
+      -c, --code <CODE>               Run this code instead of files; repeat it for several cells
+          --input <NAME=PATH>         Bind a file's content to a variable: CSV, TSV, Parquet, JSON,
+                                      NDJSON, Arrow and xlsx as a data frame, anything else as bytes
+          --require <PKG>             Install a package besides the image's, as a requirement such as
+                                      `lifelines` or `lifelines>=0.30`
+          --timeout <SECONDS>         Stop a cell after this many seconds; fractions are fine, 300 is
+                                      the most unless CELLBLOCK_MAX_TIMEOUT is set [default: 60]
+          --memory <SIZE>             Bound the sandbox's memory, files in it included, such as `512MiB`
+                                      [default: 2GiB]
+          --out <DIR>                 Save charts and files into this directory; it is made when there
+                                      is something to save, and what is there is replaced [default:
+                                      cellblock-out, with --json: nothing is saved]
+          --image <IMAGE>             Start from this image: a name, an id, or a TOML file that
+                                      describes one [default: default]
+          --protection <NAME=DEMAND>  Demand a protection (`strict`), do without it where it is lacking
+                                      (`degradable`), or switch it off (`disabled`)
+          --json                      Print one JSON object as the only line of stdout
+          --no-pool                   Keep no sandboxes ready; one run needs only one, so it is made on
+                                      demand in any case
+      -h, --help                      Print help (see more with '--help')
+    ");
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use crate::support::{BUILD_LIMIT, answer, folder, json, run, small_image, text};
 fn a_table_and_live_output_are_shown_in_order() -> Result<()> {
     let finished = run([
         "-c",
-        "print('first')\ndisplay(pd.DataFrame({'a': [1, 2], 'b': ['x', 'y']}))\nprint('last')\n'done'",
+        "print('first')\ndisplay(pd.DataFrame({'a': [1, 2], 'b': ['x', 'y']}))\n'done'",
     ])?
     .run()?;
     assert_eq!((finished.code(), finished.stderr.as_str()), (0, ""));
@@ -25,7 +25,6 @@ fn a_table_and_live_output_are_shown_in_order() -> Result<()> {
     │     1 ┆ x   │
     │     2 ┆ y   │
     └───────┴─────┘
-    last
     done
     ");
     Ok(())

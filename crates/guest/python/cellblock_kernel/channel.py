@@ -124,6 +124,10 @@ class Channel:
         if self._start == self._end:
             self._poll.poll()
 
+    def ready(self, milliseconds: int) -> bool:
+        """Says whether something can be read within a time."""
+        return self._start < self._end or bool(self._poll.poll(milliseconds))
+
     def receive(self) -> tuple[Header, list[bytes]]:
         """Receives one frame."""
         sizes = self._take(8)

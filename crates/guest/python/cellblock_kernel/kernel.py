@@ -1,5 +1,6 @@
 """The kernel: answers the host's messages one by one, and survives what cells do."""
 
+import ast
 import builtins
 import gc
 import os
@@ -168,12 +169,13 @@ class Kernel:
         if expression:
             program, tree = source.compile_expression(code, name, line)
             guard.check(tree, self._guard, line)
+            self._load(tree)
         else:
             tree = source.parse(code, name, line)
             guard.check(tree, self._guard, line)
+            self._load(tree)
+            # This takes the trailing expression out of the tree.
             program = source.compile_cell(tree, code, name, line, message.get("echo", True))
-        if self._waiting:
-            self._namespace.add(prelude.load(tree, self._waiting, self._namespace.names))
         plot.hook(self._display, self._is_mine)
         names = self._namespace.enter(message.get("store", True))
         try:
@@ -190,6 +192,10 @@ class Kernel:
             raise
         if self._is_mine():
             plot.capture(self._display, failing=False)
+
+    def _load(self, tree: ast.AST) -> None:
+        if self._waiting:
+            self._namespace.add(prelude.load(tree, self._waiting, self._namespace.names))
 
     def _is_mine(self) -> bool:
         return _getpid() == self._pid

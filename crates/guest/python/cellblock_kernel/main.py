@@ -3,7 +3,7 @@
 import os
 import sys
 
-from cellblock_kernel import broker, interactive
+from cellblock_kernel import broker, interactive, rehearsal
 from cellblock_kernel.channel import BrokenFrame, Channel, Closed
 from cellblock_kernel.interrupt import Gate
 from cellblock_kernel.kernel import Kernel
@@ -12,6 +12,9 @@ from cellblock_kernel.stdio import Streams
 GENERATION = 1
 
 _version = "{}.{}.{}".format(*sys.version_info)
+
+# How long a new kernel looks out for its first message before it uses the time.
+_IDLE_MS = 5
 
 
 def serve(channel_fd: int) -> None:
@@ -22,6 +25,16 @@ def serve(channel_fd: int) -> None:
     gate = Gate()
     gate.install()
     channel = Channel(channel_fd, gate)
+    channel.send({"type": "hello", "generation": GENERATION, "pid": os.getpid(), "python": _version})
+    if not channel.ready(_IDLE_MS):
+        # Nobody waits for this kernel yet: touch what the first cell will touch.
+        rehearsal.rehearse(answer, 1)
+        gate.install()
+    answer(channel, gate)
+
+
+def answer(channel: Channel, gate: Gate) -> None:
+    """Answers messages until the channel is closed."""
     if "matplotlib" not in sys.modules:
         os.environ.setdefault("MPLBACKEND", "module://cellblock_kernel.outputs.pyplot_backend")
     if "" not in sys.path:
@@ -30,7 +43,6 @@ def serve(channel_fd: int) -> None:
     streams = Streams()
     kernel = Kernel(channel, gate, streams)
     broker.use(kernel.broker)
-    channel.send({"type": "hello", "generation": GENERATION, "pid": os.getpid(), "python": _version})
     try:
         while True:
             message, blobs = channel.receive()
@@ -40,3 +52,5 @@ def serve(channel_fd: int) -> None:
     except BrokenFrame as error:
         streams.flush()
         raise SystemExit(f"cellblock kernel: the host sent {error}") from None
+    finally:
+        streams.release()

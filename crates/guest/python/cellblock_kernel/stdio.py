@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from contextlib import suppress
 from fcntl import F_DUPFD_CLOEXEC, fcntl
 from typing import Any, TextIO
 
@@ -42,6 +43,12 @@ class Streams:
         module.stdout = module.__stdout__ = self.out
         module.stderr = module.__stderr__ = self.err
         module.stdin = module.__stdin__ = open(0, closefd=False, encoding="utf-8", errors="replace")  # noqa: SIM115
+
+    def release(self) -> None:
+        """Closes the copies of the descriptors, those that a cell has not closed."""
+        for fd in self._saved.values():
+            with suppress(OSError):
+                os.close(fd)
 
     @staticmethod
     def _stat(fd: int) -> tuple[int, int] | None:

@@ -316,7 +316,8 @@ impl Actor {
     async fn upload(&mut self, input: &Input) -> Result<()> {
         let content = input.open(self.limits.data_bytes)?;
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
-        sandbox.guest().write(&input.sandbox_path(), 0o444, content).await?;
+        // Writable for its owner, who appends part by part; code finds it on a read-only mount.
+        sandbox.guest().write(&input.sandbox_path(), 0o644, content).await?;
         Ok(())
     }
 

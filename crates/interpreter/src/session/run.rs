@@ -104,7 +104,9 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
                     run.drain(kernel, &terms).await;
                     match frame.message {
                         FromKernel::Output { output, .. } => {
-                            if run.outputs.len() < terms.limits.outputs as usize {
+                            // The exception that ends a cell comes whatever the limit.
+                            let extra = usize::from(matches!(output, cellblock_protocol::Output::Exception(_)));
+                            if run.outputs.len() < terms.limits.outputs as usize + extra {
                                 let output = terms.decoding.decode(output, frame.blobs).await?;
                                 terms.tell(|| Event::Output(output.clone())).await;
                                 run.outputs.push(output);

@@ -72,7 +72,7 @@ fn what_cannot_be_served_is_skipped_with_a_reason() {
     block_on(async {
         let session = limited(|limits| limits.collected_file_bytes = MIB).await;
         let code = "import os, socket\nos.chdir('/tmp/output')\n\
-                    os.symlink('/etc/passwd', 'link')\nos.symlink('/proc/self', 'dir_link')\nos.mkfifo('fifo')\n\
+                    os.symlink('/etc/passwd', 'link')\nos.symlink('/proc/self', 'dir_link')\nsocket.socket(socket.AF_UNIX).bind('socket')\n\
                     open('huge', 'wb').truncate((1 << 20) + 1)\nopen('fits', 'wb').truncate(1 << 20)\n\
                     open('line\\nbreak', 'w').close()\nopen('back\\\\slash', 'w').close()\n\
                     open(b'not\\xffutf8', 'w').close()\nopen('späße 🎉.txt', 'w').write('x')";
@@ -90,11 +90,11 @@ fn what_cannot_be_served_is_skipped_with_a_reason() {
             [
                 ("/tmp/output/back\\slash", "its name cannot be used outside the sandbox"),
                 ("/tmp/output/dir_link", "is a symbolic link"),
-                ("/tmp/output/fifo", "is a FIFO"),
                 ("/tmp/output/huge", "it has 1048577 bytes, the limit is 1048576"),
                 ("/tmp/output/line\\nbreak", "its name cannot be used outside the sandbox"),
                 ("/tmp/output/link", "is a symbolic link"),
                 ("/tmp/output/not\u{fffd}utf8", "its name is not UTF-8"),
+                ("/tmp/output/socket", "is a socket"),
             ]
         );
     });
@@ -145,12 +145,18 @@ fn files_are_written_and_read_by_the_host_and_links_are_not_followed() {
         session.write_file("/workspace/in/data.txt", "from the host").await.unwrap();
         assert_eq!(value(&session, "open('/workspace/in/data.txt').read()").await, "from the host");
         run(&session, "import os\nos.symlink('/etc', '/workspace/etc')\nos.symlink('/etc/passwd', '/workspace/p')").await;
-        for path in ["/workspace/p", "/workspace/etc/passwd", "/etc/passwd", "/workspace/../etc/passwd", "workspace/a"] {
-            let error = session.read_file(path).await.unwrap_err();
-            assert!(error.to_string().starts_with(&format!("read `{path}` in the sandbox: ")), "{error}");
-            let error = session.write_file(path, "x").await.unwrap_err();
-            assert!(error.to_string().starts_with(&format!("write `{path}` in the sandbox: ")), "{path}: {error}");
+        for path in ["/workspace/etc/passwd", "/etc/passwd", "/workspace/../etc/passwd", "workspace/a"] {
+            let error = session.read_file(path).await.unwrap_err().to_string();
+            assert!(error.starts_with(&format!("read `{path}` in the sandbox: ")), "{error}");
+            let error = session.write_file(path, "x").await.unwrap_err().to_string();
+            assert!(error.starts_with(&format!("write `{path}` in the sandbox: ")), "{error}");
         }
+        let error = session.read_file("/workspace/p").await.unwrap_err().to_string();
+        assert!(error.starts_with("read `/workspace/p` in the sandbox: "), "{error}");
+        // A written file takes the link's place; what the link named stays as it is.
+        session.write_file("/workspace/p", "mine").await.unwrap();
+        let code = "(os.path.islink('/workspace/p'), open('/workspace/p').read(), 'mine' in open('/etc/passwd').read()) == (False, 'mine', False)";
+        assert_eq!(value(&session, code).await, true);
         let read = session.read_file("/workspace/in/data.txt").await.unwrap();
         assert_eq!(read, b"from the host");
     });

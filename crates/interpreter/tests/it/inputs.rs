@@ -57,8 +57,8 @@ fn tsv_is_bound_as_a_table() {
 
 #[test]
 fn json_records_are_bound_as_a_table() {
-    let rows = json!([{"n": 1, "x": 0.5, "s": "a"}, {"n": 2, "x": -1.5, "s": "b c"}]);
-    block_on(check(Input::bytes("t", InputFormat::Json, rows.to_string())));
+    let rows = r#"[{"n": 1, "x": 0.5, "s": "a"}, {"n": 2, "x": -1.5, "s": "b c"}]"#;
+    block_on(check(Input::bytes("t", InputFormat::Json, rows)));
 }
 
 #[test]

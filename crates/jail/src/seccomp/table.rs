@@ -52,6 +52,9 @@ const NAMESPACES: u64 = (libc::CLONE_NEWUSER
 /// Terminal requests that put words into another process's mouth.
 const TERMINAL_INJECTION: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
+/// The bits of a file's type that character and block devices, directories and sockets have, and FIFOs and regular files lack.
+const DEVICE_BITS: u64 = (libc::S_IFCHR | libc::S_IFDIR) as u64;
+
 const UNIX_ONLY: Arguments = Arguments::OneOf(0, &[libc::AF_UNIX as u64]);
 
 /// What `prctl` may be asked: names, signals, own limits; nothing that changes memory maps or gains privilege.
@@ -109,6 +112,11 @@ pub const ALLOWED: &[Allowed] = &[
     allow(libc::SYS_chdir, "os.scandir, os.getcwd, contextlib.chdir"),
     allow(libc::SYS_fchdir, "os.scandir, os.getcwd, contextlib.chdir"),
     allow(libc::SYS_mkdirat, "os and pathlib"),
+    only(
+        libc::SYS_mknodat,
+        Arguments::NoBitsOf(2, DEVICE_BITS),
+        "os.mkfifo; no devices",
+    ),
     allow(libc::SYS_unlinkat, "os and pathlib"),
     allow(libc::SYS_renameat, "os and pathlib"),
     allow(libc::SYS_renameat2, "os and pathlib"),
@@ -377,6 +385,8 @@ pub const ALLOWED: &[Allowed] = &[
     allow(libc::SYS_setitimer, "time, asyncio, signal.setitimer"),
     #[cfg(target_arch = "x86_64")]
     allow(libc::SYS_alarm, "time, asyncio, signal.setitimer"),
+    #[cfg(target_arch = "x86_64")]
+    allow(libc::SYS_pause, "signal.pause"),
     // Waiting.
     allow(libc::SYS_ppoll, "select, selectors, asyncio, subprocess"),
     allow(libc::SYS_pselect6, "select, selectors, asyncio, subprocess"),
@@ -519,6 +529,12 @@ pub const ALLOWED: &[Allowed] = &[
     allow(libc::SYS_signalfd, "older C code and static binaries"),
     #[cfg(target_arch = "x86_64")]
     allow(libc::SYS_mkdir, "older C code and static binaries"),
+    #[cfg(target_arch = "x86_64")]
+    only(
+        libc::SYS_mknod,
+        Arguments::NoBitsOf(1, DEVICE_BITS),
+        "os.mkfifo; no devices",
+    ),
     #[cfg(target_arch = "x86_64")]
     allow(libc::SYS_rmdir, "older C code and static binaries"),
     #[cfg(target_arch = "x86_64")]

@@ -13,6 +13,7 @@ use super::audit::{audit, installed};
 use super::copy::{self, Copied, PYTHON_IN_SANDBOX};
 use super::error::{At, ImageError, Result};
 use super::home::Home;
+use super::lock::Lock;
 use super::manifest::{LAYOUT, Manifest, Package};
 use super::progress::Sink;
 use super::spec::ImageSpec;
@@ -26,13 +27,13 @@ struct Base {
     notes: Vec<String>,
 }
 
-/// Builds what `spec` asks for below the home and gives the id. The caller holds the lock of `key`.
-pub(super) fn build(home: &Home, spec: &ImageSpec, key: &str, sink: &Sink) -> Result<String> {
+/// Builds what `spec` asks for below the home and gives the id. The lock is that of `key`.
+pub(super) fn build(home: &Home, spec: &ImageSpec, key: &str, lock: &Lock, sink: &Sink) -> Result<String> {
     let room = Room {
         path: home.staging(key),
     };
     fs::create_dir_all(&room.path).at("create", &room.path)?;
-    let uv = Uv::find_or_fetch(home, sink)?;
+    let uv = Uv::find_or_fetch(home, lock, sink)?;
     let base = copy_interpreter(&room, spec, &uv, sink)?;
     install_packages(&room, spec, &base, &uv, sink)?;
     let manifest = finish(&room, spec, base, sink)?;
@@ -121,7 +122,7 @@ fn install_packages(room: &Room, spec: &ImageSpec, base: &Base, uv: &Uv, sink: &
         sink.stage("resolving packages");
         let requirements = room.path.join("requirements.in");
         fs::write(&requirements, &spec.requirements).at("write", &requirements)?;
-        let mut command = install::lock_command(uv, &program, &lock);
+        let mut command = install::lock_command(uv, &program, &lock)?;
         uv::run(command.arg(&requirements), "resolve the packages", sink)?;
     }
     sink.stage("installing packages");
@@ -134,7 +135,7 @@ fn install_packages(room: &Room, spec: &ImageSpec, base: &Base, uv: &Uv, sink: &
     }
     install::link_for_debian(&python, &base.copied.stdlib)?;
     sink.stage("compiling");
-    install::compile(&program, &stdlib, &python, PYTHON_IN_SANDBOX, sink);
+    install::compile(uv, &program, &stdlib, &python, PYTHON_IN_SANDBOX, sink)?;
     room.set_done("packages", &())
 }
 

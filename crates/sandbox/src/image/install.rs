@@ -13,8 +13,8 @@ use super::progress::Sink;
 use super::uv::{self, Uv};
 
 /// A command that resolves what is added to it to a lock with hashes.
-pub(crate) fn lock_command(uv: &Uv, python: &Path, lock: &Path) -> Command {
-    let mut command = uv.command(&["pip", "compile"]);
+pub(crate) fn lock_command(uv: &Uv, python: &Path, lock: &Path) -> Result<Command> {
+    let mut command = uv.command(&["pip", "compile"])?;
     command.args([
         "--quiet",
         "--generate-hashes",
@@ -28,12 +28,12 @@ pub(crate) fn lock_command(uv: &Uv, python: &Path, lock: &Path) -> Command {
         .arg(python)
         .arg("--output-file")
         .arg(lock);
-    command
+    Ok(command)
 }
 
 /// Installs exactly what a lock names into `target`, from wheels whose hashes fit.
 pub(crate) fn install(uv: &Uv, python: &Path, lock: &Path, target: &Path, sink: &Sink) -> Result<()> {
-    let mut command = uv.command(&["pip", "install"]);
+    let mut command = uv.command(&["pip", "install"])?;
     command.args([
         "--require-hashes",
         "--only-binary",
@@ -103,8 +103,16 @@ pub(crate) fn link_for_debian(python: &Path, stdlib: &str) -> Result<()> {
 }
 
 /// Compiles everything but tests, again where uv's questions to the interpreter did already, to bytecode that holds wherever the tree is moved, naming `shown` as its place.
-pub(crate) fn compile(python: &Path, tree: &Path, strip: &Path, shown: &str, sink: &Sink) {
+pub(crate) fn compile(
+    uv: &Uv,
+    python: &Path,
+    tree: &Path,
+    strip: &Path,
+    shown: &str,
+    sink: &Sink,
+) -> Result<()> {
     let mut command = Command::new(python);
+    command.stdin(uv.stdin()?);
     // A fixed seed of hashes gives the same bytes on every machine, and `-I` would ignore it.
     command.env_clear().env("PYTHONHASHSEED", "0").current_dir("/");
     command.args([
@@ -129,6 +137,7 @@ pub(crate) fn compile(python: &Path, tree: &Path, strip: &Path, shown: &str, sin
     if process::run(&mut command, "compile", |_| ()).is_err() {
         sink.line("some modules were not compiled ahead of their import");
     }
+    Ok(())
 }
 
 /// Makes everything readable for everybody and writable for its owner alone.

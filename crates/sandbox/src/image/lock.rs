@@ -2,16 +2,18 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::error::{At, Result};
 
-/// A held lock; dropping it, or the process' end, releases it.
-#[derive(Debug)]
+/// A held lock, released when its last clone is dropped and every program that has it for its stdin has ended.
+#[derive(Clone, Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: Arc<File>,
 }
 
 impl Lock {
@@ -23,6 +25,7 @@ impl Lock {
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
+            .read(true)
             .write(true)
             .open(path)
             .at("open", path)?;
@@ -34,14 +37,20 @@ impl Lock {
             }
             Err(error) => return Err(error).at("lock", path),
         }
-        Ok(Self { _file: file })
+        Ok(Self { file: Arc::new(file) })
+    }
+
+    /// An empty stdin that shares the lock: a program that outlives a killed builder keeps the next one waiting.
+    pub(crate) fn stdin(&self) -> Result<Stdio> {
+        let file = self.file.try_clone().at("share", Path::new("lock"))?;
+        Ok(Stdio::from(file))
     }
 
     /// Takes the lock alone, or gives `None` where somebody holds it.
     pub(crate) fn try_exclusive(path: &Path) -> Result<Option<Self>> {
         let file = File::open(path).at("open", path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Self { _file: file })),
+            Ok(()) => Ok(Some(Self { file: Arc::new(file) })),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(error).at("lock", path),
         }
@@ -51,6 +60,42 @@ impl Lock {
     pub(crate) fn shared(path: &Path) -> Result<Self> {
         let file = File::open(path).at("open", path)?;
         retry_on_intr(|| flock(&file, FlockOperation::LockShared)).at("lock", path)?;
-        Ok(Self { _file: file })
+        Ok(Self { file: Arc::new(file) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_lock_is_held_as_long_as_a_program_has_it_for_its_stdin() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let lock = Lock::exclusive(&path, || panic!("nobody else has it")).unwrap();
+        let mut child = Command::new("sleep")
+            .arg("60")
+            .stdin(lock.stdin().unwrap())
+            .spawn()
+            .unwrap();
+        drop(lock);
+        assert!(Lock::try_exclusive(&path).unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(Lock::try_exclusive(&path).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_shared_lock_keeps_others_from_having_it_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        drop(Lock::exclusive(&path, || ()).unwrap());
+        let (one, other) = (Lock::shared(&path).unwrap(), Lock::shared(&path).unwrap());
+        drop(one);
+        assert!(Lock::try_exclusive(&path).unwrap().is_none());
+        drop(other);
+        assert!(Lock::try_exclusive(&path).unwrap().is_some());
     }
 }

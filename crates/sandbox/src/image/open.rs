@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::audit::{Report, audit};
 use super::digest;
@@ -17,7 +16,7 @@ pub struct Image {
     home: Home,
     root: PathBuf,
     manifest: Manifest,
-    _lock: Arc<Lock>,
+    _lock: Lock,
 }
 
 impl Image {
@@ -56,7 +55,7 @@ impl Image {
             home: home.clone(),
             root,
             manifest,
-            _lock: Arc::new(lock),
+            _lock: lock,
         })
     }
 

@@ -43,7 +43,7 @@ fn within(child: &mut Child, limit: Duration) -> bool {
     }
 }
 
-/// Runs a program to its end, handing every line of its stderr to `hear`.
+/// Runs a program to its end, handing every line of its stderr to `hear`; its stdin is the caller's to set.
 pub(crate) fn run(command: &mut Command, action: &'static str, mut hear: impl FnMut(&str)) -> Result<()> {
     let program = command.get_program().to_owned();
     let path = std::path::Path::new(&program);
@@ -53,7 +53,6 @@ pub(crate) fn run(command: &mut Command, action: &'static str, mut hear: impl Fn
         .to_string_lossy()
         .into_owned();
     let mut child = command
-        .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()

@@ -51,13 +51,13 @@ impl Store {
         }
         let waiting = || sink.waiting(format!("another process is building the image `{}`", spec.name));
         let earlier = self.built_id(&key);
-        let _lock = Lock::exclusive(&self.home.lock(&format!("build-{key}")), waiting)?;
+        let lock = Lock::exclusive(&self.home.lock(&format!("build-{key}")), waiting)?;
         // Whoever held the lock may have built it just now.
         let is_news = !force || self.built_id(&key) != earlier;
         if let Some(Ok(image)) = self.built(&key).filter(|_| is_news) {
             return Ok(image);
         }
-        let id = build::build(&self.home, spec, &key, sink)?;
+        let id = build::build(&self.home, spec, &key, &lock, sink)?;
         self.set_built(&key, &id)?;
         Image::open(&self.home, &id)
     }

@@ -167,7 +167,8 @@ fn it_is_self_contained(home: &Path, image: &Image) {
         expected
     );
 
-    let uv = uv::Uv::find_or_fetch(image.home(), &Sink::silent()).unwrap();
+    let lock = lock::Lock::exclusive(&image.home().lock("test"), || ()).unwrap();
+    let uv = uv::Uv::find_or_fetch(image.home(), &lock, &Sink::silent()).unwrap();
     let (source, _) = interpreter::find(PythonVersion { major: 3, minor: 13 }, &uv, &Sink::silent()).unwrap();
     let prefix = source.prefix.to_string_lossy().into_owned();
     let user = format!("{}/", std::env::var("HOME").unwrap_or("/nonexistent".to_owned()));

@@ -21,13 +21,13 @@ pub(super) fn resolve(image: &Image, wanted: &[Requirement], sink: &Sink) -> Res
         return Ok(layer);
     }
     let waiting = || sink.waiting("another process is installing the same requirements");
-    let _lock = Lock::exclusive(&home.lock(&format!("layer-{key}")), waiting)?;
+    let lock = Lock::exclusive(&home.lock(&format!("layer-{key}")), waiting)?;
     if let Some(layer) = made(image, &key) {
         return Ok(layer);
     }
     let room = home.staging(&format!("layer-{key}"));
     remove(&room)?;
-    let result = make(image, wanted, &room, sink).and_then(|record| {
+    let result = make(image, wanted, &room, &lock, sink).and_then(|record| {
         let index = home.layer_index();
         fs::create_dir_all(&index).at("create", &index)?;
         write_atomically(&index.join(&key), &serde_json::json!(record).to_string())?;
@@ -52,11 +52,17 @@ fn made(image: &Image, key: &str) -> Option<Layer> {
     })
 }
 
-fn make(image: &Image, wanted: &[Requirement], room: &Path, sink: &Sink) -> Result<Record, LayerError> {
+fn make(
+    image: &Image,
+    wanted: &[Requirement],
+    room: &Path,
+    held: &Lock,
+    sink: &Sink,
+) -> Result<Record, LayerError> {
     let home = image.home();
     let tree = room.join("layer");
     fs::create_dir_all(&tree).at("create", &tree)?;
-    let uv = Uv::find_or_fetch(home, sink)?;
+    let uv = Uv::find_or_fetch(home, held, sink)?;
     sink.stage("resolving requirements");
     let lock = resolved(image, wanted, room, &uv, sink)?;
     if fs::read_to_string(&lock)
@@ -69,7 +75,7 @@ fn make(image: &Image, wanted: &[Requirement], room: &Path, sink: &Sink) -> Resu
         install::install(&uv, &python, &lock, &tree, sink)
             .map_err(|error| explain(error, &image.manifest().packages))?;
         let shown = format!("{}/layer", super::LAYERS_IN_SANDBOX);
-        install::compile(&python, &tree, &tree, &shown, sink);
+        install::compile(&uv, &python, &tree, &tree, &shown, sink)?;
     }
     install::open_modes(&tree)?;
     let report = audit(&tree, &[&tree], &image.manifest().policy)?;
@@ -125,7 +131,7 @@ fn resolved(
             .collect(),
     )?;
     let lock = room.join("requirements.lock");
-    let mut command = install::lock_command(uv, &image.python().join(&image.manifest().interpreter), &lock);
+    let mut command = install::lock_command(uv, &image.python().join(&image.manifest().interpreter), &lock)?;
     command.arg("--constraint").arg(pins).arg(requirements);
     for package in installed {
         command.args(["--no-emit-package", &package.name]);

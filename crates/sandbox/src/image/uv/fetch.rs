@@ -5,7 +5,7 @@ use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -195,7 +195,12 @@ fn by_pip(version: &str, pins: &[&Pin], to: &Path) -> Result<(), String> {
             "--require-hashes",
             "--dest",
         ]);
-        command.arg(to).arg("-r").arg(&requirements).current_dir("/");
+        command
+            .arg(to)
+            .arg("-r")
+            .arg(&requirements)
+            .current_dir("/")
+            .stdin(Stdio::null());
         match process::run(&mut command, "fetch uv with pip", |_| ()) {
             Ok(()) => return Ok(()),
             Err(ImageError::Program { output, .. }) => {

@@ -5,11 +5,12 @@ mod speech;
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::error::{ImageError, Result};
 use super::home::Home;
+use super::lock::Lock;
 use super::process;
 use super::progress::Sink;
 use super::spec::PythonVersion;
@@ -39,15 +40,17 @@ const UNWANTED: [&str; 11] = [
 pub(crate) struct Uv {
     program: PathBuf,
     home: Home,
+    lock: Lock,
 }
 
 impl Uv {
-    /// Finds uv, or fetches the pinned one into the cache.
-    pub(crate) fn find_or_fetch(home: &Home, sink: &Sink) -> Result<Self> {
+    /// Finds uv, or fetches the pinned one into the cache. What it runs shares the lock.
+    pub(crate) fn find_or_fetch(home: &Home, lock: &Lock, sink: &Sink) -> Result<Self> {
         let fetched = fetch::place(home)?;
         let with = |program| Self {
             program,
             home: home.clone(),
+            lock: lock.clone(),
         };
         if let Some(program) = installed().chain([fetched.clone()]).find(|it| is_usable(it)) {
             return Ok(with(program));
@@ -63,12 +66,13 @@ impl Uv {
     }
 
     /// A command of uv that stays away from configuration of whatever project is around.
-    pub(crate) fn command(&self, subcommand: &[&str]) -> Command {
+    pub(crate) fn command(&self, subcommand: &[&str]) -> Result<Command> {
         let mut command = Command::new(&self.program);
         command
             .args(subcommand)
             .args(["--color", "never"])
             .current_dir("/");
+        command.stdin(self.stdin()?);
         for name in UNWANTED {
             command.env_remove(name);
         }
@@ -88,21 +92,29 @@ impl Uv {
         if let (false, Some(index)) = (own_index, env::var_os("PIP_INDEX_URL")) {
             command.env("UV_DEFAULT_INDEX", index);
         }
-        command
+        Ok(command)
+    }
+
+    /// The stdin of everything that writes where only the lock's holder may.
+    pub(crate) fn stdin(&self) -> Result<Stdio> {
+        self.lock.stdin()
     }
 
     /// Where uv keeps interpreters.
     pub(crate) fn python_store(&self) -> Option<PathBuf> {
-        let answer = process::output(&mut self.command(&["python", "dir"]), Duration::from_secs(20))?;
+        let answer = process::output(
+            &mut self.command(&["python", "dir"]).ok()?,
+            Duration::from_secs(20),
+        )?;
         Some(PathBuf::from(String::from_utf8(answer).ok()?.trim())).filter(|it| it.is_absolute())
     }
 
     /// Has uv install an interpreter and gives its program.
     pub(crate) fn install_python(&self, version: PythonVersion, sink: &Sink) -> Result<PathBuf> {
-        let mut command = self.command(&["python", "install"]);
+        let mut command = self.command(&["python", "install"])?;
         command.arg("--no-bin").arg(version.to_string());
         run(&mut command, "install Python with uv", sink)?;
-        let mut find = self.command(&["python", "find", "--managed-python"]);
+        let mut find = self.command(&["python", "find", "--managed-python"])?;
         find.arg(version.to_string());
         process::output(&mut find, Duration::from_secs(20))
             .and_then(|it| String::from_utf8(it).ok())
