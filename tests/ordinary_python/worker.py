@@ -1,6 +1,6 @@
 """Runs one suite of tests in a process of its own, and writes down how each test ended.
 
-Called as `worker.py unittest|pytest REPORT TARGET ARGUMENT…`. A unittest target is a dotted name, for pytest it is the dotted name of a module;
+Called as `worker.py unittest|pytest REPORT TARGET ARGUMENT…`. Targets of unittest are dotted names with commas between, that of pytest is a module;
 the arguments of pytest go to pytest, those of unittest are the resources that CPython's tests may use.
 The report is JSON: how many tests ran and passed, and `[id, "failed" | "skipped", why]` for all others.
 """
@@ -11,6 +11,7 @@ import os
 import sys
 import unittest
 import warnings
+from pathlib import Path
 
 ended: list[tuple[str, str, str]] = []
 
@@ -53,7 +54,7 @@ def run_unittest(target: str, resources: list[str]) -> tuple[int, int]:
 
     support.use_resources = dict.fromkeys(resources)
     warnings.simplefilter("ignore")
-    suite = unittest.defaultTestLoader.loadTestsFromName(target)
+    suite = unittest.defaultTestLoader.loadTestsFromNames(target.split(","))
     result = Result()
     with warnings.catch_warnings():
         suite.run(result)
@@ -68,23 +69,26 @@ def run_pytest(target: str, arguments: list[str]) -> tuple[int, int]:
 
     class Plugin:
         def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+            test = f"{target}::{report.nodeid.partition('::')[2]}"
             if report.failed:
-                note(report.nodeid, "failed", report.longreprtext)
+                note(test, "failed", report.longreprtext)
             elif report.skipped and not hasattr(report, "wasxfail"):
-                note(report.nodeid, "skipped", report.longrepr)
+                note(test, "skipped", report.longrepr)
             elif report.when == "call" or report.skipped:
-                passed.append(report.nodeid)
+                passed.append(test)
 
         def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-            if report.failed:
-                note(report.nodeid or target, "failed", report.longreprtext)
-            elif report.skipped:
-                note(report.nodeid or target, "skipped", report.longrepr)
+            if not report.passed:
+                note(target, "failed" if report.failed else "skipped", report.longreprtext)
 
     found = importlib.util.find_spec(target)
     if found is None or found.origin is None:
         raise SystemExit(f"there is no module {target}")
-    pytest.main(["-p", "no:cacheprovider", "-q", "--no-header", found.origin, *arguments], plugins=[Plugin()])
+    # From the directory that holds the package, so that its own fixtures are found.
+    root = Path(found.origin).parents[target.count(".")]
+    pytest.main(
+        ["-p", "no:cacheprovider", "-q", "--no-header", f"--rootdir={root}", found.origin, *arguments], plugins=[Plugin()]
+    )
     tests = {test for test, _, _ in ended} | set(passed)
     return len(tests), len(set(passed) - {test for test, how, _ in ended if how == "failed"})
 

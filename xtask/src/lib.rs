@@ -11,6 +11,7 @@
 
 use std::path::{Path, PathBuf};
 
+pub mod bench;
 pub mod ci;
 pub mod generate;
 pub mod tidy;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::ci::Step;
-use xtask::{ci, generate, tidy, workspace_root};
+use xtask::{bench, ci, generate, tidy, workspace_root};
 
 /// Developer commands of the Cellblock workspace.
 #[derive(Debug, Parser)]
@@ -22,6 +22,12 @@ enum Command {
         /// The steps to run
         steps: Vec<Step>,
     },
+    /// Measures Cellblock beside its peers; arguments go to the benchmark (`--help` lists them)
+    Bench {
+        /// Arguments of the benchmark
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Checks the rules that no compiler checks: imports, sizes, docs, unsafe, names, paths
     Tidy,
     /// Writes the files that are generated from code
@@ -36,6 +42,7 @@ fn main() -> Result<ExitCode> {
     let root = workspace_root();
     let passed = match Args::parse().command {
         Command::Ci { steps } => ci::run(&root, &steps),
+        Command::Bench { arguments } => bench::run(&root, &arguments)?,
         Command::Tidy => tidy::run(&root)?,
         Command::Generate { check: true } => generate::check(&root)?,
         Command::Generate { check: false } => generate::write(&root)?,

@@ -25,17 +25,19 @@ pub(crate) struct Cli {
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run Python code in a sandbox
+    ///
+    /// Several FILEs run as consecutive cells of one session: variables of one are there in the next. A file is split into cells at its
+    /// `# %%` lines, wherever they stand. The first cell that does not complete is the last to run.
     Run(RunArgs),
     /// Build, list and check images: what sandboxes start from
     Image(ImageArgs),
     /// Say what this machine offers, which protections are active, and what to do about those that are not
+    ///
+    /// Starts what a run starts. Exits with 0 when that works and every strict protection is active, else with 78.
     Doctor(DoctorArgs),
 }
 
-/// Run Python code in a sandbox.
-///
-/// Several FILEs run as consecutive cells of one session: variables of one are there in the next. A file is split into cells at its
-/// `# %%` lines. The first cell that does not complete is the last to run.
+/// What to run, and how.
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = EXIT_CODES)]
 #[command(group = ArgGroup::new("source").args(["files", "code"]).required(true))]
@@ -52,7 +54,7 @@ pub(crate) struct RunArgs {
     /// Install a package besides the image's, as a requirement such as `lifelines` or `lifelines>=0.30`
     #[arg(long = "require", value_name = "PKG", value_parser = parse_requirement)]
     pub(crate) requirements: Vec<String>,
-    /// Stop a cell after this many seconds; fractions are fine, 300 is the most unless CELLBLOCK_MAX_TIMEOUT is set [default: 60]
+    /// Stop a cell after this many seconds; fractions are fine, 300 is the most unless `CELLBLOCK_MAX_TIMEOUT` is set [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = parse_timeout, allow_negative_numbers = true)]
     pub(crate) timeout: Option<Duration>,
     /// Bound the sandbox's memory, files in it included, such as `512MiB` [default: 2GiB]
@@ -83,7 +85,7 @@ pub(crate) struct InputArg {
     pub(crate) path: PathBuf,
 }
 
-/// Build, list and check images: what sandboxes start from.
+/// Which images, and what to do with them.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ImageArgs {
     #[command(subcommand)]
@@ -137,9 +139,7 @@ pub(crate) enum ImageCommand {
     },
 }
 
-/// Say what this machine offers.
-///
-/// Exits with 0 when every strict protection is active, else with 78.
+/// What to examine.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DoctorArgs {
     /// Check with this image: a name or an id
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_timeout_is_positive_and_bounded() {
-        let most = Duration::from_secs(300);
+        let most = Duration::from_mins(5);
         assert_eq!(timeout_within("2.5", most), Ok(Duration::from_millis(2500)));
         assert_eq!(timeout_within("300", most), Ok(most));
         for (text, complaint) in [

@@ -69,7 +69,8 @@ impl Part {
     fn has_code(&self) -> bool {
         let is_code = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
         let code: Vec<_> = self.code.lines().filter(is_code).collect();
-        !code.is_empty() && !(self.line == 1 && is_docstring(&code.join("\n")))
+        let is_description = self.line == 1 && is_docstring(&code.join("\n"));
+        !(code.is_empty() || is_description)
     }
 }
 

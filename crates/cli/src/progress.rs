@@ -71,7 +71,7 @@ impl Display {
             (Shown::Terminal { bar, measured }, progress) => on_terminal(bar, measured, progress),
             (Shown::Plain { .. }, Progress::Bytes { .. }) => {}
             (Shown::Plain { last }, Progress::Stage { name: line } | Progress::Line(line)) => {
-                plain(last, line)
+                plain(last, line);
             }
             (Shown::Plain { last }, Progress::Waiting { what }) => plain(last, &waiting(what)),
         }

@@ -70,7 +70,7 @@ fn load(path: &Path) -> Result<String> {
     String::from_utf8(bytes).map_err(|error| {
         let byte = error.utf8_error().valid_up_to();
         let before = &error.as_bytes()[..byte];
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = before.split(|byte| *byte == b'\n').count();
         let start = before
             .iter()
             .rposition(|byte| *byte == b'\n')

@@ -45,7 +45,11 @@ impl Cell {
 
     /// One expression, whose value is the only output.
     pub fn expression(code: impl Into<String>) -> Self {
-        Self { mode: CellMode::Eval, collect_files: false, ..Self::new(code) }
+        Self {
+            mode: CellMode::Eval,
+            collect_files: false,
+            ..Self::new(code)
+        }
     }
 
     /// Names the file that the code comes from, and the line on which it begins there.

@@ -50,8 +50,7 @@ impl Error {
             Self::Sandbox(error) => error.blame(),
             Self::Image(error) if error.is_callers() => Blame::Caller,
             Self::Requirements(error) if error.is_callers() => Blame::Caller,
-            Self::Image(_) | Self::Requirements(_) => Blame::Internal,
-            Self::Store(_) | Self::Spool(_) => Blame::Internal,
+            Self::Image(_) | Self::Requirements(_) | Self::Store(_) | Self::Spool(_) => Blame::Internal,
             Self::Output(_) => Blame::Backend,
             Self::Input { .. } | Self::Request(_) | Self::Closed => Blame::Caller,
         }
@@ -62,7 +61,13 @@ impl Error {
         match self {
             Self::Sandbox(error) => error.retry(),
             Self::Output(_) => Retry::Fresh,
-            Self::Image(_) | Self::Requirements(_) | Self::Store(_) | Self::Spool(_) | Self::Input { .. } | Self::Request(_) | Self::Closed => Retry::Never,
+            Self::Image(_)
+            | Self::Requirements(_)
+            | Self::Store(_)
+            | Self::Spool(_)
+            | Self::Input { .. }
+            | Self::Request(_)
+            | Self::Closed => Retry::Never,
         }
     }
 }

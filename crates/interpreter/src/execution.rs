@@ -122,7 +122,10 @@ impl Resource {
 
     /// Whether it is counted in bytes.
     pub const fn is_bytes(self) -> bool {
-        matches!(self, Self::Memory | Self::Disk | Self::FileBytes | Self::OutputBytes)
+        matches!(
+            self,
+            Self::Memory | Self::Disk | Self::FileBytes | Self::OutputBytes
+        )
     }
 }
 
@@ -172,6 +175,7 @@ pub struct SandboxReport {
 
 /// Something that happens while a cell runs.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "outputs are few, and are moved once")]
 pub enum Event {
     /// Bytes were written to stdout.
     Stdout(Vec<u8>),

@@ -26,12 +26,20 @@ impl Input {
     /// A file of the host, read as its name's extension says; one without a known extension is bound as bytes.
     pub fn file(name: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        Self { name: name.into(), format: format_of(&path), source: Source::Path(path) }
+        Self {
+            name: name.into(),
+            format: format_of(&path),
+            source: Source::Path(path),
+        }
     }
 
     /// Bytes in a format.
     pub fn bytes(name: impl Into<String>, format: InputFormat, bytes: impl Into<Vec<u8>>) -> Self {
-        Self { name: name.into(), format, source: Source::Bytes(bytes.into()) }
+        Self {
+            name: name.into(),
+            format,
+            source: Source::Bytes(bytes.into()),
+        }
     }
 
     /// A JSON document, bound as the equal Python object.
@@ -63,7 +71,9 @@ impl Input {
             Source::Bytes(bytes) => Content::Bytes(std::io::Cursor::new(bytes.clone())),
             Source::Path(path) => {
                 let file = File::open(path).map_err(|error| self.refuse(describe(path, &error)))?;
-                let metadata = file.metadata().map_err(|error| self.refuse(describe(path, &error)))?;
+                let metadata = file
+                    .metadata()
+                    .map_err(|error| self.refuse(describe(path, &error)))?;
                 if !metadata.is_file() {
                     return Err(self.refuse(format!("`{}` is not a regular file", path.display())));
                 }
@@ -82,7 +92,10 @@ impl Input {
     }
 
     pub(crate) fn refuse(&self, reason: impl Into<String>) -> Error {
-        Error::Input { name: self.name.clone(), reason: reason.into() }
+        Error::Input {
+            name: self.name.clone(),
+            reason: reason.into(),
+        }
     }
 }
 
@@ -116,7 +129,10 @@ impl std::io::Read for Content {
 }
 
 fn format_of(path: &Path) -> InputFormat {
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let extension = path
+        .extension()
+        .and_then(|extension| extension.to_str())
+        .unwrap_or_default();
     match extension.to_ascii_lowercase().as_str() {
         "csv" => InputFormat::Csv,
         "tsv" | "tab" => InputFormat::Tsv,
@@ -144,7 +160,9 @@ const fn extension_of(format: InputFormat) -> &'static str {
 
 fn is_identifier(name: &str) -> bool {
     let mut characters = name.chars();
-    characters.next().is_some_and(|first| first.is_alphabetic() || first == '_')
+    characters
+        .next()
+        .is_some_and(|first| first.is_alphabetic() || first == '_')
         && characters.all(|next| next.is_alphanumeric() || next == '_')
         && name.len() <= 128
 }
@@ -178,15 +196,23 @@ mod tests {
     #[test]
     fn a_name_that_python_cannot_bind_is_refused() {
         for name in ["", "1a", "a-b", "a b", "../x"] {
-            assert!(Input::bytes(name, InputFormat::Bytes, *b"x").open(9).is_err(), "{name}");
+            assert!(
+                Input::bytes(name, InputFormat::Bytes, *b"x").open(9).is_err(),
+                "{name}"
+            );
         }
     }
 
     #[test]
     fn an_empty_table_and_an_oversized_one_are_refused() {
         let empty = Input::bytes("x", InputFormat::Csv, *b"").open(9).unwrap_err();
-        assert_eq!(empty.to_string(), "bind input `x`: the csv input is empty; give a file with content");
-        let large = Input::bytes("x", InputFormat::Csv, *b"a,b\n1,2\n").open(7).unwrap_err();
+        assert_eq!(
+            empty.to_string(),
+            "bind input `x`: the csv input is empty; give a file with content"
+        );
+        let large = Input::bytes("x", InputFormat::Csv, *b"a,b\n1,2\n")
+            .open(7)
+            .unwrap_err();
         assert_eq!(
             large.to_string(),
             "bind input `x`: it has 8 bytes, the limit for inputs is 7; give a smaller file or raise `data_bytes`"

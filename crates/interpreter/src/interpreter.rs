@@ -82,7 +82,9 @@ impl Interpreter {
             python: config.image.python(),
             interpreter: config.image.interpreter().to_owned(),
             layers: Some(layers),
-            preload: config.preload.unwrap_or_else(|| config.image.manifest().preload.clone()),
+            preload: config
+                .preload
+                .unwrap_or_else(|| config.image.manifest().preload.clone()),
             demands: config.demands,
             launcher: config.launcher,
         })
@@ -99,7 +101,10 @@ impl Interpreter {
             image: config.image,
             pool,
         };
-        Ok(Self { shared: Arc::new(shared), process })
+        Ok(Self {
+            shared: Arc::new(shared),
+            process,
+        })
     }
 
     /// Completes once kernels start without waiting for the image's libraries.

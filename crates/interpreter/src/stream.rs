@@ -16,7 +16,12 @@ pub(crate) struct Capture {
 impl Capture {
     pub(crate) fn new(limit: u64) -> Self {
         let half = usize::try_from(limit / 2).unwrap_or(usize::MAX / 2);
-        Self { head: Vec::new(), tail: VecDeque::new(), half, total: 0 }
+        Self {
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            half,
+            total: 0,
+        }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
@@ -50,7 +55,11 @@ impl Capture {
             self.head.extend(tail);
             String::from_utf8_lossy(&self.head).into_owned()
         };
-        StreamText { text, truncated, bytes: self.total }
+        StreamText {
+            text,
+            truncated,
+            bytes: self.total,
+        }
     }
 }
 
@@ -63,7 +72,14 @@ mod tests {
         let mut capture = Capture::new(10);
         capture.push(b"hello ");
         capture.push(b"you!");
-        assert_eq!(capture.finish(), StreamText { text: "hello you!".into(), truncated: false, bytes: 10 });
+        assert_eq!(
+            capture.finish(),
+            StreamText {
+                text: "hello you!".into(),
+                truncated: false,
+                bytes: 10
+            }
+        );
     }
 
     #[test]

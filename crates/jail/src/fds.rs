@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -123,7 +123,7 @@ fn close_range(first: u32, last: u32) -> Result<()> {
 pub fn place(fd: OwnedFd, at: RawFd) -> Result<()> {
     if fd.as_raw_fd() == at {
         rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::empty()).during("keep a descriptor over exec")?;
-        std::mem::forget(fd);
+        let _ = fd.into_raw_fd();
         return Ok(());
     }
     // SAFETY: dup2 touches no memory; whatever `at` referred to is given up on purpose, which callers guarantee by placing descriptors

@@ -310,7 +310,8 @@ fn write_files(root: &Path, tree: &Tree) -> Result<()> {
         // Without it fontconfig, which renderers call, complains on stderr.
         (
             "fonts/fonts.conf",
-            "<?xml version=\"1.0\"?><fontconfig><cachedir>/tmp/.fontconfig</cachedir></fontconfig>\n".to_owned(),
+            "<?xml version=\"1.0\"?><fontconfig><cachedir>/tmp/.fontconfig</cachedir></fontconfig>\n"
+                .to_owned(),
         ),
         (
             "nsswitch.conf",

@@ -1,5 +1,7 @@
 //! Makes a keep and a room for real and looks around inside. No libtest harness: `clone` needs a single-threaded process.
 
+#![expect(clippy::print_stdout, reason = "a test without a harness reports by itself")]
+
 use std::fs;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -154,6 +156,28 @@ fn look_around(out: std::os::fd::BorrowedFd<'_>, data: &std::os::fd::OwnedFd) ->
         "cannot open a network socket",
         std::net::UdpSocket::bind("127.0.0.1:0").is_err(),
     )?;
+    let node = |name: &str, kind| {
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            name,
+            kind,
+            rustix::fs::Mode::RUSR,
+            rustix::fs::makedev(1, 3),
+        )
+    };
+    claim(
+        "makes a FIFO",
+        node("/tmp/fifo", rustix::fs::FileType::Fifo).is_ok(),
+    )?;
+    for kind in [
+        rustix::fs::FileType::CharacterDevice,
+        rustix::fs::FileType::BlockDevice,
+    ] {
+        claim(
+            &format!("cannot make a {kind:?}"),
+            node("/tmp/device", kind) == Err(rustix::io::Errno::PERM),
+        )?;
+    }
     claim("sees one process", processes() == 1)?;
     claim(
         "cannot read the kernel's keys",

@@ -43,7 +43,8 @@ async fn run() {
         let t = Instant::now();
         let mut lease = pool::create(backend.as_ref(), &Limits::default()).await.unwrap();
         let t1 = t.elapsed();
-        let kernel = &mut lease.kernel; let (frames, w) = (&mut kernel.frames, &mut kernel.writer);
+        let kernel = &mut lease.kernel;
+        let (frames, w) = (&mut kernel.frames, &mut kernel.writer);
         write_frame(
             w,
             &ToKernel::Configure {

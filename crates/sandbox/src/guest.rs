@@ -160,7 +160,7 @@ impl Guest {
         }
     }
 
-    /// Writes a file from a reader, in parts; parents are made.
+    /// Writes a file from a reader, in parts; parents are made. `mode` must let the owner write, as later parts are appended.
     pub async fn write(&self, path: &str, mode: u32, mut content: impl Read + Send) -> Result<u64> {
         let mut written = 0;
         loop {
@@ -326,14 +326,11 @@ impl Owner {
                 format!("it speaks generation {generation}, not {GENERATION}"),
             )),
             FromGuest::Stream { exec, stream } => {
-                let part = match frame.blobs.pop() {
-                    Some(Blob::Memory(part)) => part,
-                    _ => {
-                        return Err(Error::protocol(
-                            "guest",
-                            "a part of a command's output has no or a huge blob",
-                        ));
-                    }
+                let Some(Blob::Memory(part)) = frame.blobs.pop() else {
+                    return Err(Error::protocol(
+                        "guest",
+                        "a part of a command's output has no or a huge blob",
+                    ));
                 };
                 if let Some(events) = self.commands.get(&exec) {
                     let _ = events.send(CommandEvent::Output(stream, part)).await;

@@ -75,14 +75,14 @@ impl Default for Limits {
             output_chars: 100_000,
             files: 64,
             collected_file_bytes: 256 * MIB,
-            cell_time: Duration::from_secs(60),
+            cell_time: Duration::from_mins(1),
             grace: Duration::from_millis(500),
         }
     }
 }
 
 /// The longest that a cell may be given unless the host configures otherwise.
-pub const MAX_CELL_TIME: Duration = Duration::from_secs(300);
+pub const MAX_CELL_TIME: Duration = Duration::from_mins(5);
 
 impl Limits {
     /// What the jail enforces. Where no cgroup bounds memory or processes, per-process limits stand in.

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::backend::{Backend, Kernel, Sandbox};
-use crate::error::{Kind, Result};
+use crate::error::{Kind, Result, Retry};
 use crate::limits::Limits;
 
 /// How many sandboxes a pool keeps ready, and for how long a caller waits.
@@ -54,6 +54,10 @@ struct Shared {
     taken: Notify,
 }
 
+/// How often a caller's sandbox is tried for.
+const TRIES: u32 = 3;
+/// Pause between those: the launcher notices a dead template at once.
+const TRY_PAUSE: Duration = Duration::from_millis(50);
 /// Pause after a failed refill: a machine that is out of something needs time, not more tries.
 const REFILL_PAUSE: Duration = Duration::from_millis(500);
 
@@ -82,7 +86,7 @@ impl Pool {
             }
         }
         let limit = self.shared.config.acquire_limit;
-        tokio::time::timeout(limit, create(self.shared.backend.as_ref(), limits))
+        tokio::time::timeout(limit, create_again(self.shared.backend.as_ref(), limits))
             .await
             .map_err(|_| Kind::TooLate {
                 what: "a sandbox",
@@ -120,6 +124,23 @@ pub async fn create(backend: &dyn Backend, limits: &Limits) -> Result<Lease> {
     let sandbox = backend.create(limits).await?;
     let kernel = sandbox.start_kernel().await?;
     Ok(Lease { sandbox, kernel })
+}
+
+/// Makes a sandbox, again where the first try was lost to a template that died meanwhile: the next one is on its way.
+async fn create_again(backend: &dyn Backend, limits: &Limits) -> Result<Lease> {
+    for _ in 1..TRIES {
+        match create(backend, limits).await {
+            Err(error) if error.retry() == Retry::Fresh => {
+                tracing::info!(
+                    error = &error as &dyn std::error::Error,
+                    "could not make a sandbox, trying again"
+                );
+                tokio::time::sleep(TRY_PAUSE).await;
+            }
+            result => return result,
+        }
+    }
+    create(backend, limits).await
 }
 
 async fn refill(shared: Arc<Shared>) {

@@ -8,7 +8,7 @@ use cellblock_interpreter::{Config, Interpreter, Limits, Outcome, SessionOptions
 use cellblock_sandbox::backend::Backend;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
 use cellblock_sandbox::image::{Home, Image, ImageError, Store};
-use cellblock_sandbox::jail::cgroup::{Trees, Version};
+use cellblock_sandbox::jail::cgroup::{Controller, Trees, Version};
 use cellblock_sandbox::jail::ids::KeepIds;
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection, Report, State};
 use cellblock_sandbox::jail::{probe, rules};
@@ -214,7 +214,7 @@ fn machine(home: Option<&Home>) -> Machine {
 
 fn cgroups() -> String {
     with_trees(|trees| {
-        let names: Vec<_> = trees.controllers().into_iter().map(|it| it.name()).collect();
+        let names: Vec<_> = trees.controllers().into_iter().map(Controller::name).collect();
         match trees.version() {
             Some(Version::V1) => format!("version 1, {} may be used", names.join(", ")),
             Some(Version::V2) => format!("version 2, {} may be used", names.join(", ")),

@@ -29,7 +29,7 @@ use crate::size::Size;
 pub(crate) async fn run(args: RunArgs) -> ExitCode {
     let mut reports = Vec::new();
     let ended = match Run::prepare(&args) {
-        Ok(mut run) => run.to_end(&args, &mut reports).await,
+        Ok(mut run) => run.finish(&args, &mut reports).await,
         Err(error) => Err(error),
     };
     if args.json {
@@ -103,7 +103,7 @@ impl Run {
         })
     }
 
-    async fn to_end(&mut self, args: &RunArgs, reports: &mut Vec<CellReport>) -> Result<Ended> {
+    async fn finish(&mut self, args: &RunArgs, reports: &mut Vec<CellReport>) -> Result<Ended> {
         let display = Display::on_stderr();
         let started = self.start(args, &display).await;
         display.clear();
@@ -261,11 +261,11 @@ impl Run {
             Output::Exception(it) => self.tell_with(|| exception::draw(it)),
             Output::Figure(it) => {
                 self.save_pictures(output, &figure::figure_caption(it), store, saved)
-                    .await?
+                    .await?;
             }
             Output::Image(it) => {
                 self.save_pictures(output, &figure::image_caption(it), store, saved)
-                    .await?
+                    .await?;
             }
         }
         Ok(())

@@ -100,6 +100,9 @@ fn left_out(frame: &Dataframe, fitting: usize) -> String {
     )
 }
 
+/// What the column of dots takes that stands for those left out.
+const DOTS: usize = 4;
+
 /// How many columns fit; at least one is shown, however wide.
 fn fitting(columns: &[Column], width: usize) -> usize {
     // A border and a blank on each side of a column, and the border at the end.
@@ -107,7 +110,6 @@ fn fitting(columns: &[Column], width: usize) -> usize {
     if needs(columns) <= width {
         return columns.len();
     }
-    const DOTS: usize = 4;
     let fits = (1..columns.len())
         .rev()
         .find(|count| needs(&columns[..*count]) + DOTS <= width);
@@ -361,7 +363,7 @@ mod tests {
             let widest = drawn
                 .lines()
                 .take_while(|line| !line.starts_with("… "))
-                .map(|line| line.width())
+                .map(UnicodeWidthStr::width)
                 .max()
                 .unwrap();
             assert!(widest <= width, "{widest} > {width}");

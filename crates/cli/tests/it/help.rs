@@ -44,7 +44,7 @@ fn the_help_of_run_lists_its_options() -> Result<()> {
           --require <PKG>             Install a package besides the image's, as a requirement such as
                                       `lifelines` or `lifelines>=0.30`
           --timeout <SECONDS>         Stop a cell after this many seconds; fractions are fine, 300 is
-                                      the most unless CELLBLOCK_MAX_TIMEOUT is set [default: 60]
+                                      the most unless `CELLBLOCK_MAX_TIMEOUT` is set [default: 60]
           --memory <SIZE>             Bound the sandbox's memory, files in it included, such as `512MiB`
                                       [default: 2GiB]
           --out <DIR>                 Save charts and files into this directory; it is made when there

@@ -86,6 +86,7 @@ impl Channel {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the form that map_err takes")]
 fn broken(error: FrameError) -> Error {
     Error::Child(cellblock_jail::error::chain(&error))
 }

@@ -34,14 +34,19 @@ pub struct SessionOptions {
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self { prelude: vec!["analysis".into(), "documents".into()], guard: Guard::Off, limits: None, pooled: true }
+        Self {
+            prelude: vec!["analysis".into(), "documents".into()],
+            guard: Guard::Off,
+            limits: None,
+            pooled: true,
+        }
     }
 }
 
 /// Rows of the head, and of the tail, of a table that is too large to be sent.
 const PREVIEW_ROWS: u32 = 500;
 /// Binding an input, resetting and the like; none of them runs a user's loop.
-const HOUSEKEEPING: Duration = Duration::from_secs(120);
+const HOUSEKEEPING: Duration = Duration::from_mins(2);
 
 /// A session's state.
 #[derive(Debug)]
@@ -57,14 +62,21 @@ pub(super) struct Actor {
     furnished: bool,
     inputs: Vec<Input>,
     layers: Vec<String>,
+    /// Cells that were run.
     cells: u64,
+    /// Messages that the kernel was to answer; their numbers tell its answers apart.
+    messages: u64,
     /// What the sandbox had used when last asked.
     usage: Usage,
     pub(super) collected: Collected,
 }
 
 impl Actor {
-    pub(super) fn new(shared: Arc<Shared>, options: SessionOptions, interrupts: watch::Receiver<u64>) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        options: SessionOptions,
+        interrupts: watch::Receiver<u64>,
+    ) -> Self {
         let limits = options.limits.clone().unwrap_or_else(|| shared.limits.clone());
         Self {
             shared,
@@ -77,6 +89,7 @@ impl Actor {
             inputs: Vec::new(),
             layers: Vec::new(),
             cells: 0,
+            messages: 0,
             usage: Usage::default(),
             collected: Collected::default(),
         }
@@ -109,7 +122,11 @@ impl Actor {
                     let result = self.read_file(&path).await;
                     let _ = answer.send(self.keep_or_destroy(result));
                 }
-                Request::WriteFile { path, content, answer } => {
+                Request::WriteFile {
+                    path,
+                    content,
+                    answer,
+                } => {
                     let result = self.write_file(&path, &content).await;
                     let _ = answer.send(self.keep_or_destroy(result));
                 }
@@ -158,7 +175,7 @@ impl Actor {
         self.cells += 1;
         let number = self.cells;
         let message = ToKernel::Execute {
-            cell: number,
+            cell: self.number(),
             name: cell.name.unwrap_or_else(|| format!("<cell {number}>")),
             code: cell.code,
             line: cell.line,
@@ -194,8 +211,20 @@ impl Actor {
         })
     }
 
+    fn number(&mut self) -> u64 {
+        self.messages += 1;
+        self.messages
+    }
+
     async fn judge(&mut self, ran: &Ran, timeout: Duration) -> judge::Verdict {
-        let mut evidence = judge::Evidence { ran, timeout, limits: &self.limits, usage: self.usage, before: self.usage, disks: Vec::new() };
+        let mut evidence = judge::Evidence {
+            ran,
+            timeout,
+            limits: &self.limits,
+            usage: self.usage,
+            before: self.usage,
+            disks: Vec::new(),
+        };
         if let (Some(sandbox), true) = (&self.sandbox, judge::needs_evidence(ran)) {
             evidence.usage = sandbox.usage().await.unwrap_or(self.usage);
             evidence.disks = sandbox.guest().disks().await.unwrap_or_default();
@@ -213,7 +242,12 @@ impl Actor {
         if !self.layers.contains(&layer) {
             self.layers.push(layer);
             if let Some(kernel) = &mut self.kernel {
-                write_frame(&mut kernel.writer, &configure(&self.options, &self.limits, &self.layers), &[]).await?;
+                write_frame(
+                    &mut kernel.writer,
+                    &configure(&self.options, &self.limits, &self.layers),
+                    &[],
+                )
+                .await?;
             }
         }
         Ok(())
@@ -221,7 +255,11 @@ impl Actor {
 
     /// Makes sure that there is a sandbox with a live kernel that has the session's inputs.
     pub(super) async fn ready(&mut self) -> Result<()> {
-        if self.kernel.as_ref().is_some_and(|kernel| kernel.end.borrow().is_some()) {
+        if self
+            .kernel
+            .as_ref()
+            .is_some_and(|kernel| kernel.end.borrow().is_some())
+        {
             self.kernel = None;
         }
         if self.kernel.is_some() {
@@ -231,7 +269,12 @@ impl Actor {
             Some(kernel) => kernel,
             None => self.settle().await?,
         };
-        write_frame(&mut kernel.writer, &configure(&self.options, &self.limits, &self.layers), &[]).await?;
+        write_frame(
+            &mut kernel.writer,
+            &configure(&self.options, &self.limits, &self.layers),
+            &[],
+        )
+        .await?;
         self.kernel = Some(kernel);
         if !self.furnished {
             for input in self.inputs.clone() {
@@ -255,7 +298,10 @@ impl Actor {
         match revived.await {
             Ok(kernel) => Some(kernel),
             Err(error) => {
-                tracing::info!(error = &error as &dyn std::error::Error, "sandbox lost with its kernel");
+                tracing::info!(
+                    error = &error as &dyn std::error::Error,
+                    "sandbox lost with its kernel"
+                );
                 self.discard();
                 None
             }
@@ -294,8 +340,13 @@ impl Actor {
     async fn housekeeping(&mut self, message: &ToKernel) -> Result<Result<Ran, String>> {
         let ran = self.run(message, HOUSEKEEPING, None).await?;
         Ok(match &ran.end {
-            End::Done { outcome: KernelOutcome::Completed, .. } => Ok(ran),
-            End::Done { error: Some(error), .. } => Err(error.message.clone()),
+            End::Done {
+                outcome: KernelOutcome::Completed,
+                ..
+            } => Ok(ran),
+            End::Done {
+                error: Some(error), ..
+            } => Err(error.message.clone()),
             End::Done { .. } => Err("it was interrupted".to_owned()),
             End::Lost(_) => Err("the kernel ended meanwhile".to_owned()),
         })
@@ -317,13 +368,16 @@ impl Actor {
         let content = input.open(self.limits.data_bytes)?;
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
         // Writable for its owner, who appends part by part; code finds it on a read-only mount.
-        sandbox.guest().write(&input.sandbox_path(), 0o644, content).await?;
+        sandbox
+            .guest()
+            .write(&input.sandbox_path(), 0o644, content)
+            .await?;
         Ok(())
     }
 
     async fn bind_uploaded(&mut self, input: &Input) -> Result<()> {
         let message = ToKernel::Bind {
-            cell: 0,
+            cell: self.number(),
             name: input.name().to_owned(),
             format: input.format,
             path: Some(input.sandbox_path()),
@@ -336,13 +390,18 @@ impl Actor {
 
     async fn get(&mut self, name: String) -> Result<Option<Output>> {
         self.ready().await?;
-        let ran = self.housekeeping(&ToKernel::Get { cell: 0, name }).await?;
+        let message = ToKernel::Get {
+            cell: self.number(),
+            name,
+        };
+        let ran = self.housekeeping(&message).await?;
         Ok(ran.ok().and_then(|mut ran| ran.outputs.pop()))
     }
 
     async fn variables(&mut self) -> Result<Vec<Variable>> {
         self.ready().await?;
-        match self.housekeeping(&ToKernel::Variables { cell: 0 }).await? {
+        let message = ToKernel::Variables { cell: self.number() };
+        match self.housekeeping(&message).await? {
             Ok(ran) => Ok(ran.variables),
             Err(reason) => Err(Error::Request(format!("list the variables: {reason}"))),
         }
@@ -352,7 +411,8 @@ impl Actor {
         if self.kernel.is_none() {
             return Ok(());
         }
-        match self.housekeeping(&ToKernel::Reset { cell: 0 }).await? {
+        let message = ToKernel::Reset { cell: self.number() };
+        match self.housekeeping(&message).await? {
             Ok(_) => Ok(()),
             Err(reason) => Err(Error::Request(format!("reset the session: {reason}"))),
         }
@@ -370,7 +430,10 @@ fn configure(options: &SessionOptions, limits: &Limits, layers: &[String]) -> To
             text_chars: limits.output_chars,
             rows_preview: PREVIEW_ROWS,
         },
-        sys_path: layers.iter().map(|layer| format!("/opt/layers/{layer}")).collect(),
+        sys_path: layers
+            .iter()
+            .map(|layer| format!("/opt/layers/{layer}"))
+            .collect(),
     }
 }
 

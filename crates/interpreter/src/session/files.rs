@@ -31,11 +31,16 @@ pub(super) struct Collected {
 impl Actor {
     /// Stores new and changed files; those that cannot be are named with the reason.
     pub(super) async fn collect(&mut self) -> Result<(Vec<ProducedFile>, Vec<SkippedFile>)> {
-        let Some(sandbox) = &self.sandbox else { return Ok((Vec::new(), Vec::new())) };
+        let Some(sandbox) = &self.sandbox else {
+            return Ok((Vec::new(), Vec::new()));
+        };
         let guest = sandbox.guest();
         let limit = self.limits.files;
         let [workspace, output] = self.collected.stamps;
-        let listed = tokio::join!(guest.list(ROOTS[0], workspace, limit), guest.list(ROOTS[1], output, limit));
+        let listed = tokio::join!(
+            guest.list(ROOTS[0], workspace, limit),
+            guest.list(ROOTS[1], output, limit)
+        );
         let listings = match listed {
             (Ok(workspace), Ok(output)) => [workspace, output],
             // A room that its own code broke is found out by the next cell; this one has its result.
@@ -50,14 +55,20 @@ impl Actor {
             self.collected.stamps[index] = Some(listing.stamp);
             note_skipped(&listing, limit, &mut skipped);
             for entry in listing.files {
-                let known = self.collected.seen.insert(entry.path.clone(), (entry.size, entry.mtime_ns));
+                let known = self
+                    .collected
+                    .seen
+                    .insert(entry.path.clone(), (entry.size, entry.mtime_ns));
                 if known == Some((entry.size, entry.mtime_ns)) {
                     continue;
                 }
                 match self.store_file(&entry, ROOTS[index], files.len()).await? {
                     Ok(Some(file)) => files.push(file),
                     Ok(None) => {}
-                    Err(reason) => skipped.push(SkippedFile { path: escape(&entry.path), reason }),
+                    Err(reason) => skipped.push(SkippedFile {
+                        path: escape(&entry.path),
+                        reason,
+                    }),
                 }
             }
         }
@@ -83,7 +94,9 @@ impl Actor {
         if entry.size > limit {
             return Ok(Err(format!("it has {} bytes, the limit is {limit}", entry.size)));
         }
-        let Some(sandbox) = &self.sandbox else { return Ok(Ok(None)) };
+        let Some(sandbox) = &self.sandbox else {
+            return Ok(Ok(None));
+        };
         let (file, bytes) = match download(sandbox.guest(), &entry.path, limit).await {
             Ok(downloaded) => downloaded,
             Err(Error::Sandbox(error)) if error.blame() == crate::error::Blame::Caller => {
@@ -91,7 +104,11 @@ impl Actor {
             }
             Err(error) => return Err(error),
         };
-        let about = About { kind: Kind::File, media_type: media_type(name).to_owned(), origin: None };
+        let about = About {
+            kind: Kind::File,
+            media_type: media_type(name).to_owned(),
+            origin: None,
+        };
         let id: ArtifactId = self.shared.store.put_file(file, &about).await?;
         Ok(Ok(Some(ProducedFile {
             path: entry.path.clone(),
@@ -103,7 +120,9 @@ impl Actor {
 
     pub(super) async fn read_file(&mut self, path: &str) -> Result<Vec<u8>> {
         let Some(sandbox) = &self.sandbox else {
-            return Err(Error::Request(format!("read `{path}`: nothing has run in this session yet")));
+            return Err(Error::Request(format!(
+                "read `{path}`: nothing has run in this session yet"
+            )));
         };
         let (file, _) = download(sandbox.guest(), path, self.limits.collected_file_bytes).await?;
         let mut content = Vec::new();
@@ -126,11 +145,15 @@ async fn download(guest: &Guest, path: &str, limit: u64) -> Result<(std::fs::Fil
     loop {
         let (blob, eof) = guest.read(path, offset, PART).await?;
         if blob.is_empty() && !eof {
-            return Err(cellblock_sandbox::Error::protocol("guest", "a read neither moved on nor ended").into());
+            return Err(
+                cellblock_sandbox::Error::protocol("guest", "a read neither moved on nor ended").into(),
+            );
         }
         offset += blob.len();
         if offset > limit {
-            return Err(Error::Request(format!("read `{path}`: it grew beyond the limit of {limit} bytes")));
+            return Err(Error::Request(format!(
+                "read `{path}`: it grew beyond the limit of {limit} bytes"
+            )));
         }
         match blob {
             Blob::Memory(bytes) => file.write_all(&bytes).map_err(spool)?,
@@ -152,10 +175,16 @@ fn spool(source: std::io::Error) -> Error {
 
 fn note_skipped(listing: &Listing, limit: u32, skipped: &mut Vec<SkippedFile>) {
     let named = listing.skipped.iter().take(limit as usize);
-    skipped.extend(named.map(|file| SkippedFile { path: escape(&file.path), reason: escape(&file.reason) }));
+    skipped.extend(named.map(|file| SkippedFile {
+        path: escape(&file.path),
+        reason: escape(&file.reason),
+    }));
     let left = listing.total.saturating_sub(listing.files.len() as u64);
     if left > 0 {
-        skipped.push(SkippedFile { path: String::new(), reason: format!("{left} more files beyond the limit of {limit}") });
+        skipped.push(SkippedFile {
+            path: String::new(),
+            reason: format!("{left} more files beyond the limit of {limit}"),
+        });
     }
 }
 
@@ -169,11 +198,26 @@ fn relative_name<'a>(path: &'a str, root: &str) -> Option<&'a str> {
 }
 
 fn escape(text: &str) -> String {
-    text.chars().take(1024).flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+    text.chars()
+        .take(1024)
+        .flat_map(|c| {
+            if c.is_control() {
+                c.escape_default().collect::<Vec<_>>()
+            } else {
+                vec![c]
+            }
+        })
+        .collect()
 }
 
 fn media_type(name: &str) -> &'static str {
-    match name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase().as_str() {
+    match name
+        .rsplit('.')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase()
+        .as_str()
+    {
         "csv" => "text/csv",
         "txt" | "log" | "md" => "text/plain",
         "json" => "application/json",
@@ -195,7 +239,14 @@ mod tests {
     #[test]
     fn a_name_that_could_leave_its_directory_is_refused() {
         assert_eq!(relative_name("/workspace/a/b.csv", "/workspace"), Some("a/b.csv"));
-        for path in ["/workspace", "/workspace/", "/workspace/../x", "/workspace/a//b", "/etc/passwd", "/workspace/a\nb"] {
+        for path in [
+            "/workspace",
+            "/workspace/",
+            "/workspace/../x",
+            "/workspace/a//b",
+            "/etc/passwd",
+            "/workspace/a\nb",
+        ] {
             assert_eq!(relative_name(path, "/workspace"), None, "{path:?}");
         }
     }

@@ -40,7 +40,8 @@ pub(super) struct Verdict {
     pub(super) note: Option<String>,
 }
 
-const LOST: &str = "all variables are gone; files in /workspace are kept. Run what defines your variables again";
+const LOST: &str =
+    "all variables are gone; files in /workspace are kept. Run what defines your variables again";
 const KEPT: &str = "variables are kept";
 
 /// Whether use of resources has to be asked for before judging. Asking costs two round trips, which a cell that went well is spared.
@@ -54,14 +55,34 @@ pub(super) fn needs_evidence(ran: &Ran) -> bool {
 pub(super) fn judge(evidence: &Evidence<'_>) -> Verdict {
     match &evidence.ran.end {
         End::Lost(ending) => evidence.lost(*ending),
-        End::Done { outcome: KernelOutcome::Rejected, rejections, .. } => {
+        End::Done {
+            outcome: KernelOutcome::Rejected,
+            rejections,
+            ..
+        } => {
             let rejections = rejections.clone();
-            Verdict { outcome: Outcome::Rejected { rejections }, note: None }
+            Verdict {
+                outcome: Outcome::Rejected { rejections },
+                note: None,
+            }
         }
         End::Done { .. } if evidence.ran.stopped == Some(Stop::Output) => evidence.flooded(false),
-        End::Done { outcome: KernelOutcome::Interrupted, .. } => evidence.interrupted(),
-        End::Done { outcome: KernelOutcome::Raised, error, .. } => evidence.raised(error.as_ref()),
-        End::Done { outcome: KernelOutcome::Completed, .. } => Verdict { outcome: Outcome::Completed, note: None },
+        End::Done {
+            outcome: KernelOutcome::Interrupted,
+            ..
+        } => evidence.interrupted(),
+        End::Done {
+            outcome: KernelOutcome::Raised,
+            error,
+            ..
+        } => evidence.raised(error.as_ref()),
+        End::Done {
+            outcome: KernelOutcome::Completed,
+            ..
+        } => Verdict {
+            outcome: Outcome::Completed,
+            note: None,
+        },
     }
 }
 
@@ -74,7 +95,10 @@ impl Evidence<'_> {
                 self.timeout.as_secs_f64()
             ),
         };
-        Verdict { outcome: Outcome::Interrupted, note: Some(note) }
+        Verdict {
+            outcome: Outcome::Interrupted,
+            note: Some(note),
+        }
     }
 
     fn lost(&self, ending: Ending) -> Verdict {
@@ -96,46 +120,70 @@ impl Evidence<'_> {
             (_, Ending::Unknown) => "the kernel ended".to_owned(),
         };
         let note = format!("{reason}; {LOST}");
-        Verdict { outcome: Outcome::KernelLost { reason }, note: Some(note) }
+        Verdict {
+            outcome: Outcome::KernelLost { reason },
+            note: Some(note),
+        }
     }
 
     fn flooded(&self, kernel_lost: bool) -> Verdict {
         let written = self.ran.stdout.total() + self.ran.stderr.total();
-        exceeded(Resource::OutputBytes, self.limits.stream_bytes, written, kernel_lost)
+        exceeded(
+            Resource::OutputBytes,
+            self.limits.stream_bytes,
+            written,
+            kernel_lost,
+        )
     }
 
     /// An exception that a limit caused is told as that limit, with the traceback still among the outputs.
     fn raised(&self, error: Option<&CellError>) -> Verdict {
         let found = match error.and_then(|error| error.errno) {
             Some(errno::NOSPC | errno::DQUOT) => self.full_disk(),
-            Some(errno::FBIG) => {
-                Some((Resource::FileBytes, self.limits.file_bytes, self.limits.file_bytes))
-            }
-            Some(errno::NFILE | errno::MFILE) => {
-                Some((Resource::OpenFiles, self.limits.open_files, self.limits.open_files))
-            }
+            Some(errno::FBIG) => Some((
+                Resource::FileBytes,
+                self.limits.file_bytes,
+                self.limits.file_bytes,
+            )),
+            Some(errno::NFILE | errno::MFILE) => Some((
+                Resource::OpenFiles,
+                self.limits.open_files,
+                self.limits.open_files,
+            )),
             Some(errno::AGAIN) => self.refused_processes(),
             // `can't start new thread` has no error number.
-            None if error.is_some_and(|error| error.kind == "RuntimeError" || error.kind == "BlockingIOError") => {
+            None if error
+                .is_some_and(|error| error.kind == "RuntimeError" || error.kind == "BlockingIOError") =>
+            {
                 self.refused_processes()
             }
             _ => None,
         };
         match found {
             Some((which, limit, actual)) => exceeded(which, limit, actual, false),
-            None => Verdict { outcome: Outcome::Raised, note: None },
+            None => Verdict {
+                outcome: Outcome::Raised,
+                note: None,
+            },
         }
     }
 
     fn refused_processes(&self) -> Option<(Resource, u64, u64)> {
         let refused = self.usage.process_refusals > self.before.process_refusals;
-        refused.then_some((Resource::Processes, self.limits.processes, self.limits.processes + 1))
+        refused.then_some((
+            Resource::Processes,
+            self.limits.processes,
+            self.limits.processes + 1,
+        ))
     }
 
     fn full_disk(&self) -> Option<(Resource, u64, u64)> {
         let fullest = |used: fn(&Disk) -> u64, limit: fn(&Disk) -> u64| {
             let share = move |disk: &&Disk| u128::from(used(disk)) * 1000 / u128::from(limit(disk).max(1));
-            self.disks.iter().filter(|disk| disk.path != "/tmp/data").max_by_key(share)
+            self.disks
+                .iter()
+                .filter(|disk| disk.path != "/tmp/data")
+                .max_by_key(share)
         };
         let inodes = fullest(|disk| disk.inodes_used, |disk| disk.inodes_limit)?;
         if inodes.inodes_used >= inodes.inodes_limit {
@@ -148,11 +196,21 @@ impl Evidence<'_> {
 }
 
 fn exceeded(which: Resource, limit: u64, actual: u64, kernel_lost: bool) -> Verdict {
-    let show = |value| if which.is_bytes() { size(value) } else { value.to_string() };
+    let show = |value| {
+        if which.is_bytes() {
+            size(value)
+        } else {
+            value.to_string()
+        }
+    };
     let advice = match which {
-        Resource::Memory => "Work on less data at a time: select columns, read in chunks, delete what is no longer needed",
+        Resource::Memory => {
+            "Work on less data at a time: select columns, read in chunks, delete what is no longer needed"
+        }
         Resource::Processes => "Start fewer processes and threads, and wait for those that you started",
-        Resource::Disk | Resource::Inodes | Resource::FileBytes => "Remove files that are no longer needed, or write less",
+        Resource::Disk | Resource::Inodes | Resource::FileBytes => {
+            "Remove files that are no longer needed, or write less"
+        }
         Resource::OpenFiles => "Close files and sockets, for example with `with`",
         Resource::OutputBytes => "Print a summary instead, or write the data to a file in /tmp/output",
     };
@@ -163,7 +221,15 @@ fn exceeded(which: Resource, limit: u64, actual: u64, kernel_lost: bool) -> Verd
         show(limit),
         show(actual)
     );
-    Verdict { outcome: Outcome::LimitExceeded(Exceeded { which, limit, actual, kernel_lost }), note: Some(note) }
+    Verdict {
+        outcome: Outcome::LimitExceeded(Exceeded {
+            which,
+            limit,
+            actual,
+            kernel_lost,
+        }),
+        note: Some(note),
+    }
 }
 
 /// Bytes as a person reads them.

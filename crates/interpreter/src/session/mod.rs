@@ -51,14 +51,37 @@ impl Running {
 
 #[derive(Debug)]
 pub(crate) enum Request {
-    Execute { cell: Cell, events: Option<mpsc::Sender<Event>>, answer: oneshot::Sender<Result<Execution>> },
-    Bind { input: Input, answer: oneshot::Sender<Result<()>> },
-    Get { name: String, answer: oneshot::Sender<Result<Option<Output>>> },
-    Variables { answer: oneshot::Sender<Result<Vec<Variable>>> },
-    Reset { answer: oneshot::Sender<Result<()>> },
-    ReadFile { path: String, answer: oneshot::Sender<Result<Vec<u8>>> },
-    WriteFile { path: String, content: Vec<u8>, answer: oneshot::Sender<Result<()>> },
-    Close { answer: oneshot::Sender<Result<()>> },
+    Execute {
+        cell: Cell,
+        events: Option<mpsc::Sender<Event>>,
+        answer: oneshot::Sender<Result<Execution>>,
+    },
+    Bind {
+        input: Input,
+        answer: oneshot::Sender<Result<()>>,
+    },
+    Get {
+        name: String,
+        answer: oneshot::Sender<Result<Option<Output>>>,
+    },
+    Variables {
+        answer: oneshot::Sender<Result<Vec<Variable>>>,
+    },
+    Reset {
+        answer: oneshot::Sender<Result<()>>,
+    },
+    ReadFile {
+        path: String,
+        answer: oneshot::Sender<Result<Vec<u8>>>,
+    },
+    WriteFile {
+        path: String,
+        content: Vec<u8>,
+        answer: oneshot::Sender<Result<()>>,
+    },
+    Close {
+        answer: oneshot::Sender<Result<()>>,
+    },
 }
 
 impl Session {
@@ -66,20 +89,32 @@ impl Session {
         let (requests, queue) = mpsc::channel(QUEUE);
         let (interrupts, interrupted) = watch::channel(0);
         tokio::spawn(Actor::new(shared, options, interrupted).serve(queue));
-        Self { requests, interrupts: Arc::new(interrupts) }
+        Self {
+            requests,
+            interrupts: Arc::new(interrupts),
+        }
     }
 
     /// Runs a cell to its end. User code that fails is `Ok`: see [`Outcome`](crate::Outcome).
     pub async fn execute(&self, cell: impl Into<Cell>) -> Result<Execution> {
         let cell = cell.into();
-        self.ask(|answer| Request::Execute { cell, events: None, answer }).await
+        self.ask(|answer| Request::Execute {
+            cell,
+            events: None,
+            answer,
+        })
+        .await
     }
 
     /// Starts a cell and hands out its output as it comes.
     pub async fn start_cell(&self, cell: impl Into<Cell>) -> Result<Running> {
         let (sender, events) = mpsc::channel(EVENTS);
         let (answer, result) = oneshot::channel();
-        let request = Request::Execute { cell: cell.into(), events: Some(sender), answer };
+        let request = Request::Execute {
+            cell: cell.into(),
+            events: Some(sender),
+            answer,
+        };
         self.requests.send(request).await.map_err(|_| Error::Closed)?;
         Ok(Running { events, result })
     }
@@ -124,7 +159,12 @@ impl Session {
     /// Writes a file of the sandbox; parents are made.
     pub async fn write_file(&self, path: impl Into<String>, content: impl Into<Vec<u8>>) -> Result<()> {
         let (path, content) = (path.into(), content.into());
-        self.ask(|answer| Request::WriteFile { path, content, answer }).await
+        self.ask(|answer| Request::WriteFile {
+            path,
+            content,
+            answer,
+        })
+        .await
     }
 
     /// Ends the session and completes when its sandbox is gone.
@@ -134,7 +174,10 @@ impl Session {
 
     async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T>>) -> Request) -> Result<T> {
         let (answer, answered) = oneshot::channel();
-        self.requests.send(request(answer)).await.map_err(|_| Error::Closed)?;
+        self.requests
+            .send(request(answer))
+            .await
+            .map_err(|_| Error::Closed)?;
         answered.await.map_err(|_| Error::Closed)?
     }
 }

@@ -45,7 +45,11 @@ pub(super) struct Ran {
 #[derive(Debug)]
 pub(super) enum End {
     /// The kernel said so.
-    Done { outcome: KernelOutcome, error: Option<CellError>, rejections: Vec<Rejection> },
+    Done {
+        outcome: KernelOutcome,
+        error: Option<CellError>,
+        rejections: Vec<Rejection>,
+    },
     /// The kernel is gone.
     Lost(Ending),
 }
@@ -83,13 +87,16 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
         open: [true, true],
         surplus: 0,
     };
+    let number = number_of(message);
     let mut end = kernel.end.clone();
     terms.interrupts.mark_unchanged();
     if write_frame(&mut kernel.writer, message, &[]).await.is_err() {
         return run.lost(kernel, &terms).await;
     }
     loop {
-        let wake = run.next.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+        let wake = run
+            .next
+            .unwrap_or_else(|| Instant::now() + Duration::from_hours(1));
         tokio::select! {
             biased;
             () = tokio::time::sleep_until(wake), if run.next.is_some() => run.late(kernel, &terms),
@@ -103,6 +110,8 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
                 Some(frame) => {
                     run.drain(kernel, &terms).await;
                     match frame.message {
+                        // Frames of another request are left over from one that was given up, or forged.
+                        FromKernel::Output { cell, .. } | FromKernel::Done { cell, .. } if cell != number => {}
                         FromKernel::Output { output, .. } => {
                             // The exception that ends a cell comes whatever the limit.
                             let extra = usize::from(matches!(output, cellblock_protocol::Output::Exception(_)));
@@ -132,22 +141,45 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
     }
 }
 
+/// What the kernel repeats in its answers.
+const fn number_of(message: &ToKernel) -> u64 {
+    match message {
+        ToKernel::Execute { cell, .. }
+        | ToKernel::Get { cell, .. }
+        | ToKernel::Bind { cell, .. }
+        | ToKernel::Variables { cell }
+        | ToKernel::Reset { cell } => *cell,
+        ToKernel::Configure { .. } | ToKernel::Answer { .. } => 0,
+    }
+}
+
 async fn ended(end: &mut watch::Receiver<Option<Ending>>) {
     // A sender that is gone says as much as an end that was told.
     let _ = end.wait_for(Option::is_some).await;
 }
 
 fn pipe_of(kernel: &Kernel, which: usize) -> &pipe::Receiver {
-    if which == 0 { &kernel.stdout } else { &kernel.stderr }
+    if which == 0 {
+        &kernel.stdout
+    } else {
+        &kernel.stderr
+    }
 }
 
 /// No connector is bound to a session yet, so every call from the sandbox is answered with what could be called: nothing.
 async fn refuse_call(kernel: &mut Kernel, call: u64, method: &str) -> Result<()> {
     let error = cellblock_protocol::CallError {
         code: "unknown_method".into(),
-        message: format!("the host offers no method `{}` to this session", method.escape_debug()),
+        message: format!(
+            "the host offers no method `{}` to this session",
+            method.escape_debug()
+        ),
     };
-    let answer = ToKernel::Answer { call, value: serde_json::Value::Null, error: Some(error) };
+    let answer = ToKernel::Answer {
+        call,
+        value: serde_json::Value::Null,
+        error: Some(error),
+    };
     Ok(write_frame(&mut kernel.writer, &answer, &[]).await?)
 }
 
@@ -201,7 +233,11 @@ impl Run {
 
     async fn keep(&mut self, length: usize, which: usize, kernel: &Kernel, terms: &Terms<'_>) {
         let bytes = &self.buffer[..length];
-        let capture = if which == 0 { &mut self.stdout } else { &mut self.stderr };
+        let capture = if which == 0 {
+            &mut self.stdout
+        } else {
+            &mut self.stderr
+        };
         capture.push(bytes);
         let within = capture.total() <= terms.limits.stream_kept_bytes;
         if within {

@@ -39,12 +39,19 @@ fn a_directory_is_no_input() {
 #[test]
 fn an_empty_file_is_refused() {
     let message = block_on(refusal(Input::bytes("sales", InputFormat::Csv, "")));
-    assert_eq!(message, "bind input `sales`: the csv input is empty; give a file with content");
+    assert_eq!(
+        message,
+        "bind input `sales`: the csv input is empty; give a file with content"
+    );
 }
 
 #[test]
 fn malformed_csv_is_told_with_its_line() {
-    let message = block_on(refusal(Input::bytes("sales", InputFormat::Csv, "a,b\n1,2\n3,4,5\n6,7\n")));
+    let message = block_on(refusal(Input::bytes(
+        "sales",
+        InputFormat::Csv,
+        "a,b\n1,2\n3,4,5\n6,7\n",
+    )));
     assert_eq!(
         message,
         "bind input `sales`: input 'sales' (csv): malformed: Error tokenizing data. C error: Expected 2 fields in \
@@ -55,7 +62,11 @@ fn malformed_csv_is_told_with_its_line() {
 
 #[test]
 fn malformed_json_is_told_with_its_line_and_column() {
-    let message = block_on(refusal(Input::bytes("sales", InputFormat::Json, "[\n  {\"a\": 1},\n  {\"a\" 2}\n]")));
+    let message = block_on(refusal(Input::bytes(
+        "sales",
+        InputFormat::Json,
+        "[\n  {\"a\": 1},\n  {\"a\" 2}\n]",
+    )));
     assert_eq!(
         message,
         "bind input `sales`: input 'sales' (json): malformed at line 3, column 8: Expecting ':' delimiter; \
@@ -65,7 +76,11 @@ fn malformed_json_is_told_with_its_line_and_column() {
 
 #[test]
 fn malformed_ndjson_is_told_with_the_line_of_the_file() {
-    let message = block_on(refusal(Input::bytes("sales", InputFormat::Ndjson, "{\"a\": 1}\n\n{\"a\": }\n")));
+    let message = block_on(refusal(Input::bytes(
+        "sales",
+        InputFormat::Ndjson,
+        "{\"a\": 1}\n\n{\"a\": }\n",
+    )));
     assert!(
         message.starts_with("bind input `sales`: input 'sales' (ndjson): malformed at line 3, column 7: "),
         "{message}"
@@ -86,7 +101,11 @@ fn bytes_that_are_not_utf_8_are_told_with_their_offset() {
 
 #[test]
 fn damaged_parquet_is_told_as_such() {
-    let message = block_on(refusal(Input::bytes("t", InputFormat::Parquet, "PAR1 and then nothing PAR1")));
+    let message = block_on(refusal(Input::bytes(
+        "t",
+        InputFormat::Parquet,
+        "PAR1 and then nothing PAR1",
+    )));
     assert!(
         message.starts_with("bind input `t`: input 't' (parquet): damaged or not parquet at all: "),
         "{message}"
@@ -110,7 +129,10 @@ fn damaged_workbooks_and_arrow_files_are_told_as_such() {
 fn a_name_that_python_could_not_use_is_refused() {
     for name in ["1st", "two words", "../up", "", "class", "print", "display"] {
         let message = block_on(refusal(Input::bytes(name, InputFormat::Csv, "a\n1\n")));
-        assert!(message.starts_with(&format!("bind input `{name}`: ")), "{message}");
+        assert!(
+            message.starts_with(&format!("bind input `{name}`: ")),
+            "{message}"
+        );
     }
 }
 

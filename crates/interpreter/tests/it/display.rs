@@ -27,16 +27,31 @@ fn a_pandas_frame_is_a_table_with_types_nulls_and_its_index() {
         let code = "frame = pd.DataFrame({'n': [1, 2], 'x': [0.5, None]}, index=pd.Index(['p', 'q'], name='key'))\nframe";
         let shown = shown(&session, code).await;
         let table = table(&shown.outputs[0]);
-        assert_eq!((table.name.as_deref(), table.library), (Some("frame"), DataframeLibrary::Pandas));
-        assert_eq!((table.rows, table.rows_stored, table.complete, table.series), (2, 2, true, false));
+        assert_eq!(
+            (table.name.as_deref(), table.library),
+            (Some("frame"), DataframeLibrary::Pandas)
+        );
+        assert_eq!(
+            (table.rows, table.rows_stored, table.complete, table.series),
+            (2, 2, true, false)
+        );
         assert_eq!(table.index, ["key"]);
         let columns: Vec<_> = table
             .columns
             .iter()
             .map(|it| (it.name.as_str(), it.arrow_type.as_str(), it.nulls))
             .collect();
-        assert_eq!(columns, [("key", "LargeUtf8", 0), ("n", "Int64", 0), ("x", "Float64", 1)]);
-        assert_eq!(table.head, [[json!("p"), json!(1), json!(0.5)], [json!("q"), json!(2), json!(null)]]);
+        assert_eq!(
+            columns,
+            [("key", "LargeUtf8", 0), ("n", "Int64", 0), ("x", "Float64", 1)]
+        );
+        assert_eq!(
+            table.head,
+            [
+                [json!("p"), json!(1), json!(0.5)],
+                [json!("q"), json!(2), json!(null)]
+            ]
+        );
         let stored = table.table.as_ref().unwrap();
         assert_eq!(stored.media_type, "application/vnd.apache.parquet");
         let bytes = content(&stored.sha256.to_string()).await;
@@ -53,7 +68,8 @@ fn a_stored_table_reads_back_equal_as_an_input() {
         let shown = shown(&session, code).await;
         let stored = table(&shown.outputs[0]).table.clone().unwrap();
         let bytes = content(&stored.sha256.to_string()).await;
-        let input = cellblock_interpreter::Input::bytes("back", cellblock_interpreter::InputFormat::Parquet, bytes);
+        let input =
+            cellblock_interpreter::Input::bytes("back", cellblock_interpreter::InputFormat::Parquet, bytes);
         session.bind(input).await.unwrap();
         let same = "bool((back['n'] == frame['n']).all() and (back['when'] == frame['when']).all())";
         assert_eq!(crate::support::value(&session, same).await, true);
@@ -89,7 +105,11 @@ fn polars_frames_are_tables() {
 fn pyarrow_tables_are_tables() {
     block_on(async {
         let session = session().await;
-        let shown = shown(&session, "import pyarrow as pa\npa.table({'a': [1, None], 'b': ['x', 'y']})").await;
+        let shown = shown(
+            &session,
+            "import pyarrow as pa\npa.table({'a': [1, None], 'b': ['x', 'y']})",
+        )
+        .await;
         let table = table(&shown.outputs[0]);
         assert_eq!((table.library, table.rows), (DataframeLibrary::Pyarrow, 2));
         assert_eq!(table.head, [[json!(1), json!("x")], [json!(null), json!("y")]]);
@@ -108,11 +128,19 @@ fn a_matplotlib_figure_is_a_picture_with_its_data() {
         let figure = figure(&shown.outputs[0]);
         assert_eq!(figure.library, FigureLibrary::Matplotlib);
         assert_eq!(figure.title.as_deref(), Some("Growth"));
-        assert_eq!((figure.axes[0].xlabel.as_deref(), figure.axes[0].ylabel.as_deref()), (Some("year"), Some("€")));
+        assert_eq!(
+            (figure.axes[0].xlabel.as_deref(), figure.axes[0].ylabel.as_deref()),
+            (Some("year"), Some("€"))
+        );
         let series = json!(figure.series[0]);
         assert_eq!(
             (&series["label"], &series["kind"], &series["x"], &series["y"]),
-            (&json!("rise"), &json!("line"), &json!([1, 2, 3]), &json!([4, 5, 6]))
+            (
+                &json!("rise"),
+                &json!("line"),
+                &json!([1, 2, 3]),
+                &json!([4, 5, 6])
+            )
         );
         let image = figure.image.as_ref().unwrap();
         assert_eq!(image.media_type, "image/png");
@@ -128,7 +156,11 @@ fn several_figures_of_a_cell_are_all_shown_in_order_and_once() {
         let code = "import matplotlib.pyplot as plt\n\
                     for n in range(3):\n    plt.figure()\n    plt.plot([n])\n    plt.title(f'number {n}')\n    if n == 1: plt.show()";
         let first = shown(&session, code).await;
-        let titles: Vec<_> = first.outputs.iter().map(|it| figure(it).title.clone().unwrap()).collect();
+        let titles: Vec<_> = first
+            .outputs
+            .iter()
+            .map(|it| figure(it).title.clone().unwrap())
+            .collect();
         assert_eq!(titles, ["number 0", "number 1", "number 2"]);
         assert_eq!(shown(&session, "1;").await.outputs, []);
     });
@@ -153,7 +185,10 @@ fn an_altair_chart_is_a_specification_and_a_picture() {
         let code = "alt.Chart(pd.DataFrame({'a': [1, 2], 'b': [3, 4]}), title='Two').mark_bar().encode(x='a:O', y='b:Q')";
         let shown = shown(&session, code).await;
         let figure = figure(&shown.outputs[0]);
-        assert_eq!((figure.library, figure.title.as_deref()), (FigureLibrary::Altair, Some("Two")));
+        assert_eq!(
+            (figure.library, figure.title.as_deref()),
+            (FigureLibrary::Altair, Some("Two"))
+        );
         let spec = stored_json(&figure.spec.as_ref().unwrap().sha256.to_string()).await;
         assert_eq!(spec["mark"]["type"], "bar");
         assert_eq!(spec["encoding"]["x"]["field"], "a");
@@ -166,11 +201,18 @@ fn an_altair_chart_is_a_specification_and_a_picture() {
 fn a_pillow_image_is_a_picture_with_its_size() {
     block_on(async {
         let session = session().await;
-        let shown = shown(&session, "from PIL import Image\nImage.new('RGB', (20, 10), 'red')").await;
+        let shown = shown(
+            &session,
+            "from PIL import Image\nImage.new('RGB', (20, 10), 'red')",
+        )
+        .await;
         let [Output::Image(image)] = &shown.outputs[..] else {
             panic!("{:#?}", shown.outputs)
         };
-        assert_eq!((image.mime, image.width, image.height), (ImageMime::Png, Some(20), Some(10)));
+        assert_eq!(
+            (image.mime, image.width, image.height),
+            (ImageMime::Png, Some(20), Some(10))
+        );
         let stored = image.image.as_ref().unwrap();
         assert!(is_png(&content(&stored.sha256.to_string()).await));
     });
@@ -186,7 +228,10 @@ fn a_value_with_representations_is_rich_and_others_are_their_text() {
         let Output::Rich(rich) = &shown.outputs[0] else {
             panic!("{:#?}", shown.outputs[0])
         };
-        assert_eq!((rich.text.as_str(), rich.bundle[0].mime.as_str()), ("a page", "text/html"));
+        assert_eq!(
+            (rich.text.as_str(), rich.bundle[0].mime.as_str()),
+            ("a page", "text/html")
+        );
         let html = content(&rich.bundle[0].artifact.sha256.to_string()).await;
         assert_eq!(html, b"<b>hi</b>");
         let values: Vec<_> = shown.outputs[1..]

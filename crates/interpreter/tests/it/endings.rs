@@ -55,7 +55,13 @@ fn an_exception_shows_the_frames_of_the_user_and_keeps_what_was_bound_before_it(
             .iter()
             .map(|frame| (frame.function.as_deref(), frame.line, frame.source.as_deref()))
             .collect();
-        assert_eq!(frames, [(Some("<module>"), Some(4), Some("half(4)")), (Some("half"), Some(3), Some("return x / 0"))]);
+        assert_eq!(
+            frames,
+            [
+                (Some("<module>"), Some(4), Some("half(4)")),
+                (Some("half"), Some(3), Some("return x / 0"))
+            ]
+        );
         assert!(goes_on(&session, "kept").await);
     });
 }
@@ -64,13 +70,23 @@ fn an_exception_shows_the_frames_of_the_user_and_keeps_what_was_bound_before_it(
 fn outputs_before_an_exception_are_kept_in_order() {
     block_on(async {
         let session = session().await;
-        let failed = run(&session, "print('one')\ndisplay(1)\ndisplay('two')\nraise ValueError('three')").await;
+        let failed = run(
+            &session,
+            "print('one')\ndisplay(1)\ndisplay('two')\nraise ValueError('three')",
+        )
+        .await;
         assert_eq!(failed.outcome, Outcome::Raised);
         let shown: Vec<_> = failed
             .outputs
             .iter()
             .map(|output| serde_json::to_value(output).unwrap())
-            .map(|output| (output["type"].clone(), output["value"].clone(), output["message"].clone()))
+            .map(|output| {
+                (
+                    output["type"].clone(),
+                    output["value"].clone(),
+                    output["message"].clone(),
+                )
+            })
             .collect();
         let null = serde_json::Value::Null;
         assert_eq!(
@@ -105,14 +121,21 @@ fn sys_exit_ends_the_cell_and_not_the_kernel() {
 fn an_exit_that_python_cannot_catch_loses_the_kernel_and_keeps_the_files() {
     block_on(async {
         let session = session().await;
-        run(&session, "kept = 1\nopen('/workspace/note.txt', 'w').write('still here')").await;
+        run(
+            &session,
+            "kept = 1\nopen('/workspace/note.txt', 'w').write('still here')",
+        )
+        .await;
         let ended = run(&session, "print('last words')\nimport os\nos._exit(7)").await;
         let reason = "the cell ended its own kernel with exit code 7";
         assert_eq!(ended.outcome, lost(reason));
         assert_eq!(ended.note, lost_note(reason));
         assert!(ended.kernel_lost());
         assert!(!goes_on(&session, "kept").await);
-        assert_eq!(value(&session, "open('/workspace/note.txt').read()").await, "still here");
+        assert_eq!(
+            value(&session, "open('/workspace/note.txt').read()").await,
+            "still here"
+        );
     });
 }
 
@@ -120,7 +143,11 @@ fn an_exit_that_python_cannot_catch_loses_the_kernel_and_keeps_the_files() {
 fn output_before_an_exit_that_python_cannot_catch_is_kept() {
     block_on(async {
         let session = session().await;
-        let ended = run(&session, "display('shown')\nprint('said', flush=True)\nimport os\nos._exit(7)").await;
+        let ended = run(
+            &session,
+            "display('shown')\nprint('said', flush=True)\nimport os\nos._exit(7)",
+        )
+        .await;
         assert_eq!(ended.outcome.name(), "kernel_lost");
         assert_eq!(ended.stdout.text, "said\n");
         assert_eq!(ended.outputs.len(), 1, "{:#?}", ended.outputs);
@@ -159,7 +186,10 @@ fn a_cell_that_forges_frames_cannot_end_the_session() {
         let code = "import os\nfor fd in range(3, 64):\n    try:\n        os.write(fd, b'\\x7f' * 64)\n    except OSError:\n        pass";
         match session.execute(code).await {
             Ok(ended) => assert_eq!(ended.outcome.name(), "kernel_lost"),
-            Err(error) => assert!(error.to_string().starts_with("the kernel broke the protocol: "), "{error}"),
+            Err(error) => assert!(
+                error.to_string().starts_with("the kernel broke the protocol: "),
+                "{error}"
+            ),
         }
         assert_eq!(value(&session, "6 * 7").await, 42);
     });

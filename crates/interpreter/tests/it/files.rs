@@ -59,7 +59,8 @@ fn files_of_a_cell_that_raised_or_lost_its_kernel_are_collected() {
         let session = session().await;
         let raised = run(&session, "open('/workspace/a.txt', 'w').write('a')\n1 / 0").await;
         assert_eq!(names(&raised), [("/workspace/a.txt", "a.txt", 1)]);
-        let code = "import os\nfile = open('/workspace/b.txt', 'w')\nfile.write('b')\nfile.flush()\nos._exit(1)";
+        let code =
+            "import os\nfile = open('/workspace/b.txt', 'w')\nfile.write('b')\nfile.flush()\nos._exit(1)";
         let lost = run(&session, code).await;
         assert_eq!(lost.outcome.name(), "kernel_lost");
         assert_eq!(names(&lost), [("/workspace/b.txt", "b.txt", 1)]);
@@ -88,10 +89,16 @@ fn what_cannot_be_served_is_skipped_with_a_reason() {
         assert_eq!(
             skipped(&ended),
             [
-                ("/tmp/output/back\\slash", "its name cannot be used outside the sandbox"),
+                (
+                    "/tmp/output/back\\slash",
+                    "its name cannot be used outside the sandbox"
+                ),
                 ("/tmp/output/dir_link", "is a symbolic link"),
                 ("/tmp/output/huge", "it has 1048577 bytes, the limit is 1048576"),
-                ("/tmp/output/line\\nbreak", "its name cannot be used outside the sandbox"),
+                (
+                    "/tmp/output/line\\nbreak",
+                    "its name cannot be used outside the sandbox"
+                ),
                 ("/tmp/output/link", "is a symbolic link"),
                 ("/tmp/output/not\u{fffd}utf8", "its name is not UTF-8"),
                 ("/tmp/output/socket", "is a socket"),
@@ -104,7 +111,11 @@ fn what_cannot_be_served_is_skipped_with_a_reason() {
 fn more_files_than_the_limit_are_counted() {
     block_on(async {
         let session = limited(|limits| limits.files = 3).await;
-        let ended = run(&session, "for n in range(10): open(f'/workspace/{n}.txt', 'w').write('x')").await;
+        let ended = run(
+            &session,
+            "for n in range(10): open(f'/workspace/{n}.txt', 'w').write('x')",
+        )
+        .await;
         assert_eq!(ended.files.len(), 3);
         assert_eq!(skipped(&ended), [("", "7 more files beyond the limit of 3")]);
     });
@@ -119,7 +130,9 @@ fn an_unreadable_file_is_still_collected_or_named_and_never_an_error() {
         let ended = run(&session, code).await;
         assert_eq!(ended.outcome.name(), "completed");
         let told = names(&ended).iter().any(|file| file.1 == "secret.txt")
-            || skipped(&ended).iter().any(|file| file.0 == "/workspace/secret.txt");
+            || skipped(&ended)
+                .iter()
+                .any(|file| file.0 == "/workspace/secret.txt");
         assert!(told, "{ended:#?}");
         assert_eq!(value(&session, "6 * 7").await, 42);
     });
@@ -134,7 +147,10 @@ fn a_cell_may_ask_not_to_collect_and_the_next_one_collects_what_is_new() {
             ..Cell::new("open('/workspace/a.txt', 'w').write('a')")
         };
         assert_eq!(names(&session.execute(quiet).await.unwrap()), [("", "", 0); 0]);
-        assert_eq!(names(&run(&session, "1").await), [("/workspace/a.txt", "a.txt", 1)]);
+        assert_eq!(
+            names(&run(&session, "1").await),
+            [("/workspace/a.txt", "a.txt", 1)]
+        );
     });
 }
 
@@ -142,17 +158,41 @@ fn a_cell_may_ask_not_to_collect_and_the_next_one_collects_what_is_new() {
 fn files_are_written_and_read_by_the_host_and_links_are_not_followed() {
     block_on(async {
         let session = session().await;
-        session.write_file("/workspace/in/data.txt", "from the host").await.unwrap();
-        assert_eq!(value(&session, "open('/workspace/in/data.txt').read()").await, "from the host");
-        run(&session, "import os\nos.symlink('/etc', '/workspace/etc')\nos.symlink('/etc/passwd', '/workspace/p')").await;
-        for path in ["/workspace/etc/passwd", "/etc/passwd", "/workspace/../etc/passwd", "workspace/a"] {
+        session
+            .write_file("/workspace/in/data.txt", "from the host")
+            .await
+            .unwrap();
+        assert_eq!(
+            value(&session, "open('/workspace/in/data.txt').read()").await,
+            "from the host"
+        );
+        run(
+            &session,
+            "import os\nos.symlink('/etc', '/workspace/etc')\nos.symlink('/etc/passwd', '/workspace/p')",
+        )
+        .await;
+        for path in [
+            "/workspace/etc/passwd",
+            "/etc/passwd",
+            "/workspace/../etc/passwd",
+            "workspace/a",
+        ] {
             let error = session.read_file(path).await.unwrap_err().to_string();
-            assert!(error.starts_with(&format!("read `{path}` in the sandbox: ")), "{error}");
+            assert!(
+                error.starts_with(&format!("read `{path}` in the sandbox: ")),
+                "{error}"
+            );
             let error = session.write_file(path, "x").await.unwrap_err().to_string();
-            assert!(error.starts_with(&format!("write `{path}` in the sandbox: ")), "{error}");
+            assert!(
+                error.starts_with(&format!("write `{path}` in the sandbox: ")),
+                "{error}"
+            );
         }
         let error = session.read_file("/workspace/p").await.unwrap_err().to_string();
-        assert!(error.starts_with("read `/workspace/p` in the sandbox: "), "{error}");
+        assert!(
+            error.starts_with("read `/workspace/p` in the sandbox: "),
+            "{error}"
+        );
         // A written file takes the link's place; what the link named stays as it is.
         session.write_file("/workspace/p", "mine").await.unwrap();
         let code = "(os.path.islink('/workspace/p'), open('/workspace/p').read(), 'mine' in open('/etc/passwd').read()) == (False, 'mine', False)";

@@ -34,9 +34,16 @@ fn half_a_gigabyte_on_stdout_stops_the_cell_at_the_limit() {
         assert!(actual > limit, "{actual}");
         assert!(actual < limit + 4 * MIB, "it was stopped late: {actual}");
         assert!(ended.stdout.truncated);
-        assert!(ended.stdout.text.len() < 2 * 1024 * 1024, "{}", ended.stdout.text.len());
+        assert!(
+            ended.stdout.text.len() < 2 * 1024 * 1024,
+            "{}",
+            ended.stdout.text.len()
+        );
         let note = ended.note.unwrap();
-        assert!(note.ends_with("Print a summary instead, or write the data to a file in /tmp/output"), "{note}");
+        assert!(
+            note.ends_with("Print a summary instead, or write the data to a file in /tmp/output"),
+            "{note}"
+        );
         assert!(peak() - before < 64 * MIB, "grew from {before} to {}", peak());
         assert!(goes_on(&session, "kept").await);
     });
@@ -79,7 +86,10 @@ fn a_reader_of_events_that_is_slow_holds_up_the_cell_and_not_the_memory() {
         }
         let ended = running.finish().await.unwrap();
         assert_eq!(ended.stdout.bytes, 500_000_008);
-        assert!(streamed <= MIB, "{streamed} bytes were streamed though {MIB} are kept");
+        assert!(
+            streamed <= MIB,
+            "{streamed} bytes were streamed though {MIB} are kept"
+        );
         assert!(peak() - before < 64 * MIB, "grew from {before} to {}", peak());
     });
 }
@@ -90,14 +100,28 @@ fn a_gigabyte_of_a_table_is_shown_as_its_ends_with_the_true_number_of_rows() {
         let session = limited(|limits| limits.memory_bytes = 3 * 1024 * MIB).await;
         run(&session, "1").await;
         let before = peak();
-        let shown =
-            run(&session, "big = pd.DataFrame(np.arange(1 << 27, dtype='float64').reshape(-1, 8))\nbig").await;
+        let shown = run(
+            &session,
+            "big = pd.DataFrame(np.arange(1 << 27, dtype='float64').reshape(-1, 8))\nbig",
+        )
+        .await;
         assert_eq!(shown.outcome, Outcome::Completed, "{shown:#?}");
         let table = table(&shown.outputs[0]);
-        assert_eq!((table.name.as_deref(), table.library), (Some("big"), DataframeLibrary::Pandas));
-        assert_eq!((table.rows, table.rows_stored, table.complete), (1 << 24, 1000, false));
+        assert_eq!(
+            (table.name.as_deref(), table.library),
+            (Some("big"), DataframeLibrary::Pandas)
+        );
+        assert_eq!(
+            (table.rows, table.rows_stored, table.complete),
+            (1 << 24, 1000, false)
+        );
         assert_eq!(table.columns.len(), 8);
-        assert_eq!(table.head[0], (0..8).map(|n| f64::from(n).into()).collect::<Vec<serde_json::Value>>());
+        assert_eq!(
+            table.head[0],
+            (0..8)
+                .map(|n| f64::from(n).into())
+                .collect::<Vec<serde_json::Value>>()
+        );
         let last = (1 << 27) - 1;
         assert_eq!(table.tail.last().unwrap()[7], f64::from(last));
         assert!(table.table.is_some());
@@ -118,6 +142,16 @@ fn outputs_beyond_the_limit_are_counted_and_an_exception_is_still_shown() {
             .iter()
             .map(|output| serde_json::to_value(output).unwrap()["type"].clone())
             .collect();
-        assert_eq!(kinds, ["primitive", "primitive", "primitive", "primitive", "primitive", "exception"]);
+        assert_eq!(
+            kinds,
+            [
+                "primitive",
+                "primitive",
+                "primitive",
+                "primitive",
+                "primitive",
+                "exception"
+            ]
+        );
     });
 }

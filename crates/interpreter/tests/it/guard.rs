@@ -27,7 +27,11 @@ fn standard_refuses_the_environment_and_processes_with_rule_line_and_reason() {
     block_on(async {
         let session = guarded(Guard::Standard).await;
         run(&session, "kept = 1").await;
-        let refused = run(&session, "print('never')\nimport os, subprocess\nos.environ['X']\nsubprocess.run(['ls'])").await;
+        let refused = run(
+            &session,
+            "print('never')\nimport os, subprocess\nos.environ['X']\nsubprocess.run(['ls'])",
+        )
+        .await;
         assert_eq!(refused.stdout.text, "");
         assert_eq!(refused.outputs, []);
         assert_eq!(
@@ -54,7 +58,10 @@ fn strict_refuses_what_reaches_behind_the_language_and_keeps_classes() {
     block_on(async {
         let session = guarded(Guard::Strict).await;
         let refused = run(&session, "eval('1')\nimport ctypes").await;
-        let rules: Vec<_> = rejections(refused.outcome).into_iter().map(|it| (it.0, it.1)).collect();
+        let rules: Vec<_> = rejections(refused.outcome)
+            .into_iter()
+            .map(|it| (it.0, it.1))
+            .collect();
         assert_eq!(
             rules,
             [

@@ -19,7 +19,11 @@ async fn written(code: &str) -> Vec<u8> {
 const TABLE: &str = "expected = pd.DataFrame({'n': [1, 2], 'x': [0.5, -1.5], 's': ['a', 'b c']})";
 
 async fn is_bound_as_the_table(session: &Session) {
-    let compared = run(session, &format!("{TABLE}\npd.testing.assert_frame_equal(t, expected)\n'equal'")).await;
+    let compared = run(
+        session,
+        &format!("{TABLE}\npd.testing.assert_frame_equal(t, expected)\n'equal'"),
+    )
+    .await;
     assert_eq!(crate::support::scalar(&compared), "equal");
 }
 
@@ -52,7 +56,11 @@ fn a_csv_file_is_bound_as_a_table() {
 
 #[test]
 fn tsv_is_bound_as_a_table() {
-    block_on(check(Input::bytes("t", InputFormat::Tsv, "n\tx\ts\n1\t0.5\ta\n2\t-1.5\tb c\n")));
+    block_on(check(Input::bytes(
+        "t",
+        InputFormat::Tsv,
+        "n\tx\ts\n1\t0.5\ta\n2\t-1.5\tb c\n",
+    )));
 }
 
 #[test]
@@ -96,7 +104,10 @@ fn an_arrow_stream_is_bound_as_a_table() {
 #[test]
 fn a_workbook_is_bound_as_a_table() {
     block_on(async {
-        let bytes = written(&format!("{TABLE}\nexpected.to_excel('/tmp/output/t.xlsx', index=False)")).await;
+        let bytes = written(&format!(
+            "{TABLE}\nexpected.to_excel('/tmp/output/t.xlsx', index=False)"
+        ))
+        .await;
         check(Input::bytes("t", InputFormat::Xlsx, bytes)).await;
     });
 }
@@ -140,7 +151,10 @@ fn inputs_lists_what_is_bound_and_a_second_binding_replaces_the_first() {
         session.bind(Input::value("a", &json!(3))).await.unwrap();
         assert_eq!(value(&session, "str(dict(inputs))").await, "{'a': 3, 'b': 2}");
         run(&session, "import os\nos._exit(1)").await;
-        assert_eq!(value(&session, "str(dict(sorted(inputs.items())))").await, "{'a': 3, 'b': 2}");
+        assert_eq!(
+            value(&session, "str(dict(sorted(inputs.items())))").await,
+            "{'a': 3, 'b': 2}"
+        );
     });
 }
 
@@ -150,7 +164,10 @@ fn an_input_of_many_parts_arrives_whole_and_cannot_be_changed_by_a_cell() {
         let session = session().await;
         // More than one frame's part, and not a multiple of it.
         let bytes: Vec<u8> = (0..(3_u32 << 20) + 17).map(|n| (n % 251) as u8).collect();
-        session.bind(Input::bytes("raw", InputFormat::Bytes, bytes)).await.unwrap();
+        session
+            .bind(Input::bytes("raw", InputFormat::Bytes, bytes))
+            .await
+            .unwrap();
         let code = "raw == bytes(n % 251 for n in range((3 << 20) + 17))";
         assert_eq!(value(&session, code).await, true);
         let code = "import os\n\

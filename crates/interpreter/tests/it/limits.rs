@@ -49,15 +49,22 @@ fn a_fork_bomb_hits_the_process_limit_and_the_next_cell_works() {
         run(&session, "kept = 1").await;
         let ended = run(&session, "import os\nwhile True:\n    os.fork()").await;
         let exceeded = exceeded(&ended.outcome);
-        assert_eq!((exceeded.which, exceeded.limit, exceeded.actual), (Resource::Processes, 64, 65));
+        assert_eq!(
+            (exceeded.which, exceeded.limit, exceeded.actual),
+            (Resource::Processes, 64, 65)
+        );
         let note = ended.note.unwrap();
         assert!(
             note.starts_with("the cell exceeded the limit on number of processes: limit 64, actual 65; "),
             "{note}"
         );
-        assert!(note.ends_with("Start fewer processes and threads, and wait for those that you started"), "{note}");
+        assert!(
+            note.ends_with("Start fewer processes and threads, and wait for those that you started"),
+            "{note}"
+        );
         assert_eq!(value(&session, "6 * 7").await, 42);
-        let child = "import subprocess\nsubprocess.run(['echo', 'room again'], capture_output=True).stdout.decode()";
+        let child =
+            "import subprocess\nsubprocess.run(['echo', 'room again'], capture_output=True).stdout.decode()";
         assert_eq!(value(&session, child).await, "room again\n");
     });
 }
@@ -80,7 +87,11 @@ fn threads_beyond_the_limit_are_told_as_processes() {
 fn a_full_workspace_is_told_as_the_disk_limit_and_can_be_emptied() {
     block_on(async {
         let session = limited(|limits| limits.disk_bytes = 16 * MIB).await;
-        let ended = run(&session, "kept = 1\nopen('/workspace/big', 'wb').write(bytes(64 << 20))").await;
+        let ended = run(
+            &session,
+            "kept = 1\nopen('/workspace/big', 'wb').write(bytes(64 << 20))",
+        )
+        .await;
         assert_eq!(
             ended.outcome,
             Outcome::LimitExceeded(Exceeded {
@@ -97,7 +108,8 @@ fn a_full_workspace_is_told_as_the_disk_limit_and_can_be_emptied() {
              Remove files that are no longer needed, or write less"
         );
         assert!(goes_on(&session, "kept").await);
-        let code = "import os\nos.remove('/workspace/big')\nopen('/workspace/small', 'wb').write(bytes(1 << 20))";
+        let code =
+            "import os\nos.remove('/workspace/big')\nopen('/workspace/small', 'wb').write(bytes(1 << 20))";
         assert_eq!(value(&session, code).await, 1 << 20);
     });
 }
@@ -106,9 +118,16 @@ fn a_full_workspace_is_told_as_the_disk_limit_and_can_be_emptied() {
 fn too_many_files_are_told_as_the_file_limit() {
     block_on(async {
         let session = limited(|limits| limits.inodes = 100).await;
-        let ended = run(&session, "kept = 1\nfor n in range(200):\n    open(f'/workspace/{n}', 'w').close()").await;
+        let ended = run(
+            &session,
+            "kept = 1\nfor n in range(200):\n    open(f'/workspace/{n}', 'w').close()",
+        )
+        .await;
         let exceeded = exceeded(&ended.outcome);
-        assert_eq!((exceeded.which, exceeded.limit, exceeded.actual), (Resource::Inodes, 100, 100));
+        assert_eq!(
+            (exceeded.which, exceeded.limit, exceeded.actual),
+            (Resource::Inodes, 100, 100)
+        );
         assert!(goes_on(&session, "kept").await);
     });
 }
@@ -117,7 +136,11 @@ fn too_many_files_are_told_as_the_file_limit() {
 fn a_file_beyond_its_limit_is_told_with_that_limit() {
     block_on(async {
         let session = limited(|limits| limits.file_bytes = 4 * MIB).await;
-        let ended = run(&session, "kept = 1\nopen('/workspace/big', 'wb').write(bytes(8 << 20))").await;
+        let ended = run(
+            &session,
+            "kept = 1\nopen('/workspace/big', 'wb').write(bytes(8 << 20))",
+        )
+        .await;
         let exceeded = exceeded(&ended.outcome);
         assert_eq!((exceeded.which, exceeded.limit), (Resource::FileBytes, 4 * MIB));
         assert!(goes_on(&session, "kept").await);
@@ -128,7 +151,11 @@ fn a_file_beyond_its_limit_is_told_with_that_limit() {
 fn too_many_open_files_are_told_with_that_limit() {
     block_on(async {
         let session = limited(|limits| limits.open_files = 128).await;
-        let ended = run(&session, "kept = 1\nfiles = [open('/dev/null') for _ in range(200)]").await;
+        let ended = run(
+            &session,
+            "kept = 1\nfiles = [open('/dev/null') for _ in range(200)]",
+        )
+        .await;
         let exceeded = exceeded(&ended.outcome);
         assert_eq!((exceeded.which, exceeded.limit), (Resource::OpenFiles, 128));
         assert!(goes_on(&session, "kept").await);

@@ -16,6 +16,7 @@ mod inputs;
 mod isolation;
 mod limits;
 mod requirements;
+mod scratch_probe;
 mod stops;
 mod streaming;
 mod support;

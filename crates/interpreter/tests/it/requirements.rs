@@ -17,11 +17,21 @@ fn a_required_package_can_be_imported_also_by_later_cells_and_kernels() {
         let session = session().await;
         run(&session, "kept = 1").await;
         let cell = Cell::new("import tabulate\ntabulate.tabulate([[1]], tablefmt='plain')");
-        let shown = session.execute(cell.with_requirements(["tabulate"])).await.unwrap();
+        let shown = session
+            .execute(cell.with_requirements(["tabulate"]))
+            .await
+            .unwrap();
         assert_eq!(scalar(&shown), "1");
         assert!(goes_on(&session, "kept").await);
         run(&session, "import os\nos._exit(1)").await;
-        assert_eq!(value(&session, "import tabulate\ntabulate.tabulate([[2]], tablefmt='plain')").await, "2");
+        assert_eq!(
+            value(
+                &session,
+                "import tabulate\ntabulate.tabulate([[2]], tablefmt='plain')"
+            )
+            .await,
+            "2"
+        );
         let other = crate::support::session().await;
         assert_eq!(run(&other, "import tabulate").await.outcome.name(), "raised");
     });
@@ -55,7 +65,12 @@ fn requirements_that_exclude_each_other_are_refused_and_the_next_cell_works() {
 fn a_requirement_that_could_lead_elsewhere_is_refused_before_anything_is_fetched() {
     block_on(async {
         let session = session().await;
-        for requirement in ["-r other.txt", "six @ https://example.org/six.whl", "../local", "six --hash=x"] {
+        for requirement in [
+            "-r other.txt",
+            "six @ https://example.org/six.whl",
+            "../local",
+            "six --hash=x",
+        ] {
             let message = refusal(&session, requirement).await;
             assert!(message.contains(requirement), "{message}");
         }

@@ -22,7 +22,10 @@ fn an_endless_loop_is_interrupted_at_its_deadline_and_variables_are_kept() {
             )
         );
         let error = exception(&ended);
-        assert_eq!((error.exception.as_str(), error.line), ("KeyboardInterrupt", Some(3)));
+        assert_eq!(
+            (error.exception.as_str(), error.line),
+            ("KeyboardInterrupt", Some(3))
+        );
         assert_eq!(ended.stdout.text, "started\n");
         assert!(goes_on(&session, "kept").await);
     });
@@ -44,10 +47,10 @@ fn a_c_call_that_never_returns_loses_the_kernel_after_the_grace() {
     block_on(async {
         let session = session().await;
         // Consumes an endless iterator without ever coming back to the interpreter's loop, where signals are seen.
-        let code = "import collections, itertools\nkept = 1\ncollections.deque(itertools.repeat(0), maxlen=0)";
+        let code =
+            "import collections, itertools\nkept = 1\ncollections.deque(itertools.repeat(0), maxlen=0)";
         let ended = run_for(&session, SECOND, code).await;
-        let reason =
-            "the cell ran longer than its limit of 1 s and did not stop when interrupted, so its kernel was killed";
+        let reason = "the cell ran longer than its limit of 1 s and did not stop when interrupted, so its kernel was killed";
         assert_eq!(
             ended.outcome,
             Outcome::KernelLost {
@@ -100,7 +103,10 @@ fn another_task_interrupts_a_running_cell() {
         tokio::spawn(async move { other.interrupt() }).await.unwrap();
         let ended = running.finish().await.unwrap();
         assert_eq!(ended.outcome, Outcome::Interrupted);
-        assert_eq!(ended.note.as_deref(), Some("the cell was interrupted; variables are kept"));
+        assert_eq!(
+            ended.note.as_deref(),
+            Some("the cell was interrupted; variables are kept")
+        );
         assert!(goes_on(&session, "kept").await);
     });
 }

@@ -86,9 +86,15 @@ fn events_arrive_while_the_cell_still_runs() {
                     while not os.path.exists('/workspace/go'): time.sleep(0.01)\n'done'";
         let mut running = session.start_cell(code).await.unwrap();
         let first = running.events.recv().await.unwrap();
-        assert!(matches!(&first, Event::Stdout(bytes) if bytes == b"waiting\n"), "{first:?}");
+        assert!(
+            matches!(&first, Event::Stdout(bytes) if bytes == b"waiting\n"),
+            "{first:?}"
+        );
         let second = running.events.recv().await.unwrap();
-        assert!(matches!(&second, Event::Output(Output::Primitive(_))), "{second:?}");
+        assert!(
+            matches!(&second, Event::Output(Output::Primitive(_))),
+            "{second:?}"
+        );
         // The cell waits for nobody but the deadline now; both events were there before its end.
         session.interrupt();
         let ended = running.finish().await.unwrap();
@@ -100,7 +106,8 @@ fn events_arrive_while_the_cell_still_runs() {
 fn a_reader_that_leaves_does_not_hold_up_the_cell() {
     block_on(async {
         let session = session().await;
-        let running = session.start_cell("for n in range(2000): display(n) if n < 3 else print(n, flush=True)\n'end'");
+        let running =
+            session.start_cell("for n in range(2000): display(n) if n < 3 else print(n, flush=True)\n'end'");
         let ended = running.await.unwrap().finish().await.unwrap();
         assert_eq!(ended.outcome, Outcome::Completed);
         assert_eq!(ended.outputs.len(), 4);

@@ -73,7 +73,10 @@ pub(crate) async fn run(session: &Session, code: &str) -> Execution {
 }
 
 pub(crate) async fn run_for(session: &Session, limit: Duration, code: &str) -> Execution {
-    session.execute(Cell::new(code).with_timeout(limit)).await.unwrap()
+    session
+        .execute(Cell::new(code).with_timeout(limit))
+        .await
+        .unwrap()
 }
 
 /// Runs a cell that must complete and show one scalar, which is given.

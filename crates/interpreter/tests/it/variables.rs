@@ -70,7 +70,10 @@ fn get_gives_a_variable_as_a_typed_output_and_nothing_for_an_unknown_name() {
         assert_eq!(frame.name(), Some("frame"));
         assert_eq!(table(&frame).head, [[json!(1)], [json!(2)]]);
         let word = session.get("word").await.unwrap().unwrap();
-        assert!(matches!(&word, Output::Primitive(it) if json!(it.value) == "hi"), "{word:?}");
+        assert!(
+            matches!(&word, Output::Primitive(it) if json!(it.value) == "hi"),
+            "{word:?}"
+        );
         assert_eq!(session.get("nobody").await.unwrap(), None);
     });
 }
@@ -80,7 +83,11 @@ fn variables_are_listed_with_types_and_without_what_was_there_from_the_start() {
     block_on(async {
         let session = session().await;
         assert_eq!(session.variables().await.unwrap(), []);
-        run(&session, "import os\nn = 3\nword = 'hi'\nframe = pd.DataFrame({'a': [1, 2]})\n_hidden = 1").await;
+        run(
+            &session,
+            "import os\nn = 3\nword = 'hi'\nframe = pd.DataFrame({'a': [1, 2]})\n_hidden = 1",
+        )
+        .await;
         let listed = session.variables().await.unwrap();
         let listed: Vec<_> = listed
             .iter()
@@ -133,7 +140,10 @@ fn a_cell_of_a_file_is_named_so_in_its_traceback() {
             .await
             .unwrap();
         let error = exception(&failed);
-        assert_eq!((error.frames[0].file.as_str(), error.line), ("report.py", Some(41)));
+        assert_eq!(
+            (error.frames[0].file.as_str(), error.line),
+            ("report.py", Some(41))
+        );
     });
 }
 
@@ -164,7 +174,10 @@ fn cells_of_several_tasks_run_one_after_the_other() {
         for task in tasks {
             assert_eq!(task.await.unwrap(), Outcome::Completed);
         }
-        assert_eq!(value(&session, "all(a == b for a, b in zip(order[::2], order[1::2]))").await, true);
+        assert_eq!(
+            value(&session, "all(a == b for a, b in zip(order[::2], order[1::2]))").await,
+            true
+        );
         assert_eq!(value(&session, "len(order)").await, 16);
     });
 }

@@ -77,7 +77,7 @@ pub struct Kernel {
 }
 
 /// How long a kernel may take from its fork to its first word.
-const READY_LIMIT: Duration = Duration::from_secs(60);
+const READY_LIMIT: Duration = Duration::from_mins(1);
 
 impl Kernel {
     /// Takes over the channels of a kernel that is starting.

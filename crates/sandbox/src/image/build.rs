@@ -150,9 +150,9 @@ fn finish(room: &Room, spec: &ImageSpec, base: Base, sink: &Sink) -> Result<Mani
     let packages: Vec<Package> = installed(&site)?.into_iter().map(|it| it.0).collect();
     sink.stage("addressing");
     let tree = digest::of(&python)?;
-    let manifest = Manifest {
+    let mut manifest = Manifest {
         layout: LAYOUT,
-        id: tree.id,
+        id: String::new(),
         name: spec.name.clone(),
         python: base.copied.version,
         interpreter: base.copied.interpreter,
@@ -171,6 +171,7 @@ fn finish(room: &Room, spec: &ImageSpec, base: Base, sink: &Sink) -> Result<Mani
         notes: base.notes,
         audit: report,
     };
+    manifest.id = manifest.address(&tree.id);
     for (name, text) in [
         ("manifest.json", serde_json::json!(manifest).to_string()),
         ("lock", String::new()),

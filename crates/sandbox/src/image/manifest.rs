@@ -1,8 +1,10 @@
 //! What an image says about itself.
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use super::audit::Report;
+use super::digest::hex;
 use super::spec::Policy;
 
 /// Grows when an image of older make cannot be used any more.
@@ -26,7 +28,7 @@ pub struct Package {
 pub struct Manifest {
     /// [`LAYOUT`] when it was built.
     pub layout: u32,
-    /// The content address of the `python` directory.
+    /// The content address: of the `python` directory, the name, the modules to preload and the policy.
     pub id: String,
     /// The specification's name.
     pub name: String,
@@ -95,6 +97,19 @@ impl Manifest {
             return Err("a path in its manifest leads out of it".to_owned());
         }
         Ok(manifest)
+    }
+
+    /// The content address: of the files, and of what else decides how a sandbox starts from them.
+    pub(crate) fn address(&self, files: &str) -> String {
+        let rest = serde_json::json!([
+            self.name,
+            self.interpreter,
+            self.stdlib,
+            self.library_path,
+            self.preload,
+            self.policy,
+        ]);
+        hex(&Sha256::digest(format!("{files}\n{rest}")))
     }
 
     /// Enough of the id for people.

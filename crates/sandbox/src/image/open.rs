@@ -101,13 +101,16 @@ impl Image {
 
     /// Reads all of it again and compares it with its address.
     pub async fn verify(&self) -> Result<()> {
-        let (python, id) = (self.python(), self.manifest.id.clone());
-        tokio::task::spawn_blocking(move || match digest::of(&python)?.id {
-            actual if actual == id => Ok(()),
-            actual => Err(ImageError::Damaged {
-                id: short(&id).to_owned(),
-                problem: format!("its files now have the address {}", short(&actual)),
-            }),
+        let image = self.clone();
+        tokio::task::spawn_blocking(move || {
+            let actual = image.manifest.address(&digest::of(&image.python())?.id);
+            if actual == image.manifest.id {
+                return Ok(());
+            }
+            Err(ImageError::Damaged {
+                id: image.manifest.short_id().to_owned(),
+                problem: format!("what it holds now has the address {}", short(&actual)),
+            })
         })
         .await?
     }

@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_version_that_does_not_exist_is_explained_without_places_of_the_host() {
         let said = format!(
-            "{NO_SOLUTION}there is no version of six==99 at /root/x and http://index/simple you require it.\n\nhint: more"
+            "{NO_SOLUTION}there is no version of six==99 at /srv/x and http://index/simple you require it.\n\nhint: more"
         );
         let LayerError::Unsatisfiable { explanation } = explained(&said) else {
             panic!("another meaning")

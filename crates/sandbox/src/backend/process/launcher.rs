@@ -313,7 +313,7 @@ impl Owner {
             }
             Event::TemplateEnded { status } => tracing::warn!(status, "template ended"),
             Event::Started { .. } | Event::Refused { .. } => {
-                tracing::warn!("unexpected packet from the launcher")
+                tracing::warn!("unexpected packet from the launcher");
             }
         }
     }

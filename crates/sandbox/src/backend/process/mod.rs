@@ -50,7 +50,7 @@ pub struct ProcessBackend {
 }
 
 /// How long the template may take to import the image's libraries on a busy machine.
-const WARM_LIMIT: Duration = Duration::from_secs(180);
+const WARM_LIMIT: Duration = Duration::from_mins(3);
 
 impl ProcessBackend {
     /// Starts the launcher and, inside its keep, the template. Returns once rooms can be made.
@@ -225,6 +225,7 @@ impl Drop for Room {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the form that map_err takes")]
 fn internal(error: cellblock_jail::Error) -> crate::Error {
     Kind::Launcher {
         action: "prepare descriptors",

@@ -1,0 +1,122 @@
+//! Deaths that are nobody's cell: of the template, of the keep, of the launcher.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellblock_sandbox::Limits;
+use cellblock_sandbox::backend::{Backend, Ending};
+use cellblock_sandbox::error::{Blame, Effect, Retry};
+use cellblock_sandbox::pool::{Pool, PoolConfig, create};
+
+use crate::support::{backend, block_on, descendants, ended, execute, kill, limits, shows, template, until};
+
+/// A template that dies sooner than this after its start is not started again.
+const TEMPLATE_MIN_LIFE: Duration = Duration::from_secs(2);
+
+const GONE: &str = "the launcher has ended; no sandbox of this process works any more";
+
+#[test]
+fn kernels_outlive_their_template_and_the_pool_goes_on_with_the_next_one() {
+    block_on(async {
+        let backend = backend().await;
+        let launcher = backend.launcher_pid().unwrap();
+        let pool = Pool::start(
+            Arc::new(backend.clone()),
+            Limits::default(),
+            PoolConfig::default(),
+        );
+        let mut lease = pool.acquire(&Limits::default()).await.unwrap();
+        assert_eq!(execute(&mut lease.kernel, "x = 42").await.1, []);
+        until("filled", || pool.ready() == 2).await;
+        // Limits that the pool has none of: forked on demand, in the very moment in which there is no template.
+        let other = limits(|limits| limits.outputs = 1);
+        for _ in 0..3 {
+            tokio::time::sleep(TEMPLATE_MIN_LIFE).await;
+            let old = template(launcher).pid;
+            kill(old);
+            let mut fresh = pool.acquire(&other).await.unwrap();
+            assert_eq!(execute(&mut fresh.kernel, "6 * 7").await, shows(42));
+            for _ in 0..3 {
+                let mut fresh = pool.acquire(&Limits::default()).await.unwrap();
+                assert_eq!(execute(&mut fresh.kernel, "6 * 7").await, shows(42));
+            }
+            assert_ne!(template(launcher).pid, old);
+        }
+        assert_eq!(execute(&mut lease.kernel, "x").await, shows(42));
+        let (end, _) = execute(&mut lease.kernel, "import os\nos._exit(7)").await;
+        assert_eq!(end, crate::support::End::Lost(Ending::Exited(7)));
+    });
+}
+
+#[test]
+fn a_launcher_that_dies_ends_its_kernels_and_every_later_request_with_a_clear_error() {
+    block_on(async {
+        let backend = backend().await;
+        let launcher = backend.launcher_pid().unwrap();
+        let lease = create(&backend, &Limits::default()).await.unwrap();
+        let below = descendants(launcher);
+        kill(launcher);
+        assert_eq!(ended(&lease.kernel).await, Ending::Unknown);
+        let error = create(&backend, &Limits::default()).await.unwrap_err();
+        assert_eq!(error.to_string(), GONE);
+        assert_eq!(
+            (error.blame(), error.retry(), error.effect()),
+            (Blame::Backend, Retry::Never, Effect::Destroys)
+        );
+        assert_eq!(lease.sandbox.usage().await.unwrap_err().to_string(), GONE);
+        assert_eq!(lease.sandbox.start_kernel().await.unwrap_err().to_string(), GONE);
+        assert_eq!(
+            lease.sandbox.guest().disks().await.unwrap_err().to_string(),
+            "the guest is gone"
+        );
+        until("gone", || {
+            below.iter().all(|it| {
+                std::fs::read_to_string(format!("/proc/{}/comm", it.pid))
+                    .map_or(true, |name| name.trim() != it.name)
+            })
+        })
+        .await;
+    });
+}
+
+#[test]
+fn a_keep_that_dies_ends_the_launcher_too() {
+    block_on(async {
+        let backend = backend().await;
+        let launcher = backend.launcher_pid().unwrap();
+        let lease = create(&backend, &Limits::default()).await.unwrap();
+        let keep = descendants(launcher)
+            .into_iter()
+            .find(|it| it.parent == launcher)
+            .unwrap();
+        assert_eq!(keep.name, "cellblock-keep");
+        kill(keep.pid);
+        assert_eq!(ended(&lease.kernel).await, Ending::Unknown);
+        assert_eq!(
+            create(&backend, &Limits::default())
+                .await
+                .unwrap_err()
+                .to_string(),
+            GONE
+        );
+        until("gone", || {
+            !std::path::Path::new(&format!("/proc/{launcher}")).exists()
+        })
+        .await;
+    });
+}
+
+#[test]
+fn a_template_that_never_got_warm_because_the_launcher_died_is_an_error_and_not_a_wait() {
+    block_on(async {
+        let config = cellblock_sandbox::backend::process::ProcessConfig {
+            preload: vec!["pandas".to_owned(), "scipy.stats".to_owned()],
+            ..crate::support::config().await
+        };
+        let backend = cellblock_sandbox::backend::process::ProcessBackend::start(&config)
+            .await
+            .unwrap();
+        kill(backend.launcher_pid().unwrap());
+        assert_eq!(backend.warmed().await.unwrap_err().to_string(), GONE);
+    });
+}

@@ -1,0 +1,10 @@
+//! The engine end to end: guests, kernels, pools and backends, with a template that imports nothing heavy.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod backend;
+mod death;
+mod guest;
+mod ordinary_user;
+mod pool;
+mod support;

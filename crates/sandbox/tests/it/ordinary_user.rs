@@ -1,0 +1,120 @@
+//! The same walls without root: this test runs itself again as an ordinary user.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use cellblock_sandbox::Limits;
+use cellblock_sandbox::backend::process::ProcessBackend;
+use cellblock_sandbox::backend::{Backend, Ending};
+use cellblock_sandbox::jail::protection::Protection;
+use cellblock_sandbox::pool::create;
+use cellblock_testkit::{as_ordinary_user, require};
+
+use crate::support::{End, block_on, config, execute, limits, shows, with_python};
+
+/// Set in the second run: the image's `python` directory and its interpreter.
+const PYTHON: &str = "CELLBLOCK_TEST_PYTHON";
+const INTERPRETER: &str = "CELLBLOCK_TEST_INTERPRETER";
+
+#[test]
+fn an_ordinary_user_has_sandboxes_with_the_same_walls() {
+    match (std::env::var_os(PYTHON), std::env::var(INTERPRETER)) {
+        (Some(python), Ok(interpreter)) => block_on(works(python.into(), &interpreter)),
+        _ => {
+            require!(OrdinaryUser);
+            again_without_privileges();
+        }
+    }
+}
+
+fn again_without_privileges() {
+    let config = block_on(config());
+    // Below the target directory others may be kept out; a copy in a place of its own is theirs to read.
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let copy = |from: PathBuf, name: &str| {
+        let to = folder.path().join(name);
+        std::fs::copy(from, &to).unwrap();
+        std::fs::set_permissions(&to, PermissionsExt::from_mode(0o755)).unwrap();
+        to
+    };
+    let test = copy(std::env::current_exe().unwrap(), "test");
+    let binary = copy(cellblock_testkit::binary().unwrap(), "cellblock");
+    let output = as_ordinary_user(test)
+        .args([
+            "--exact",
+            "ordinary_user::an_ordinary_user_has_sandboxes_with_the_same_walls",
+        ])
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("CELLBLOCK_BIN", binary)
+        .env(PYTHON, &config.python)
+        .env(INTERPRETER, &config.interpreter)
+        .output()
+        .unwrap();
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "{said}");
+}
+
+async fn works(python: PathBuf, interpreter: &str) {
+    assert!(!rustix::process::geteuid().is_root());
+    let backend = ProcessBackend::start(&with_python(python, interpreter))
+        .await
+        .unwrap();
+    backend.warmed().await.unwrap();
+    let report = backend.report();
+    for protection in Protection::ALL {
+        if protection.default_demand() == cellblock_sandbox::jail::protection::Demand::Strict {
+            assert!(report.is_active(protection), "{protection:?}: {report:?}");
+        }
+    }
+    let (mut one, mut two) = tokio::join!(
+        async { create(&backend, &Limits::default()).await.unwrap() },
+        async { create(&backend, &Limits::default()).await.unwrap() }
+    );
+    assert_eq!(
+        execute(&mut one.kernel, "open('/workspace/a', 'w').write('abc')").await,
+        shows(3)
+    );
+    assert_eq!(
+        execute(&mut two.kernel, "import os\nlen(os.listdir('/workspace'))").await,
+        shows(0)
+    );
+    assert_eq!(
+        execute(
+            &mut two.kernel,
+            "len([p for p in os.listdir('/proc') if p.isdigit()])"
+        )
+        .await,
+        shows(1)
+    );
+    assert_eq!(execute(&mut one.kernel, "import multiprocessing\nwith multiprocessing.Pool(2) as p: total = sum(p.map(abs, [-40, -2]))\ntotal").await, shows(42));
+    let reached = "import socket\ntry:\n    socket.create_connection(('192.0.2.1', 80), timeout=2)\n    n = 1\nexcept OSError:\n    n = 0\nn";
+    assert_eq!(execute(&mut one.kernel, reached).await, shows(0));
+    let (end, _) = execute(&mut one.kernel, "os = __import__('os')\nos._exit(7)").await;
+    assert_eq!(end, End::Lost(Ending::Exited(7)));
+    let mut next = one.sandbox.start_kernel().await.unwrap();
+    assert_eq!(
+        execute(&mut next, "len(open('/workspace/a').read())").await,
+        shows(3)
+    );
+
+    // Without a cgroup a limit on each process stands in; either way so much is not to be had.
+    let small = limits(|limits| limits.memory_bytes = 256 << 20);
+    let mut lease = create(&backend, &small).await.unwrap();
+    let (end, _) = execute(&mut lease.kernel, "block = b'x' * (8 << 30)").await;
+    assert!(
+        matches!(
+            end,
+            End::Done(cellblock_protocol::KernelOutcome::Raised) | End::Lost(Ending::Signaled(9))
+        ),
+        "{end:?}"
+    );
+    lease.sandbox.destroy().await.unwrap();
+    two.sandbox.destroy().await.unwrap();
+}

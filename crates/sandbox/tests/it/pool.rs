@@ -1,0 +1,143 @@
+//! The pool: ready kernels, refilled, never one that has ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellblock_sandbox::Limits;
+use cellblock_sandbox::backend::Backend;
+use cellblock_sandbox::backend::process::ProcessBackend;
+use cellblock_sandbox::pool::{Pool, PoolConfig};
+
+use crate::support::{MIB, backend, block_on, descendants, execute, kill, limits, shows, template, until};
+
+async fn pool(ready: usize) -> (ProcessBackend, Pool) {
+    let backend = backend().await;
+    let config = PoolConfig {
+        ready,
+        ..PoolConfig::default()
+    };
+    let pool = Pool::start(Arc::new(backend.clone()), Limits::default(), config);
+    until("filled", || pool.ready() == ready).await;
+    (backend, pool)
+}
+
+#[test]
+fn a_ready_kernel_is_handed_out_and_replaced() {
+    block_on(async {
+        let (_backend, pool) = pool(2).await;
+        let mut names = Vec::new();
+        for _ in 0..5 {
+            let mut lease = pool.acquire(&Limits::default()).await.unwrap();
+            assert_eq!(execute(&mut lease.kernel, "6 * 7").await, shows(42));
+            names.push(lease.sandbox.id().to_owned());
+            lease.sandbox.destroy().await.unwrap();
+        }
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), 5, "a sandbox was handed out twice");
+        until("filled again", || pool.ready() == 2).await;
+    });
+}
+
+#[test]
+fn more_callers_than_ready_kernels_all_get_one() {
+    block_on(async {
+        let (_backend, pool) = pool(2).await;
+        let pool = Arc::new(pool);
+        let tasks: Vec<_> = (0..10)
+            .map(|_| {
+                let pool = Arc::clone(&pool);
+                tokio::spawn(async move {
+                    let mut lease = pool.acquire(&Limits::default()).await.unwrap();
+                    execute(&mut lease.kernel, "6 * 7").await
+                })
+            })
+            .collect();
+        for task in tasks {
+            assert_eq!(task.await.unwrap(), shows(42));
+        }
+    });
+}
+
+#[test]
+fn other_limits_are_served_on_demand_and_hold() {
+    block_on(async {
+        let (_backend, pool) = pool(1).await;
+        let small = limits(|limits| limits.disk_bytes = 8 * MIB);
+        let lease = pool.acquire(&small).await.unwrap();
+        let disks = lease.sandbox.guest().disks().await.unwrap();
+        let workspace = disks.iter().find(|disk| disk.path == "/workspace").unwrap();
+        assert_eq!(workspace.bytes_limit, 8 * MIB);
+        assert_eq!(pool.ready(), 1);
+    });
+}
+
+#[test]
+fn a_pool_of_none_makes_each_on_demand() {
+    block_on(async {
+        let (_backend, pool) = pool(0).await;
+        let mut lease = pool.acquire(&Limits::default()).await.unwrap();
+        assert_eq!(execute(&mut lease.kernel, "6 * 7").await, shows(42));
+        assert_eq!(pool.ready(), 0);
+    });
+}
+
+#[test]
+fn a_ready_kernel_that_has_ended_is_not_handed_out() {
+    block_on(async {
+        let (backend, pool) = pool(2).await;
+        let launcher = backend.launcher_pid().unwrap();
+        let template = template(launcher);
+        let kernels: Vec<_> = descendants(launcher)
+            .into_iter()
+            .filter(|it| it.parent == template.pid)
+            .collect();
+        assert_eq!(kernels.len(), 2, "{kernels:#?}");
+        for kernel in &kernels {
+            kill(kernel.pid);
+        }
+        until("gone", || {
+            descendants(launcher)
+                .iter()
+                .all(|it| kernels.iter().all(|dead| dead.pid != it.pid))
+        })
+        .await;
+        // The launcher's notice may be on its way still; it is here once a later kernel's is.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let mut lease = pool.acquire(&Limits::default()).await.unwrap();
+        assert_eq!(execute(&mut lease.kernel, "6 * 7").await, shows(42));
+    });
+}
+
+#[test]
+fn a_caller_waits_no_longer_than_the_limit() {
+    block_on(async {
+        let backend = backend().await;
+        let config = PoolConfig {
+            ready: 0,
+            acquire_limit: Duration::ZERO,
+        };
+        let pool = Pool::start(Arc::new(backend), Limits::default(), config);
+        let error = pool.acquire(&Limits::default()).await.unwrap_err();
+        assert_eq!(error.to_string(), "a sandbox was not ready within 0 s");
+        assert_eq!(error.blame(), cellblock_sandbox::error::Blame::Capacity);
+        assert_eq!(
+            error.retry(),
+            cellblock_sandbox::error::Retry::After(Duration::from_secs(1))
+        );
+    });
+}
+
+#[test]
+fn a_dropped_pool_gives_its_rooms_back() {
+    block_on(async {
+        let (backend, pool) = pool(3).await;
+        let launcher = backend.launcher_pid().unwrap();
+        let with_rooms = descendants(launcher).len();
+        assert!(with_rooms >= 8, "{with_rooms}");
+        drop(pool);
+        // The keep and the template stay.
+        until("empty", || descendants(launcher).len() == 2).await;
+        backend.warmed().await.unwrap();
+    });
+}

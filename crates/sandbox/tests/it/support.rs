@@ -1,0 +1,187 @@
+//! Backends on the default image, and kernels spoken to by hand.
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use cellblock_protocol::{CellMode, FromKernel, KernelOutcome, Output, Scalar, ToKernel};
+use cellblock_sandbox::Limits;
+use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
+use cellblock_sandbox::backend::{Backend, Ending, Kernel};
+use cellblock_sandbox::channel::write_frame;
+use cellblock_sandbox::image::{DEFAULT_IMAGE, Home, Image, Sink, Store};
+use cellblock_sandbox::jail::protection::Demands;
+use tokio::runtime::Runtime;
+
+/// Tasks of a backend live here, so it must outlive each test.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+
+pub(crate) const MIB: u64 = 1 << 20;
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    RUNTIME.block_on(future)
+}
+
+/// The default image of the home that all tests share, built if it is not there.
+async fn image() -> Image {
+    let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
+    Store::new(home)
+        .open(DEFAULT_IMAGE, Sink::new(|_| {}))
+        .await
+        .unwrap()
+}
+
+pub(crate) async fn config() -> ProcessConfig {
+    let image = image().await;
+    with_python(image.python(), image.interpreter())
+}
+
+/// A template that imports next to nothing is warm at once.
+pub(crate) fn with_python(python: PathBuf, interpreter: &str) -> ProcessConfig {
+    ProcessConfig {
+        python,
+        interpreter: interpreter.to_owned(),
+        layers: None,
+        preload: vec!["json".to_owned()],
+        demands: Demands::default(),
+        // A test harness has threads before `main` could call `boot`.
+        launcher: Some(cellblock_testkit::binary().unwrap()),
+    }
+}
+
+pub(crate) async fn backend() -> ProcessBackend {
+    let backend = ProcessBackend::start(&config().await).await.unwrap();
+    backend.warmed().await.unwrap();
+    backend
+}
+
+pub(crate) fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    limits
+}
+
+/// What came of a cell.
+#[derive(Debug, PartialEq)]
+pub(crate) enum End {
+    Done(KernelOutcome),
+    Lost(Ending),
+}
+
+/// Runs a cell to its end, and gives the scalars that it showed.
+pub(crate) async fn execute(kernel: &mut Kernel, code: &str) -> (End, Vec<Scalar>) {
+    start(kernel, code).await;
+    finish(kernel).await
+}
+
+pub(crate) async fn start(kernel: &mut Kernel, code: &str) {
+    let message = ToKernel::Execute {
+        cell: 1,
+        name: "<cell>".to_owned(),
+        code: code.to_owned(),
+        line: 1,
+        mode: CellMode::Exec,
+        echo: true,
+        store: true,
+    };
+    write_frame(&mut kernel.writer, &message, &[]).await.unwrap();
+}
+
+pub(crate) async fn finish(kernel: &mut Kernel) -> (End, Vec<Scalar>) {
+    let mut shown = Vec::new();
+    while let Some(frame) = kernel.frames.next().await.unwrap() {
+        match frame.message {
+            FromKernel::Output {
+                output: Output::Primitive(it),
+                ..
+            } => shown.push(it.value),
+            FromKernel::Done { outcome, .. } => return (End::Done(outcome), shown),
+            _ => {}
+        }
+    }
+    (End::Lost(ended(kernel).await), shown)
+}
+
+pub(crate) async fn ended(kernel: &Kernel) -> Ending {
+    let mut end = kernel.end.clone();
+    let end = end.wait_for(Option::is_some);
+    tokio::time::timeout(Duration::from_secs(10), end)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap()
+}
+
+pub(crate) fn shows(value: i64) -> (End, Vec<Scalar>) {
+    (End::Done(KernelOutcome::Completed), vec![Scalar::Integer(value)])
+}
+
+/// A process of the host.
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    pub(crate) parent: u32,
+    pub(crate) name: String,
+}
+
+/// What descends from a process, nearest first.
+pub(crate) fn descendants(ancestor: u32) -> Vec<Process> {
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let all: Vec<Process> = pids.filter_map(process).collect();
+    let mut found: Vec<Process> = Vec::new();
+    let mut parents = vec![ancestor];
+    while !parents.is_empty() {
+        let next: Vec<Process> = all
+            .iter()
+            .filter(|it| parents.contains(&it.parent))
+            .cloned()
+            .collect();
+        parents = next.iter().map(|it| it.pid).collect();
+        found.extend(next);
+    }
+    found
+}
+
+fn process(pid: u32) -> Option<Process> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    (fields[0] != "Z").then_some(())?;
+    Some(Process {
+        pid,
+        parent: fields[1].parse().ok()?,
+        name: name.to_owned(),
+    })
+}
+
+/// The template below a launcher: the only Python that the keep itself has started.
+pub(crate) fn template(launcher: u32) -> Process {
+    let all = descendants(launcher);
+    let keep = all.iter().find(|it| it.parent == launcher).unwrap();
+    let mut templates = all
+        .iter()
+        .filter(|it| it.parent == keep.pid && it.name.starts_with("python"));
+    let template = templates
+        .next()
+        .unwrap_or_else(|| panic!("no template in {all:#?}"))
+        .clone();
+    assert!(templates.next().is_none(), "{all:#?}");
+    template
+}
+
+pub(crate) fn kill(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
+/// Waits for something that happens elsewhere.
+pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..1000 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("not {what} within 20 s");
+}
