@@ -1,6 +1,8 @@
 """A cell that runs parts of CPython's own tests."""
 
-ASYNCIO = "base_events futures locks pep492 queues runners streams subprocess taskgroups tasks threads timeouts unix_events waitfor"
+import importlib.util
+
+ASYNCIO = "base_events futures locks pep492 queues runners subprocess taskgroups tasks threads timeouts unix_events waitfor"
 CONCURRENT = "as_completed future init process_pool thread_pool"
 FORK = "WithProcessesTestPool WithProcessesTestQueue WithProcessesTestLock WithProcessesTestSharedMemory WithProcessesTestConnection"
 SPAWN = "WithProcessesTestPool WithProcessesTestProcess"
@@ -17,4 +19,7 @@ suites += [("unittest", f"test.test_concurrent_futures.test_{name}", []) for nam
 for method, classes in (("fork", FORK), ("spawn", SPAWN)):
     module = f"test.test_multiprocessing_{method}.test_processes"
     suites += [("unittest", f"{module}.{name}", []) for name in classes.split()]
-run(suites)  # noqa: F821
+if importlib.util.find_spec("test.test_json"):
+    run(suites)  # noqa: F821
+else:
+    RESULTS.write_text("null")  # noqa: F821

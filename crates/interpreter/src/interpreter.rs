@@ -81,6 +81,7 @@ impl Interpreter {
         let process = ProcessBackend::start(&ProcessConfig {
             python: config.image.python(),
             interpreter: config.image.interpreter().to_owned(),
+            library_path: config.image.manifest().library_path.clone(),
             layers: Some(layers),
             preload: config
                 .preload

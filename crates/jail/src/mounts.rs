@@ -129,6 +129,7 @@ pub fn enter_keep(tree: &Tree, Sources(sources): Sources) -> Result<()> {
     }
     devices(root)?;
     write_files(root, tree)?;
+    write_processors(root)?;
     // For the template's caches; a room covers it with its own.
     tmpfs(
         &root.join("tmp"),
@@ -321,6 +322,29 @@ fn write_files(root: &Path, tree: &Tree) -> Result<()> {
         let path = root.join("etc").join(name);
         create_dir(path.parent().unwrap_or(root))?;
         fs::write(&path, text).during_on("write", &path)?;
+    }
+    Ok(())
+}
+
+/// A stand-in for the part of `/sys` from which programs count processors: how many there are, each a core of its own.
+fn write_processors(root: &Path) -> Result<()> {
+    let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let cpus = root.join("sys/devices/system/cpu");
+    let write = |path: PathBuf, text: &str| -> Result<()> {
+        create_dir(path.parent().unwrap_or(root))?;
+        fs::write(&path, format!("{text}\n")).during_on("write", &path)
+    };
+    let all = if count == 1 { "0".to_owned() } else { format!("0-{}", count - 1) };
+    for name in ["possible", "present", "online"] {
+        write(cpus.join(name), &all)?;
+    }
+    for cpu in 0..count {
+        let topology = cpus.join(format!("cpu{cpu}/topology"));
+        write(topology.join("core_id"), &cpu.to_string())?;
+        write(topology.join("physical_package_id"), "0")?;
+        write(topology.join("core_cpus_list"), &cpu.to_string())?;
+        write(topology.join("thread_siblings"), &format!("{:x}", 1_u128 << (cpu % 128)))?;
+        write(topology.join("core_siblings_list"), &all)?;
     }
     Ok(())
 }

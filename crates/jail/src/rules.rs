@@ -10,7 +10,7 @@ use landlock::{
 use crate::error::Result;
 
 /// Trees that user code may read and execute.
-const READABLE: [&str; 7] = ["/usr", "/lib", "/lib64", "/bin", "/opt", "/etc", "/proc"];
+const READABLE: [&str; 8] = ["/usr", "/lib", "/lib64", "/bin", "/opt", "/etc", "/proc", "/sys"];
 /// Trees that user code may write.
 const WRITABLE: [&str; 3] = ["/workspace", "/tmp", "/dev/shm"];
 /// Devices.

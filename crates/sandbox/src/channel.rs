@@ -199,7 +199,7 @@ mod tests {
         bytes.extend(b"abc");
         for cut in 0..bytes.len() {
             let (first, second) = bytes.split_at(cut);
-            let mut reader = FrameReader::<_, FromGuest>::new(first.chain(second), "guest");
+            let mut reader = FrameReader::<_, FromGuest>::new(AsyncReadExt::chain(first, second), "guest");
             let frame = reader.next().await.unwrap().unwrap();
             assert_eq!(frame.message, message);
             assert_eq!(frame.blobs.iter().map(Blob::len).collect::<Vec<_>>(), [3, 0]);

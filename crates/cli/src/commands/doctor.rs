@@ -155,6 +155,7 @@ async fn room(nothing: &Path) -> Result<Report> {
     let config = ProcessConfig {
         python: nothing.to_owned(),
         interpreter: "python3".to_owned(),
+        library_path: None,
         layers: None,
         preload: Vec::new(),
         demands: Demands::default(),

@@ -14,7 +14,8 @@ def refresh() -> None:
     """Reseeds every generator that the template may have initialised; called in the child, before its first cell."""
     modules: dict[str, Any] = sys.modules
     if "random" in modules:
-        modules["random"].seed(os.urandom(32))
+        # From an int: bytes would be hashed first.
+        modules["random"].seed(int.from_bytes(os.urandom(32), "big"))
     if "numpy.random" in modules:
         words = memoryview(os.urandom(64)).cast("I")
         modules["numpy.random"].seed(list(words))

@@ -67,7 +67,7 @@ class Display:
             output.header["truncated"] = True
             if "mimes" in output.header:
                 output.header["mimes"] = []
-        self._streams.flush()
+        self._streams.settle()
         self._channel.shield()
         try:
             with self._channel.lock:

@@ -3,8 +3,10 @@
 import io
 import os
 import sys
+import time
 from contextlib import suppress
-from fcntl import F_DUPFD_CLOEXEC, fcntl
+from fcntl import F_DUPFD_CLOEXEC, fcntl, ioctl
+from termios import FIONREAD
 from typing import Any, TextIO
 
 try:
@@ -18,11 +20,24 @@ except (
 ):  # an interpreter without ctypes loses only what C code left in its buffers
     _fflush = None
 
+# Seconds between looks at the pipes, doubled each time, and the longest of them.
+_PAUSE, _PATIENCE = 0.00005, 0.05
+
 _dup2 = os.dup2
+_sleep = time.sleep
+_ioctl = ioctl
 _fstat = os.fstat
 _TextIOWrapper = io.TextIOWrapper
 _BufferedWriter = io.BufferedWriter
 _FileIO = io.FileIO
+
+
+def _unread(fd: int) -> int:
+    """Bytes in a pipe that nobody has read; 0 for anything else."""
+    try:
+        return int.from_bytes(_ioctl(fd, FIONREAD, b"\0\0\0\0"), sys.byteorder)
+    except OSError:
+        return 0
 
 
 def _writer(fd: int) -> TextIO:
@@ -69,6 +84,17 @@ class Streams:
                 pass  # a cell's own stream object may raise anything
         if _fflush is not None:
             _fflush(None)
+
+    def settle(self) -> None:
+        """Flushes, and waits until the host has read what is in the pipes: an output that follows then comes after it.
+
+        A reader that is slow or gone is not waited for long.
+        """
+        self.flush()
+        pause = _PAUSE
+        while pause < _PATIENCE and _unread(1) + _unread(2):
+            _sleep(pause)
+            pause *= 2
 
     def repair(self) -> None:
         """Puts back what a cell broke: closed descriptors, closed or missing stream objects."""

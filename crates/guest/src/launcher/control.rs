@@ -19,6 +19,8 @@ pub struct Launch {
     pub python: PathBuf,
     /// The interpreter's name below `/opt/python/bin`.
     pub interpreter: String,
+    /// A directory below `python` that the loader must search, if there is one.
+    pub library_path: Option<String>,
     /// The host's directory of requirement layers; appears at `/opt/layers`.
     pub layers: Option<PathBuf>,
     /// Modules that the template imports.

@@ -11,11 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::control::Launch;
 
 /// Environment of the template, and after it of every kernel.
-const ENVIRONMENT: [&str; 9] = [
+const ENVIRONMENT: [&str; 8] = [
     "PATH=/opt/python/bin:/usr/bin:/bin",
     "HOME=/workspace",
     "LANG=C.UTF-8",
-    "LD_LIBRARY_PATH=/opt/python/lib",
     "MPLBACKEND=Agg",
     "MPLCONFIGDIR=/tmp/.matplotlib",
     "PYTHONDONTWRITEBYTECODE=1",
@@ -95,7 +94,8 @@ impl Template {
         let script = "import json, sys; sys.path.insert(0, '/opt/cellblock'); \
                       from cellblock_kernel import template; template.run(3, json.loads(sys.argv[1]))";
         let arguments = [program.as_str(), "-s", "-P", "-c", script, modules.as_str()].map(c_string);
-        let environment = ENVIRONMENT.map(c_string);
+        let library_path = launch.library_path.as_ref().map(|path| format!("LD_LIBRARY_PATH=/opt/python/{path}"));
+        let environment: Vec<_> = ENVIRONMENT.into_iter().chain(library_path.as_deref()).map(c_string).collect();
         let child = spawn(0, None, || {
             fds::close_all_but(&[theirs.as_raw_fd()])?;
             fds::place(theirs, 3)?;

@@ -108,7 +108,6 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
             frame = kernel.frames.next() => match frame? {
                 None => return run.lost(kernel, &terms).await,
                 Some(frame) => {
-                    run.drain(kernel, &terms).await;
                     match frame.message {
                         // Frames of another request are left over from one that was given up, or forged.
                         FromKernel::Output { cell, .. } | FromKernel::Done { cell, .. } if cell != number => {}
@@ -124,6 +123,7 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
                             }
                         }
                         FromKernel::Done { outcome, error, variables, outputs_dropped, rejections, .. } => {
+                            run.drain(kernel, &terms).await;
                             let end = End::Done { outcome, error, rejections };
                             return Ok(run.finish(end, variables.unwrap_or_default(), outputs_dropped));
                         }

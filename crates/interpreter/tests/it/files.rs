@@ -73,7 +73,7 @@ fn what_cannot_be_served_is_skipped_with_a_reason() {
     block_on(async {
         let session = limited(|limits| limits.collected_file_bytes = MIB).await;
         let code = "import os, socket\nos.chdir('/tmp/output')\n\
-                    os.symlink('/etc/passwd', 'link')\nos.symlink('/proc/self', 'dir_link')\nsocket.socket(socket.AF_UNIX).bind('socket')\n\
+                    os.symlink('/etc/passwd', 'link')\nos.symlink('/proc/self', 'dir_link')\nsocket.socket(socket.AF_UNIX).bind('socket')\nos.mkfifo('fifo')\n\
                     open('huge', 'wb').truncate((1 << 20) + 1)\nopen('fits', 'wb').truncate(1 << 20)\n\
                     open('line\\nbreak', 'w').close()\nopen('back\\\\slash', 'w').close()\n\
                     open(b'not\\xffutf8', 'w').close()\nopen('späße 🎉.txt', 'w').write('x')";
@@ -94,6 +94,7 @@ fn what_cannot_be_served_is_skipped_with_a_reason() {
                     "its name cannot be used outside the sandbox"
                 ),
                 ("/tmp/output/dir_link", "is a symbolic link"),
+                ("/tmp/output/fifo", "is a FIFO"),
                 ("/tmp/output/huge", "it has 1048577 bytes, the limit is 1048576"),
                 (
                     "/tmp/output/line\\nbreak",

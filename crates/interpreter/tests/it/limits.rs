@@ -1,6 +1,6 @@
 //! Cells that run into a limit: which one, its value, the actual one, and a session that goes on.
 
-use cellblock_interpreter::{Exceeded, Outcome, Resource};
+use cellblock_interpreter::{Blame, Exceeded, Outcome, Resource};
 use cellblock_testkit::require;
 
 use crate::support::{MIB, block_on, exception, goes_on, limited, run, value};
@@ -63,9 +63,12 @@ fn a_fork_bomb_hits_the_process_limit_and_the_next_cell_works() {
             "{note}"
         );
         assert_eq!(value(&session, "6 * 7").await, 42);
-        let child =
-            "import subprocess\nsubprocess.run(['echo', 'room again'], capture_output=True).stdout.decode()";
+        // The bomb's own processes end one by one, as each of them is refused a child too.
+        let child = "import subprocess, time\nsaid = ''\nwhile not said:\n    try:\n        \
+                     said = subprocess.run(['echo', 'room again'], capture_output=True).stdout.decode()\n    \
+                     except BlockingIOError:\n        time.sleep(0.05)\nsaid";
         assert_eq!(value(&session, child).await, "room again\n");
+        assert!(goes_on(&session, "kept").await);
     });
 }
 
@@ -111,6 +114,29 @@ fn a_full_workspace_is_told_as_the_disk_limit_and_can_be_emptied() {
         let code =
             "import os\nos.remove('/workspace/big')\nopen('/workspace/small', 'wb').write(bytes(1 << 20))";
         assert_eq!(value(&session, code).await, 1 << 20);
+    });
+}
+
+#[test]
+fn a_file_of_the_host_that_does_not_fit_is_refused_and_leaves_nothing_behind() {
+    block_on(async {
+        let session = limited(|limits| limits.disk_bytes = 2 * MIB).await;
+        let error = session
+            .write_file("/workspace/big", vec![1; 1 << 22])
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "write `/workspace/big` in the sandbox: No space left on device (os error 28) (disk_full)"
+        );
+        assert_eq!(error.blame(), Blame::Caller);
+        assert_eq!(value(&session, "6 * 7").await, 42);
+        let code = "import os\nstr(os.listdir('/workspace'))";
+        assert_eq!(value(&session, code).await, "[]");
+        session
+            .write_file("/workspace/small", vec![1; 1 << 20])
+            .await
+            .unwrap();
     });
 }
 

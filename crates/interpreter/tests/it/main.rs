@@ -16,7 +16,6 @@ mod inputs;
 mod isolation;
 mod limits;
 mod requirements;
-mod scratch_probe;
 mod stops;
 mod streaming;
 mod support;

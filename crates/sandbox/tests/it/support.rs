@@ -41,6 +41,7 @@ pub(crate) fn with_python(python: PathBuf, interpreter: &str) -> ProcessConfig {
     ProcessConfig {
         python,
         interpreter: interpreter.to_owned(),
+        library_path: None,
         layers: None,
         preload: vec!["json".to_owned()],
         demands: Demands::default(),

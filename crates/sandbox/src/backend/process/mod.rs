@@ -32,6 +32,8 @@ pub struct ProcessConfig {
     pub python: PathBuf,
     /// The interpreter's file name below `bin`.
     pub interpreter: String,
+    /// A directory below `python` that the loader must search, if there is one.
+    pub library_path: Option<String>,
     /// The directory of requirement layers, made visible read-only.
     pub layers: Option<PathBuf>,
     /// Modules that the template imports.
@@ -61,6 +63,7 @@ impl ProcessBackend {
             demands: config.demands.clone(),
             python: config.python.clone(),
             interpreter: config.interpreter.clone(),
+            library_path: config.library_path.clone(),
             layers: config.layers.clone(),
             preload: config.preload.clone(),
         };
