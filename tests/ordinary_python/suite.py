@@ -15,8 +15,10 @@ from pathlib import Path
 WORKER = Path("/workspace/worker.py")
 WORKER.write_bytes(worker)  # noqa: F821
 RESULTS = Path("/tmp/output/results.json")
+# Where requirements are installed.
+LAYERS = [path for path in sys.path if path.startswith("/opt/layers/")]
 # numpy asks the machine how much memory there is, and would take more than the sandbox may have.
-ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "NPY_AVAILABLE_MEM": "512MB"}
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(LAYERS), "NPY_AVAILABLE_MEM": "512MB"}
 
 
 def attempt(kind: str, target: str, arguments: list[str]) -> dict:
