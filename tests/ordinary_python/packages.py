@@ -5,9 +5,9 @@ NUMPY = (
     "numpy.linalg.tests.test_linalg numpy.random.tests.test_generator_mt19937 numpy.fft.tests.test_pocketfft"
 )
 PANDAS = (
-    "pandas.tests.groupby.test_groupby pandas.tests.reshape.concat.test_concat pandas.tests.reshape.merge.test_merge "
+    "pandas.tests.groupby.test_groupby pandas.tests.groupby.test_reductions pandas.tests.reshape.concat.test_concat pandas.tests.reshape.merge.test_merge "
     "pandas.tests.reshape.test_melt pandas.tests.reshape.test_pivot pandas.tests.io.test_parquet"
 )
-SCIPY = "scipy.stats.tests.test_contingency scipy.stats.tests.test_mstats_basic scipy.stats.tests.test_qmc scipy.stats.tests.test_rank"
+SCIPY = "scipy.stats.tests.test_contingency scipy.stats.tests.test_entropy scipy.stats.tests.test_mstats_basic scipy.stats.tests.test_qmc scipy.stats.tests.test_rank"
 
 run([("pytest", name, []) for name in f"{NUMPY} {PANDAS} {SCIPY}".split()])  # noqa: F821

@@ -182,7 +182,13 @@ impl Guest {
                 mode,
                 append,
             };
-            self.ask(message, Some(part), "write", path).await?;
+            if let Err(error) = self.ask(message, Some(part), "write", path).await {
+                if append {
+                    // Half a file would pass for a whole one.
+                    let _ = self.remove(path).await;
+                }
+                return Err(error);
+            }
             if last {
                 return Ok(written);
             }

@@ -356,12 +356,27 @@ impl Actor {
         // Opened first: what cannot be read must not cost a sandbox, nor replace what was bound.
         input.open(self.limits.data_bytes)?;
         self.ready().await?;
-        self.upload(&input).await?;
-        self.bind_uploaded(&input).await?;
+        let bound = match self.upload(&input).await {
+            Ok(()) => self.bind_uploaded(&input).await,
+            refused => refused,
+        };
+        if let Err(refused) = bound {
+            self.restore_file(&input).await;
+            return Err(refused);
+        }
         self.inputs.retain(|bound| bound.name() != input.name());
         self.inputs.push(input);
         self.furnished = true;
         Ok(())
+    }
+
+    /// Puts back the file that a refused input has overwritten: a reset or the next kernel reads it again.
+    async fn restore_file(&mut self, refused: &Input) {
+        let path = refused.sandbox_path();
+        let before = self.inputs.iter().find(|bound| bound.sandbox_path() == path);
+        if let Some(before) = before.cloned() {
+            self.furnished &= self.upload(&before).await.is_ok();
+        }
     }
 
     async fn upload(&mut self, input: &Input) -> Result<()> {

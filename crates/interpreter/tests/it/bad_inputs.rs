@@ -137,6 +137,22 @@ fn a_name_that_python_could_not_use_is_refused() {
 }
 
 #[test]
+fn a_refused_replacement_leaves_the_former_input_bound_for_good() {
+    block_on(async {
+        let session = limited(|limits| limits.data_bytes = 4 << 20).await;
+        let csv = |text: &str| Input::bytes("t", InputFormat::Csv, text);
+        session.bind(csv("a\n41\n")).await.unwrap();
+        assert!(session.bind(csv("a\n1\n2,3\n")).await.is_err());
+        assert_eq!(value(&session, "int(t['a'].sum()) + 1").await, 42);
+        session.reset().await.unwrap();
+        assert_eq!(value(&session, "int(t['a'].sum()) + 1").await, 42);
+        assert!(session.bind(csv("a\n1\n2,3\n")).await.is_err());
+        run(&session, "import os\nos._exit(1)").await;
+        assert_eq!(value(&session, "int(t['a'].sum()) + 1").await, 42);
+    });
+}
+
+#[test]
 fn an_input_beyond_the_limit_is_told_with_both_numbers() {
     block_on(async {
         let session = limited(|limits| limits.data_bytes = 1 << 20).await;

@@ -1,0 +1,141 @@
+//! One room, as a sandbox of the process backend.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use cellblock_guest::launcher::control::{Answer, Operation};
+use cellblock_jail::cgroup::Usage;
+use cellblock_jail::fds;
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+
+use super::internal;
+use super::launcher::Launcher;
+use crate::backend::{BoxFuture, Kernel, Sandbox};
+use crate::error::{During, Kind, Result};
+use crate::guest::Guest;
+
+/// One room of the launcher's keep.
+#[derive(Debug)]
+pub(super) struct Room {
+    launcher: Arc<Launcher>,
+    name: String,
+    init: Option<OwnedFd>,
+    guest: Option<Guest>,
+}
+
+impl Room {
+    /// Owns a room from before it is asked for, so that one whose answer nobody awaits is ended as well.
+    pub(super) fn claim(launcher: Arc<Launcher>, name: String) -> Self {
+        Self {
+            launcher,
+            name,
+            init: None,
+            guest: None,
+        }
+    }
+
+    /// Asks for the room.
+    pub(super) async fn make(&mut self, operation: Operation) -> Result<()> {
+        let (ours, theirs) = fds::stream_pair().map_err(internal)?;
+        let (_, mut received) = self
+            .launcher
+            .ask(operation, &[theirs.as_fd()], "make a room")
+            .await?;
+        self.init = received.pop();
+        self.guest = Some(Guest::new(stream(ours)?));
+        Ok(())
+    }
+
+    async fn kernel(&self) -> Result<Kernel> {
+        let (ours, theirs) = fds::stream_pair().map_err(internal)?;
+        let (stdout, stdout_in) = pipe_pair()?;
+        let (stderr, stderr_in) = pipe_pair()?;
+        let operation = Operation::StartKernel {
+            room: self.name.clone(),
+        };
+        let sent = [theirs.as_fd(), stdout_in.as_fd(), stderr_in.as_fd()];
+        let (answer, mut received) = self.launcher.ask(operation, &sent, "start a kernel").await?;
+        let Answer::Kernel { kernel } = answer else {
+            return Err(Kind::Launcher {
+                action: "start a kernel",
+                reason: "answered something else".into(),
+            }
+            .into());
+        };
+        let end = self.launcher.kernel_end(kernel);
+        // Our copies of the kernel's ends would hide its death.
+        drop((theirs, stdout_in, stderr_in));
+        let mut kernel = Kernel::new(stream(ours)?, stdout, stderr, end, received.pop());
+        kernel.ready().await?;
+        Ok(kernel)
+    }
+}
+
+impl Sandbox for Room {
+    fn id(&self) -> &str {
+        &self.name
+    }
+
+    fn guest(&self) -> &Guest {
+        self.guest
+            .as_ref()
+            .expect("a room is handed out only after its guest was set")
+    }
+
+    fn start_kernel(&self) -> BoxFuture<'_, Result<Kernel>> {
+        Box::pin(self.kernel())
+    }
+
+    fn usage(&self) -> BoxFuture<'_, Result<Usage>> {
+        Box::pin(async {
+            let operation = Operation::Usage {
+                room: self.name.clone(),
+            };
+            match self.launcher.ask(operation, &[], "ask for usage").await? {
+                (Answer::Usage(usage), _) => Ok(usage),
+                _ => Ok(Usage::default()),
+            }
+        })
+    }
+
+    fn kill(&self) {
+        if let Some(init) = &self.init {
+            let _ = rustix::process::pidfd_send_signal(init, rustix::process::Signal::KILL);
+        }
+    }
+
+    fn destroy(mut self: Box<Self>) -> BoxFuture<'static, Result<()>> {
+        Box::pin(async move {
+            let operation = Operation::DestroyRoom {
+                room: std::mem::take(&mut self.name),
+            };
+            self.launcher.ask(operation, &[], "end a room").await.map(drop)
+        })
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        if !self.name.is_empty() {
+            self.kill();
+            self.launcher.forget(Operation::DestroyRoom {
+                room: std::mem::take(&mut self.name),
+            });
+        }
+    }
+}
+
+fn stream(fd: OwnedFd) -> Result<UnixStream> {
+    rustix::io::ioctl_fionbio(&fd, true).during("make a channel non-blocking")?;
+    UnixStream::from_std(fd.into()).during("watch a channel")
+}
+
+fn pipe_pair() -> Result<(pipe::Receiver, OwnedFd)> {
+    let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).during("make a pipe")?;
+    rustix::io::ioctl_fionbio(&ours, true).during("make a pipe non-blocking")?;
+    Ok((
+        pipe::Receiver::from_owned_fd(ours).during("watch a pipe")?,
+        theirs,
+    ))
+}
