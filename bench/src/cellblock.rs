@@ -87,6 +87,26 @@ impl Subject {
         Ok(samples)
     }
 
+    /// How long after its deadline a cell that never ends is over.
+    pub(crate) async fn stop(&self, code: &str) -> Result<Duration> {
+        const DEADLINE: Duration = Duration::from_millis(300);
+        let session = self.session(true);
+        session.execute("1+1").await?;
+        let started = Instant::now();
+        let execution = session.execute(Cell::new(code).with_timeout(DEADLINE)).await?;
+        let late = started.elapsed().saturating_sub(DEADLINE);
+        ensure!(
+            matches!(
+                execution.outcome,
+                Outcome::Interrupted | Outcome::KernelLost { .. }
+            ),
+            "an endless cell ended as {}",
+            execution.outcome.name()
+        );
+        session.close().await?;
+        Ok(late)
+    }
+
     /// Waits until the pool is full, so that refilling is not measured along.
     pub(crate) async fn refill(&self) {
         while self.interpreter.ready_sandboxes() < READY {

@@ -46,6 +46,13 @@ frame.plot(x='x', y='y')
 plt.show()
 ";
 
+/// C code that is never interrupted: the signal is blocked.
+const DEAF: &str = "\
+import signal, time
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+time.sleep(100)
+";
+
 fn main() -> Result<()> {
     cellblock_interpreter::boot();
     let args = Args::parse();
@@ -71,6 +78,8 @@ async fn run(args: &Args) -> Result<()> {
         subject.refill().await;
         samples.add(Metric::PoolFirstChart, subject.first_result(true, CHART).await?);
         samples.extend(Metric::Warm, subject.warm(args.warm).await?);
+        samples.add(Metric::StopLoop, subject.stop("while True: pass").await?);
+        samples.add(Metric::StopDeaf, subject.stop(DEAF).await?);
         if let Some(peer) = &mut peer {
             samples.add(Metric::PeerFirstResult, peer.first_result("1+1")?);
             samples.add(Metric::PeerFirstChart, peer.first_result(CHART)?);

@@ -9,10 +9,20 @@ use crate::memory::Memory;
 use crate::samples::{Metric, Samples};
 
 /// A promise: a name, the metric, and the most milliseconds at the median.
-const PROMISES: [(&str, Metric, f64); 3] = [
+const PROMISES: [(&str, Metric, f64); 5] = [
     ("create → `1+1`, no pool", Metric::ColdFirstResult, 15.0),
     ("create → `1+1`, from the pool", Metric::PoolFirstResult, 2.0),
     ("warm `1+1`", Metric::Warm, 0.5),
+    (
+        "a Python loop stopped, after its deadline",
+        Metric::StopLoop,
+        100.0,
+    ),
+    (
+        "C code that does not listen stopped, after its deadline",
+        Metric::StopDeaf,
+        1000.0,
+    ),
 ];
 /// How many times sooner than ipykernel the first chart is to come.
 const CHART_RATIO: f64 = 20.0;

@@ -19,6 +19,10 @@ pub(crate) enum Metric {
     PoolFirstChart,
     /// `1+1` in a live session.
     Warm,
+    /// From the deadline of a Python loop until the session can go on.
+    StopLoop,
+    /// From the deadline of code that does not listen to signals until its end is known.
+    StopDeaf,
     /// ipykernel started, until the result of `1+1`.
     PeerFirstResult,
     /// ipykernel started, until the table and the chart.

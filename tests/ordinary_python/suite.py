@@ -29,7 +29,7 @@ def attempt(kind: str, target: str, arguments: list[str]) -> dict:
     command = [sys.executable, WORKER, kind, report, target, *arguments]
     with log.open("w") as output:
         ended = subprocess.run(
-            command, cwd=work, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, timeout=250
+            command, check=False, cwd=work, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, timeout=250
         )
     if ended.returncode == 0:
         return json.loads(report.read_text())

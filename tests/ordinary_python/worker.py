@@ -86,9 +86,7 @@ def run_pytest(target: str, arguments: list[str]) -> tuple[int, int]:
         raise SystemExit(f"there is no module {target}")
     # From the directory that holds the package, so that its own fixtures are found.
     root = Path(found.origin).parents[target.count(".")]
-    pytest.main(
-        ["-p", "no:cacheprovider", "-q", "--no-header", f"--rootdir={root}", found.origin, *arguments], plugins=[Plugin()]
-    )
+    pytest.main(["-p", "no:cacheprovider", "-q", "--no-header", f"--rootdir={root}", found.origin, *arguments], plugins=[Plugin()])
     tests = {test for test, _, _ in ended} | set(passed)
     return len(tests), len(set(passed) - {test for test, how, _ in ended if how == "failed"})
 

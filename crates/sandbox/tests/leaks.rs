@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use cellblock_sandbox::Limits;
@@ -9,7 +10,7 @@ use cellblock_sandbox::backend::{Backend, Ending};
 use cellblock_sandbox::pool::create;
 use cellblock_testkit::{Difference, Scope, Snapshot};
 
-use support::{End, backend, block_on, descendants, execute, shows};
+use support::{End, backend, block_on, descendants, execute, shows, until};
 
 #[path = "it/support.rs"]
 #[expect(dead_code, reason = "shared with the other test binary, which uses all of it")]
@@ -17,31 +18,41 @@ mod support;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Leaves out what other programs of this machine do meanwhile: what is named is below this process, or below nobody any more.
-fn ours(mut difference: Difference, launcher: u32) -> Difference {
-    let below: Vec<String> = descendants(std::process::id())
+/// How much there is of each kind, beside what there was at first.
+///
+/// Other programs of this machine make processes and cgroups meanwhile: only what is below the launcher counts.
+fn count(first: &Snapshot, scope: &Scope, launcher: u32) -> [usize; 5] {
+    let mut gained: Difference = first.difference(&Snapshot::take(scope));
+    let below: Vec<String> = descendants(launcher)
         .iter()
         .map(|it| it.pid.to_string())
         .collect();
-    difference.processes.retain(|line| {
+    gained.processes.retain(|line| {
         let pid = line.split(' ').next().unwrap_or_default();
         below.iter().any(|it| it == pid)
     });
-    difference
-        .cgroups
-        .retain(|path| path.contains(&format!("cellblock-{launcher}-")));
-    difference.namespaces.retain(|namespace| {
-        below.iter().any(|pid| {
-            let entries = std::fs::read_dir(format!("/proc/{pid}/ns"))
-                .into_iter()
-                .flatten()
-                .flatten();
-            entries
-                .filter_map(|entry| std::fs::read_link(entry.path()).ok())
-                .any(|link| link.to_string_lossy() == *namespace)
-        })
-    });
-    difference
+    let used: BTreeSet<String> = below
+        .iter()
+        .filter_map(|pid| std::fs::read_dir(format!("/proc/{pid}/ns")).ok())
+        .flat_map(Iterator::flatten)
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+        .map(|link| link.to_string_lossy().into_owned())
+        .collect();
+    gained.namespaces.retain(|namespace| used.contains(namespace));
+    let ours = format!("cellblock-{launcher}-");
+    gained.cgroups.retain(|path| path.contains(&ours));
+    [
+        gained.processes.len(),
+        gained.mounts.len(),
+        gained.namespaces.len(),
+        gained.cgroups.len(),
+        descriptors(scope),
+    ]
+}
+
+fn descriptors(scope: &Scope) -> usize {
+    let process = scope.process.unwrap_or_else(std::process::id);
+    std::fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count)
 }
 
 #[test]
@@ -50,10 +61,16 @@ fn thirty_rounds_and_the_end_of_the_backend_leave_nothing() {
         // Opens what is kept open for good: the runtime, the image's lock.
         drop(backend().await);
         let this = Scope::this_process();
-        let without_backend = Snapshot::take(&this);
+        until("rested", || descendants(std::process::id()).is_empty()).await;
+        let first = Snapshot::take(&this);
+        let without_backend = descriptors(&this);
 
         let backend = backend().await;
         let launcher = backend.launcher_pid().unwrap();
+        one_round(&backend, 0).await;
+        // The keep, the template, and the guest of a spare room.
+        let rested = || descendants(launcher).len() == 3;
+        until("rested", rested).await;
         let keep = descendants(launcher)
             .into_iter()
             .find(|it| it.parent == launcher)
@@ -68,16 +85,21 @@ fn thirty_rounds_and_the_end_of_the_backend_leave_nothing() {
             process: Some(process),
             ..Scope::default()
         });
-        let before = scopes.each_ref().map(Snapshot::take);
+        let before = scopes.each_ref().map(|scope| count(&first, scope, launcher));
         for round in 0..30 {
             one_round(&backend, round).await;
         }
-        for (scope, before) in scopes.iter().zip(&before) {
-            nothing_is_left(before, scope, launcher).await;
+        until("rested", rested).await;
+        for (scope, before) in scopes.iter().zip(before) {
+            is_again(before, || count(&first, scope, launcher)).await;
         }
 
         drop(backend);
-        nothing_is_left(&without_backend, &this, launcher).await;
+        is_again([0, 0, 0, 0, without_backend], || count(&first, &this, launcher)).await;
+        until("gone", || {
+            !std::path::Path::new(&format!("/proc/{launcher}")).exists()
+        })
+        .await;
     });
 }
 
@@ -106,14 +128,18 @@ async fn one_round(backend: &dyn Backend, round: u32) {
 }
 
 /// The kernel frees namespaces in the background, so this waits a while for it.
-async fn nothing_is_left(before: &Snapshot, scope: &Scope, launcher: u32) {
+async fn is_again(before: [usize; 5], mut now: impl FnMut() -> [usize; 5]) {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let left = ours(before.difference(&Snapshot::take(scope)), launcher);
-        if left.is_empty() {
+        let left = now();
+        if left == before {
             return;
         }
-        assert!(Instant::now() < deadline, "{scope:?}: {left}");
+        let kinds = "processes, mounts, namespaces, cgroups, descriptors";
+        assert!(
+            Instant::now() < deadline,
+            "{kinds}: {before:?} before, {left:?} after"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

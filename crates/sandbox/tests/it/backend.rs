@@ -9,7 +9,7 @@ use cellblock_sandbox::pool::create;
 use cellblock_testkit::require;
 
 use crate::support::{
-    End, MIB, backend, block_on, config, descendants, ended, execute, limits, shows, until,
+    End, MIB, Process, backend, block_on, config, descendants, ended, execute, limits, shows, template, until,
 };
 
 #[test]
@@ -97,24 +97,22 @@ fn rooms_have_names_of_their_own_and_user_ids_that_no_other_has() {
             leases.push(create(backend, &Limits::default()).await.unwrap());
         }
         assert_ne!(leases[0].sandbox.id(), leases[1].sandbox.id());
-        let mut ids: Vec<u32> = [&one, &two]
-            .into_iter()
-            .flat_map(|backend| descendants(backend.launcher_pid().unwrap()))
-            .filter(|it| it.name.starts_with("cellblock-guest") || it.name.starts_with("python"))
-            .map(|it| std::fs::read_to_string(format!("/proc/{}/status", it.pid)).unwrap_or_default())
-            .filter_map(|status| {
-                status
-                    .lines()
-                    .find(|line| line.starts_with("Uid:"))?
-                    .split_whitespace()
-                    .nth(1)?
-                    .parse()
-                    .ok()
-            })
-            .collect();
+        let id_of = |process: &Process| {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap();
+            let line = status.lines().find(|line| line.starts_with("Uid:")).unwrap();
+            line.split_whitespace().nth(1).unwrap().parse::<u32>().unwrap()
+        };
+        let mut ids = Vec::new();
+        for backend in [&one, &two] {
+            let launcher = backend.launcher_pid().unwrap();
+            let template = template(launcher);
+            let all = descendants(launcher);
+            let kernels = all.iter().filter(|it| it.parent == template.pid);
+            ids.extend(kernels.chain([&template]).map(id_of));
+        }
         ids.sort_unstable();
         ids.dedup();
-        // One per template and one per room, none of them an id that the host gives to anybody.
+        // Two templates and three kernels, none under an id that the host gives to anybody.
         assert_eq!(ids.len(), 5, "{ids:?}");
         assert!(ids.iter().all(|id| *id >= 0x6000_0000), "{ids:?}");
     });

@@ -136,8 +136,8 @@ fn a_dropped_pool_gives_its_rooms_back() {
         let with_rooms = descendants(launcher).len();
         assert!(with_rooms >= 8, "{with_rooms}");
         drop(pool);
-        // The keep and the template stay.
-        until("empty", || descendants(launcher).len() == 2).await;
+        // The keep, the template and the backend's spare room stay.
+        until("empty", || descendants(launcher).len() <= 3).await;
         backend.warmed().await.unwrap();
     });
 }

@@ -81,7 +81,9 @@ impl Launcher {
         drop(command);
         let pid = child.id();
         log_errors(&mut child);
-        fds::send(&ours, launch, &[]).map_err(super::internal)?;
+        fds::send(&ours, launch, &[]).map_err(|error| Kind::Launch {
+            reason: cellblock_jail::error::chain(&error),
+        })?;
         rustix::io::ioctl_fionbio(&ours, true).during("make the control socket non-blocking")?;
         let control = Control(UnixStream::from_std(ours.into()).during("watch the control socket")?);
         let report = tokio::time::timeout(START_LIMIT, first_event(&control))

@@ -1,0 +1,7 @@
+//! Reads any bytes as an image's manifest.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| cellblock_sandbox::image::fuzz_manifest(data));

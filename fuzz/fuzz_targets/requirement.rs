@@ -1,0 +1,7 @@
+//! Reads any bytes as a requirement of a cell.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| cellblock_sandbox::layer::fuzz_requirement(data));
