@@ -1,4 +1,4 @@
-//! Ordinary Python works: parts of the test suites of CPython, numpy, pandas and scipy pass in a sandbox.
+//! Ordinary Python works: parts of the test suites of `CPython`, numpy, pandas and scipy pass in a sandbox.
 //!
 //! What runs is said in `tests/ordinary_python/` at the root. Its `expected.toml` says how many tests of each suite pass at least, and which
 //! fail and why: a test that fails without standing there is an error, and so is one that stands there and passes.
@@ -41,8 +41,17 @@ struct Failing {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Suite {
-    Ended { target: String, run: usize, passed: usize, ended: Vec<(String, How, String)> },
-    Crashed { target: String, crashed: i32, log: String },
+    Ended {
+        target: String,
+        run: usize,
+        passed: usize,
+        ended: Vec<(String, How, String)>,
+    },
+    Crashed {
+        target: String,
+        crashed: i32,
+        log: String,
+    },
 }
 
 #[derive(Debug, Deserialize, PartialEq)]
@@ -74,11 +83,26 @@ fn folder() -> PathBuf {
 
 /// Runs the suites of a file; none when the interpreter has no tests of its own.
 fn suites(file: &str, options: &[&str]) -> Result<Option<Vec<Suite>>> {
-    let start = ["run", "suite.py", file, "--input", "worker=worker.py", "--json", "--timeout", "300"];
-    let finished = Cli::new(start.into_iter().chain(options.iter().copied())).folder(folder()).limit(LIMIT).run()?;
+    let start = [
+        "run",
+        "suite.py",
+        file,
+        "--input",
+        "worker=worker.py",
+        "--json",
+        "--timeout",
+        "300",
+    ];
+    let finished = Cli::new(start.into_iter().chain(options.iter().copied()))
+        .folder(folder())
+        .limit(LIMIT)
+        .run()?;
     let report = finished.json()?;
     ensure!(finished.code() == 0, "{report:#}\nstderr: {}", finished.stderr);
-    let cell = report["cells"].as_array().and_then(|cells| cells.last()).context("no cells")?;
+    let cell = report["cells"]
+        .as_array()
+        .and_then(|cells| cells.last())
+        .context("no cells")?;
     let path = results(cell).with_context(|| format!("no results: {}", cell["stdout"]))?;
     let bytes = fs::read(path).with_context(|| format!("read `{path}`"))?;
     serde_json::from_slice(&bytes).context("parse the results")
@@ -86,8 +110,15 @@ fn suites(file: &str, options: &[&str]) -> Result<Option<Vec<Suite>>> {
 
 /// Where the bytes of the cell's `results.json` are.
 fn results(cell: &Value) -> Option<&str> {
-    let file = cell["files"].as_array()?.iter().find(|file| file["name"] == "results.json")?;
-    cell["artifacts"].as_array()?.iter().find(|it| it["sha256"] == file["sha256"])?["path"].as_str()
+    let file = cell["files"]
+        .as_array()?
+        .iter()
+        .find(|file| file["name"] == "results.json")?;
+    cell["artifacts"]
+        .as_array()?
+        .iter()
+        .find(|it| it["sha256"] == file["sha256"])?["path"]
+        .as_str()
 }
 
 /// Compares what happened with what is expected of the suites that `concerned` chooses.
@@ -99,31 +130,58 @@ fn compare(suites: &[Suite], concerned: impl Fn(&str) -> bool) -> Result<()> {
     let mut failed = BTreeMap::new();
     for suite in suites {
         match suite {
-            Suite::Crashed { target, crashed, log } => complaints.push(format!("{target} ended with {crashed}: {log}")),
-            Suite::Ended { target, run, passed, ended } => {
+            Suite::Crashed { target, crashed, log } => {
+                complaints.push(format!("{target} ended with {crashed}: {log}"));
+            }
+            Suite::Ended {
+                target,
+                run,
+                passed,
+                ended,
+            } => {
                 missing.remove(target);
                 match expected.passed.get(target) {
-                    None => complaints.push(format!("{target} has no line in `expected.toml`; {passed} of {run} passed")),
+                    None => complaints.push(format!(
+                        "{target} has no line in `expected.toml`; {passed} of {run} passed"
+                    )),
                     Some(floor) if passed < floor => {
-                        complaints.push(format!("{target}: {passed} of {run} passed, at least {floor} should"));
+                        complaints.push(format!(
+                            "{target}: {passed} of {run} passed, at least {floor} should"
+                        ));
                     }
                     Some(_) => {}
                 }
-                failed.extend(ended.iter().filter(|it| it.1 == How::Failed).map(|it| (it.0.as_str(), it.2.as_str())));
+                failed.extend(
+                    ended
+                        .iter()
+                        .filter(|it| it.1 == How::Failed)
+                        .map(|it| (it.0.as_str(), it.2.as_str())),
+                );
             }
         }
     }
     complaints.extend(missing.iter().map(|name| format!("{name} did not run")));
     for failing in &expected.failing {
-        assert!(!failing.reason.is_empty(), "tests without a reason: {:?}", failing.tests);
+        assert!(
+            !failing.reason.is_empty(),
+            "tests without a reason: {:?}",
+            failing.tests
+        );
         for test in failing.tests.iter().filter(|test| concerned(test)) {
             if failed.remove(test.as_str()).is_none() && !failing.outside {
-                complaints.push(format!("{test} passes or is gone; strike it from `expected.toml`"));
+                complaints.push(format!(
+                    "{test} passes or is gone; strike it from `expected.toml`"
+                ));
             }
         }
     }
     complaints.extend(failed.iter().map(|(test, why)| format!("{test} failed: {why}")));
-    ensure!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
+    ensure!(
+        complaints.is_empty(),
+        "{} complaints:\n{}",
+        complaints.len(),
+        complaints.join("\n")
+    );
     Ok(())
 }
 
@@ -139,6 +197,9 @@ fn lacks_tests() -> Result<()> {
     file.write_all(format!("{line}\n").as_bytes())?;
     let required = env::var_os("CELLBLOCK_REQUIRE_ALL").is_some_and(|value| value == "1");
     let expected = expected_skips(&workspace_root().join(".ci/expected-skips")).contains_key("python:test");
-    ensure!(!required || expected, "the image's interpreter has no `test` package; build the image from one that has");
+    ensure!(
+        !required || expected,
+        "the image's interpreter has no `test` package; build the image from one that has"
+    );
     Ok(())
 }

@@ -10,10 +10,10 @@ fn lost(reason: &str) -> Outcome {
     }
 }
 
-fn lost_note(reason: &str) -> Option<String> {
-    Some(format!(
+fn lost_note(reason: &str) -> String {
+    format!(
         "{reason}; all variables are gone; files in /workspace are kept. Run what defines your variables again"
-    ))
+    )
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn an_exit_that_python_cannot_catch_loses_the_kernel_and_keeps_the_files() {
         let ended = run(&session, "print('last words')\nimport os\nos._exit(7)").await;
         let reason = "the cell ended its own kernel with exit code 7";
         assert_eq!(ended.outcome, lost(reason));
-        assert_eq!(ended.note, lost_note(reason));
+        assert_eq!(ended.note, Some(lost_note(reason)));
         assert!(ended.kernel_lost());
         assert!(!goes_on(&session, "kept").await);
         assert_eq!(
@@ -162,7 +162,7 @@ fn a_segmentation_fault_loses_the_kernel_and_is_named() {
         let ended = run(&session, "import ctypes\nctypes.string_at(0)").await;
         let reason = "the kernel was killed by SIGSEGV (a segmentation fault)";
         assert_eq!(ended.outcome, lost(reason));
-        assert_eq!(ended.note, lost_note(reason));
+        assert_eq!(ended.note, Some(lost_note(reason)));
         assert!(!goes_on(&session, "kept").await);
     });
 }

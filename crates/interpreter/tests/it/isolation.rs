@@ -52,9 +52,10 @@ fn random_generators_differ_between_sessions() {
             let numbers = value(&session, code).await;
             drawn.push(numbers.as_str().unwrap().split(' ').map(str::to_owned).collect());
         }
-        for generator in 0..5 {
-            assert_ne!(drawn[0][generator], drawn[1][generator], "generator {generator}");
-            assert_ne!(drawn[1][generator], drawn[2][generator], "generator {generator}");
+        let pairs = drawn.windows(2).flat_map(|pair| pair[0].iter().zip(&pair[1]));
+        assert_eq!(pairs.clone().count(), 10);
+        for (one, other) in pairs {
+            assert_ne!(one, other);
         }
     });
 }

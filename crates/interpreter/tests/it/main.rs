@@ -1,10 +1,6 @@
 //! The product API end to end: real cells in real sandboxes of the default image.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_inputs;
 mod display;

@@ -18,12 +18,11 @@ const INTERPRETER: &str = "CELLBLOCK_TEST_INTERPRETER";
 
 #[test]
 fn an_ordinary_user_has_sandboxes_with_the_same_walls() {
-    match (std::env::var_os(PYTHON), std::env::var(INTERPRETER)) {
-        (Some(python), Ok(interpreter)) => block_on(works(python.into(), &interpreter)),
-        _ => {
-            require!(OrdinaryUser);
-            again_without_privileges();
-        }
+    if let (Some(python), Ok(interpreter)) = (std::env::var_os(PYTHON), std::env::var(INTERPRETER)) {
+        block_on(works(python.into(), &interpreter));
+    } else {
+        require!(OrdinaryUser);
+        again_without_privileges();
     }
 }
 
