@@ -119,7 +119,7 @@ async fn one_round(backend: &dyn Backend, round: u32) {
             assert_eq!(end, End::Lost(Ending::Exited(1)));
             lease.sandbox.destroy().await.unwrap();
         }
-        3 => std::mem::forget(lease),
+        3 => drop(lease),
         _ => {
             lease.sandbox.kill();
             drop(lease);
