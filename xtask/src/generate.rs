@@ -42,7 +42,15 @@ pub fn write(root: &Path) -> Result<bool> {
     }
     // The command's own reference pages come from its arguments and types, which only its tests see.
     let status = Command::new(env!("CARGO"))
-        .args(["test", "--quiet", "--package", "cellblock", "--bin", "cellblock", "reference"])
+        .args([
+            "test",
+            "--quiet",
+            "--package",
+            "cellblock",
+            "--bin",
+            "cellblock",
+            "reference",
+        ])
         .env("CELLBLOCK_UPDATE", "1")
         .current_dir(root)
         .status()

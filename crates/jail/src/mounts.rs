@@ -334,7 +334,11 @@ fn write_processors(root: &Path) -> Result<()> {
         create_dir(path.parent().unwrap_or(root))?;
         fs::write(&path, format!("{text}\n")).during_on("write", &path)
     };
-    let all = if count == 1 { "0".to_owned() } else { format!("0-{}", count - 1) };
+    let all = if count == 1 {
+        "0".to_owned()
+    } else {
+        format!("0-{}", count - 1)
+    };
     write(cpus.join("kernel_max"), &(count - 1).to_string())?;
     for name in ["possible", "present", "online"] {
         write(cpus.join(name), &all)?;
@@ -344,8 +348,14 @@ fn write_processors(root: &Path) -> Result<()> {
         write(topology.join("core_id"), &cpu.to_string())?;
         write(topology.join("physical_package_id"), "0")?;
         write(topology.join("core_cpus_list"), &cpu.to_string())?;
-        write(topology.join("thread_siblings"), &format!("{:x}", 1_u128 << (cpu % 128)))?;
-        write(topology.join("core_siblings"), &format!("{:x}", u128::MAX >> (128 - count.clamp(1, 128))))?;
+        write(
+            topology.join("thread_siblings"),
+            &format!("{:x}", 1_u128 << (cpu % 128)),
+        )?;
+        write(
+            topology.join("core_siblings"),
+            &format!("{:x}", u128::MAX >> (128 - count.clamp(1, 128))),
+        )?;
         write(topology.join("core_siblings_list"), &all)?;
     }
     Ok(())

@@ -58,6 +58,8 @@ struct Shared {
 const TRIES: u32 = 3;
 /// Pause between those: the launcher notices a dead template at once.
 const TRY_PAUSE: Duration = Duration::from_millis(50);
+/// Pause before a refill: the sandbox that was just taken runs its first cell now, and should not have to share the machine for it.
+const REFILL_DELAY: Duration = Duration::from_millis(15);
 /// Pause after a failed refill: a machine that is out of something needs time, not more tries.
 const REFILL_PAUSE: Duration = Duration::from_millis(500);
 
@@ -151,6 +153,7 @@ async fn refill(shared: Arc<Shared>) {
         };
         if missing == 0 {
             shared.taken.notified().await;
+            tokio::time::sleep(REFILL_DELAY).await;
             continue;
         }
         match create(shared.backend.as_ref(), &shared.limits).await {

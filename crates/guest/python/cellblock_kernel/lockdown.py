@@ -1,7 +1,7 @@
 """Locks a freshly forked kernel into its room, for good.
 
-Runs in the child between fork and its first message. The rule sets and filters are made elsewhere (in Rust); what is left for Python is to
-join and to give up. Every step raises on failure, and a child that raises here exits without having read a cell.
+Runs in the child between fork and its first message. The rule sets and filters are made elsewhere (in Rust); what is left for
+Python is to join and to give up. Every step raises on failure, and a child that raises here exits without having read a cell.
 """
 
 from __future__ import annotations

@@ -39,7 +39,8 @@ def waiting(preludes: list[str]) -> dict[str, str]:
 def load(tree: ast.AST, pending: dict[str, str], bound: dict[str, Any]) -> dict[str, Any]:
     """Imports what a cell uses of the waiting libraries, and answers it by name.
 
-    A name that the cell imports itself, or that is bound already, is left to it; a library that the image lacks stays a `NameError`.
+    A name that the cell imports itself, or that is bound already, is left to it; a library that the image lacks stays a
+    `NameError`.
     """
     used: set[str] = set()
     imported: set[str] = set()

@@ -2,8 +2,9 @@
 
 It never runs user code. It reads packets from the launcher, each a JSON document with descriptors, and answers with packets:
 
-- ``{"spawn": {token, user, own_id, limits, rules, doors}}`` with the descriptors ``[pid namespace, 6 more namespaces, channel, stdout, stderr, rules?, doors…]`` is
-  answered with ``{"spawned": {token, pid}}`` or ``{"failed": {token, error}}``;
+- ``{"spawn": {token, user, own_id, limits, rules, filter}}``, with the descriptors of the room's pid namespace, its six other
+  namespaces, the channel, stdout, stderr, the rules if there are any, and the cgroup doors, is answered with
+  ``{"spawned": {token, pid}}`` or ``{"failed": {token, error}}``;
 - ``{"ready": {failed, import_ms}}`` is sent once, ``{"ended": {pid, status}}`` whenever a kernel ends.
 """
 

@@ -94,8 +94,15 @@ impl Template {
         let script = "import json, sys; sys.path.insert(0, '/opt/cellblock'); \
                       from cellblock_kernel import template; template.run(3, json.loads(sys.argv[1]))";
         let arguments = [program.as_str(), "-s", "-P", "-c", script, modules.as_str()].map(c_string);
-        let library_path = launch.library_path.as_ref().map(|path| format!("LD_LIBRARY_PATH=/opt/python/{path}"));
-        let environment: Vec<_> = ENVIRONMENT.into_iter().chain(library_path.as_deref()).map(c_string).collect();
+        let library_path = launch
+            .library_path
+            .as_ref()
+            .map(|path| format!("LD_LIBRARY_PATH=/opt/python/{path}"));
+        let environment: Vec<_> = ENVIRONMENT
+            .into_iter()
+            .chain(library_path.as_deref())
+            .map(c_string)
+            .collect();
         let child = spawn(0, None, || {
             fds::close_all_but(&[theirs.as_raw_fd()])?;
             fds::place(theirs, 3)?;
