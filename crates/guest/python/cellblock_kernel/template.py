@@ -14,6 +14,7 @@ import array
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -50,7 +51,11 @@ class Template:
         failed = warm.warm(modules)
         if modules:
             rehearsal.rehearse(main.answer, _REHEARSALS)
-        signal.signal(signal.SIGCHLD, self._reap)
+        # A handler alone could run just before a read blocks, and the child that ended would wait for the next request to be
+        # reaped. The descriptor wakes `poll`.
+        self._ended, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
         warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
         gc.collect()
         gc.freeze()
@@ -58,7 +63,16 @@ class Template:
 
     def serve(self) -> None:
         """Answers the launcher until it is gone."""
+        ready = select.poll()
+        ready.register(self._control, select.POLLIN)
+        ready.register(self._ended, select.POLLIN)
         while True:
+            found = {descriptor for descriptor, _ in ready.poll()}
+            if self._ended in found:
+                os.read(self._ended, 4096)
+                self._reap()
+            if self._control.fileno() not in found:
+                continue
             body, ancillary, _, _ = self._control.recvmsg(
                 _MAX_PACKET, socket.CMSG_SPACE(_MAX_DESCRIPTORS * 4), socket.MSG_CMSG_CLOEXEC
             )
@@ -88,7 +102,7 @@ class Template:
             return
         self._send({"spawned": {"token": request["token"], "pid": pid}})
 
-    def _reap(self, _signal: int, _frame: object) -> None:
+    def _reap(self) -> None:
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -106,6 +120,7 @@ def _become_kernel(request: dict[str, Any], descriptors: list[int], null: int, f
     """Runs in the child, and never returns."""
     status = 71
     try:
+        signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         # A signal that arrives before the kernel has its own handler must not print a traceback of this file.
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -89,11 +89,8 @@ pub enum Event {
         /// How long the imports took.
         import_ms: u64,
     },
-    /// The template ended, and another is being started.
-    TemplateEnded {
-        /// Its raw wait status.
-        status: i32,
-    },
+    /// The template ended; kernels that it had forked live on.
+    TemplateEnded,
     /// The answer to a request.
     Reply {
         /// The request's id.

@@ -16,8 +16,10 @@ use super::control::{Answer, Event, Launch, Operation, Request};
 use super::template::{FromTemplate, Template, ToTemplate};
 use crate::init;
 
-/// A template that ends sooner than this after its start is not started again at once.
+/// A template that ends sooner than this after its start counts as failed.
 const TEMPLATE_MIN_LIFE: Duration = Duration::from_secs(2);
+/// Templates that may fail one after the other before no more is started.
+const TEMPLATE_TRIES: u32 = 3;
 
 /// The keep's state. One task owns it: this process.
 #[derive(Debug)]
@@ -32,6 +34,7 @@ pub(super) struct Keeper<'a> {
     gone: HashSet<i32>,
     template: Option<Template>,
     template_started: Instant,
+    template_failures: u32,
     /// Requests at the template, by token.
     waiting: HashMap<u64, u64>,
     /// Kernels by pid.
@@ -52,6 +55,7 @@ impl<'a> Keeper<'a> {
             gone: HashSet::new(),
             template: Some(Template::start(launch)?),
             template_started: Instant::now(),
+            template_failures: 0,
             waiting: HashMap::new(),
             kernels: HashMap::new(),
             last_token: 0,
@@ -219,13 +223,14 @@ impl<'a> Keeper<'a> {
                 &[],
             )?;
         }
-        let lived = self.template_started.elapsed();
-        self.tell(&Event::TemplateEnded { status: 0 })?;
-        if lived > TEMPLATE_MIN_LIFE {
+        let failed = self.template_started.elapsed() < TEMPLATE_MIN_LIFE;
+        self.template_failures = if failed { self.template_failures + 1 } else { 0 };
+        self.tell(&Event::TemplateEnded)?;
+        if self.template_failures < TEMPLATE_TRIES {
             self.template = Some(Template::start(self.launch)?);
             self.template_started = Instant::now();
         } else {
-            report("launcher: the template ended right after its start; not starting it again");
+            report("launcher: the template ended right after its start too often; not starting it again");
         }
         Ok(())
     }

@@ -313,7 +313,7 @@ impl Owner {
                 tracing::info!(import_ms, failed = failed.len(), "template ready");
                 self.warm.send_replace(Some(failed));
             }
-            Event::TemplateEnded { status } => tracing::warn!(status, "template ended"),
+            Event::TemplateEnded => tracing::warn!("template ended"),
             Event::Started { .. } | Event::Refused { .. } => {
                 tracing::warn!("unexpected packet from the launcher");
             }
