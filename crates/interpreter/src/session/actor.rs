@@ -61,6 +61,8 @@ pub(super) struct Actor {
     /// Whether the inputs' files are in the sandbox.
     furnished: bool,
     inputs: Vec<Input>,
+    /// Inputs that could not be copied into a new sandbox, with the reason, until a cell has told.
+    given_up: Vec<String>,
     layers: Vec<String>,
     /// Cells that were run.
     cells: u64,
@@ -87,6 +89,7 @@ impl Actor {
             kernel: None,
             furnished: false,
             inputs: Vec::new(),
+            given_up: Vec::new(),
             layers: Vec::new(),
             cells: 0,
             messages: 0,
@@ -201,7 +204,7 @@ impl Actor {
             stderr: ran.stderr.finish(),
             files: collected.0,
             skipped_files: collected.1,
-            note: verdict.note,
+            note: self.note(verdict.note),
             duration,
             sandbox: SandboxReport {
                 backend: self.shared.backend.name().to_owned(),
@@ -209,6 +212,12 @@ impl Actor {
                 protections: self.shared.backend.report(),
             },
         })
+    }
+
+    /// What a model must be told besides the outcome.
+    fn note(&mut self, of_outcome: Option<String>) -> Option<String> {
+        let notes: Vec<_> = self.given_up.drain(..).chain(of_outcome).collect();
+        (!notes.is_empty()).then(|| notes.join(". "))
     }
 
     fn number(&mut self) -> u64 {
@@ -277,14 +286,34 @@ impl Actor {
         .await?;
         self.kernel = Some(kernel);
         if !self.furnished {
-            for input in self.inputs.clone() {
-                self.upload(&input).await?;
-            }
-            self.furnished = true;
+            self.furnish().await?;
         }
         for input in self.inputs.clone() {
             self.bind_uploaded(&input).await?;
         }
+        Ok(())
+    }
+
+    /// Copies all inputs into a new sandbox. One whose file has gone from the host is given up, and the next cell says so: the session
+    /// goes on without it.
+    async fn furnish(&mut self) -> Result<()> {
+        for input in std::mem::take(&mut self.inputs) {
+            match self.upload(&input).await {
+                Ok(()) => self.inputs.push(input),
+                // The reason names a path of the host, which is nothing for a model.
+                Err(Error::Input { name, reason }) => {
+                    tracing::warn!(name, reason, "gave up an input");
+                    self.given_up.push(format!(
+                        "input `{name}` could not be copied into a new sandbox and is no longer bound"
+                    ));
+                }
+                Err(error) => {
+                    self.inputs.push(input);
+                    return Err(error);
+                }
+            }
+        }
+        self.furnished = true;
         Ok(())
     }
 

@@ -177,3 +177,27 @@ fn an_input_of_many_parts_arrives_whole_and_cannot_be_changed_by_a_cell() {
         assert!(refused == "PermissionError" || refused == "OSError", "{refused}");
     });
 }
+
+#[test]
+fn an_input_whose_file_is_gone_is_given_up_with_a_note_when_the_sandbox_is_lost() {
+    block_on(async {
+        let session = session().await;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        std::fs::write(&path, "a\n1\n").unwrap();
+        session.bind(Input::file("t", &path)).await.unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let broken = session.execute("import os\nos.write(3, b'\\xff' * 64)").await;
+        assert!(
+            broken.is_err(),
+            "a broken frame destroys the sandbox: {broken:#?}"
+        );
+        let next = run(&session, "'t' in globals()").await;
+        assert_eq!(
+            next.note.as_deref(),
+            Some("input `t` could not be copied into a new sandbox and is no longer bound")
+        );
+        assert_eq!(crate::support::scalar(&next), false);
+        assert_eq!(run(&session, "1").await.note, None);
+    });
+}
