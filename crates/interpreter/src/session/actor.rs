@@ -7,6 +7,7 @@ use cellblock_protocol::{Guard, KernelOutcome, OutputLimits, ToKernel, Variable}
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
 use cellblock_sandbox::channel::write_frame;
+use cellblock_sandbox::jail::protection::Protection;
 use tokio::sync::{mpsc, watch};
 
 use super::files::Collected;
@@ -226,10 +227,15 @@ impl Actor {
     }
 
     async fn judge(&mut self, ran: &Ran, timeout: Duration) -> judge::Verdict {
+        let report = self.shared.backend.report();
         let mut evidence = judge::Evidence {
             ran,
             timeout,
             limits: &self.limits,
+            counted: judge::Counted {
+                memory: report.is_active(Protection::MemoryCgroup),
+                processes: report.is_active(Protection::ProcessCgroup),
+            },
             usage: self.usage,
             before: self.usage,
             disks: Vec::new(),

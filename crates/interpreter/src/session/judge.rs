@@ -28,9 +28,18 @@ pub(super) struct Evidence<'a> {
     pub(super) ran: &'a Ran,
     pub(super) timeout: Duration,
     pub(super) limits: &'a Limits,
+    /// Whether cgroups bound memory and processes. Without them the kernel counts no refusals: limits on processes show as errors.
+    pub(super) counted: Counted,
     pub(super) before: Usage,
     pub(super) usage: Usage,
     pub(super) disks: Vec<Disk>,
+}
+
+/// What the machine's cgroups count.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted {
+    pub(super) memory: bool,
+    pub(super) processes: bool,
 }
 
 /// The outcome, and a note beside the outputs.
@@ -151,12 +160,12 @@ impl Evidence<'_> {
                 self.limits.open_files,
             )),
             Some(errno::AGAIN) => self.refused_processes(),
-            // `can't start new thread` has no error number.
-            None if error
-                .is_some_and(|error| error.kind == "RuntimeError" || error.kind == "BlockingIOError") =>
-            {
-                self.refused_processes()
-            }
+            None if error.is_some_and(cannot_start_a_thread) => self.refused_processes(),
+            None if !self.counted.memory && error.is_some_and(|error| error.kind == "MemoryError") => Some((
+                Resource::Memory,
+                self.limits.memory_bytes,
+                self.limits.memory_bytes,
+            )),
             _ => None,
         };
         match found {
@@ -169,7 +178,7 @@ impl Evidence<'_> {
     }
 
     fn refused_processes(&self) -> Option<(Resource, u64, u64)> {
-        let refused = self.usage.process_refusals > self.before.process_refusals;
+        let refused = !self.counted.processes || self.usage.process_refusals > self.before.process_refusals;
         refused.then_some((
             Resource::Processes,
             self.limits.processes,
@@ -230,6 +239,11 @@ fn exceeded(which: Resource, limit: u64, actual: u64, kernel_lost: bool) -> Verd
         }),
         note: Some(note),
     }
+}
+
+/// Python has no exception type and no error number for it.
+fn cannot_start_a_thread(error: &CellError) -> bool {
+    error.kind == "RuntimeError" && error.message.contains("can't start new thread")
 }
 
 /// Bytes as a person reads them.
