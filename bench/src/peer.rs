@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -28,11 +28,11 @@ struct Answer {
 }
 
 impl Peer {
-    /// Makes the environment if it is not there yet, and starts the driver.
+    /// Installs ipykernel if it is not there yet, and starts the driver.
     pub(crate) fn start(subject: &Subject) -> Result<Self> {
-        let python = environment(subject)?;
-        let mut child = Command::new(python)
+        let mut child = Command::new(interpreter(subject)?)
             .args(["-c", DRIVER])
+            .env("PYTHONPATH", packages(subject)?)
             .envs(loader(subject))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -78,47 +78,43 @@ impl Drop for Peer {
     }
 }
 
-fn environment(subject: &Subject) -> Result<PathBuf> {
+/// Installs ipykernel beside the image, once, with whatever pip the machine has.
+fn packages(subject: &Subject) -> Result<PathBuf> {
     let dir = Path::new("target/bench-peer").join(&subject.image.id()[..16]);
-    let python = dir.join("bin/python");
     let done = dir.join("complete");
-    if done.exists() {
-        return Ok(python);
+    if !done.exists() {
+        crate::report::note("installing ipykernel");
+        let version = &subject.image.manifest().python;
+        let status = Command::new("python3")
+            .args([
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--only-binary",
+                ":all:",
+                "--python-version",
+                version,
+            ])
+            .arg("--target")
+            .arg(&dir)
+            .args(["ipykernel", "jupyter_client"])
+            .status()
+            .context("run `python3 -m pip`")?;
+        ensure!(
+            status.success(),
+            "`python3 -m pip install ipykernel` ended with {status}"
+        );
+        std::fs::write(done, "")?;
     }
-    let image = subject.image.python().join("bin").join(
-        Path::new(subject.image.interpreter())
-            .file_name()
-            .context("the image names no interpreter")?,
-    );
-    crate::report::note("making the environment of ipykernel");
-    // Quoting the loader's path is not needed: `venv` links to the interpreter and keeps its prefix.
-    let steps: [(PathBuf, &[&str]); 2] = [
-        (
-            image,
-            &["-m", "venv", "--system-site-packages", &dir.to_string_lossy()],
-        ),
-        (
-            python.clone(),
-            &["-m", "pip", "install", "--quiet", "ipykernel", "jupyter_client"],
-        ),
-    ];
-    for (program, arguments) in steps {
-        let status = Command::new(&program)
-            .args(arguments)
-            .envs(loader(subject))
-            .status();
-        match status {
-            Ok(status) if status.success() => {}
-            Ok(status) => bail!(
-                "`{} {}` ended with {status}",
-                program.display(),
-                arguments.join(" ")
-            ),
-            Err(error) => return Err(error).with_context(|| format!("run `{}`", program.display())),
-        }
-    }
-    std::fs::write(done, "")?;
-    Ok(python)
+    Ok(dir.canonicalize()?)
+}
+
+fn interpreter(subject: &Subject) -> Result<PathBuf> {
+    let name = Path::new(subject.image.interpreter())
+        .file_name()
+        .context("the image names no interpreter")?;
+    Ok(subject.image.python().join("bin").join(name))
 }
 
 /// Where the image's interpreter finds its own library.

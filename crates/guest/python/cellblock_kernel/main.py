@@ -28,7 +28,7 @@ def serve(channel_fd: int) -> None:
     channel.send({"type": "hello", "generation": GENERATION, "pid": os.getpid(), "python": _version})
     if not channel.ready(_IDLE_MS):
         # Nobody waits for this kernel yet: touch what the first cell will touch.
-        rehearsal.rehearse(answer, 1)
+        rehearsal.rehearse(answer, rehearsal.CELLS)
         gate.install()
     answer(channel, gate)
 

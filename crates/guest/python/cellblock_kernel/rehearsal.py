@@ -6,20 +6,27 @@ import signal
 import socket
 import struct
 import sys
+import threading
 from collections.abc import Callable
 
 from cellblock_kernel.channel import Channel
 from cellblock_kernel.interrupt import Gate
 
-_CELLS = ("1 + 1", "import sys", "def f(x):\n    return x\nf(2)", "print(end='')", "[][0]")
+CELLS = ("1 + 1", "import sys", "def f(x):\n    return x\nf(2)", "print(end='')", "[][0]")
+# A table and charts, for a template that has imported what they need. Small ones: large tables would start threads.
+LIBRARY_CELLS = (
+    "import pandas as pd\nframe = pd.DataFrame({'x': [1, 2, 3], 'y': [1.0, 4.0, 9.0], 's': list('abc')})\nframe",
+    "frame.describe()",
+    "import matplotlib.pyplot as plt\nframe.plot(x='x', y='y')\nplt.show()",
+    "figure, axes = plt.subplots()\naxes.bar(['a', 'b'], [1, 2])\naxes.set_title('t')",
+)
 
 
-def rehearse(answer: Callable[[Channel, Gate], None], times: int) -> None:
+def rehearse(answer: Callable[[Channel, Gate], None], cells: tuple[str, ...]) -> None:
     """Lets a kernel of its own answer some cells; everything that it changes in the process is put back."""
     ours, theirs = socket.socketpair()
     messages = [{"type": "configure", "prelude": ["analysis", "documents"], "guard": "off", "limits": {}, "sys_path": []}]
-    for number in range(times * len(_CELLS)):
-        code = _CELLS[number % len(_CELLS)]
+    for number, code in enumerate(cells):
         messages.append(
             {"type": "execute", "cell": number, "code": code, "name": "<cell>", "mode": "exec", "echo": True, "store": True}
         )
@@ -27,6 +34,8 @@ def rehearse(answer: Callable[[Channel, Gate], None], times: int) -> None:
         body = json.dumps(message).encode()
         ours.sendall(struct.pack(">II", 4 + len(body), len(body)) + body)
     ours.shutdown(socket.SHUT_WR)
+    reader = threading.Thread(target=_drain, args=(ours,))
+    reader.start()
     module = sys
     kept = {name: getattr(module, name) for name in ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__")}
     first, path, environment = sys.modules["__main__"], list(sys.path), dict(os.environ)
@@ -41,4 +50,13 @@ def rehearse(answer: Callable[[Channel, Gate], None], times: int) -> None:
         os.environ.clear()
         os.environ.update(environment)
         signal.signal(signal.SIGINT, handler)
+        # Others may still hold the other end; this ends the reader whatever they do.
+        ours.shutdown(socket.SHUT_RD)
+        reader.join()
         ours.close()
+
+
+def _drain(answers: socket.socket) -> None:
+    """Reads what the throw-away kernel says, so that it never waits for a reader."""
+    while answers.recv(1 << 16):
+        pass
