@@ -6,11 +6,9 @@ use std::time::{Duration, Instant};
 
 use cellblock_jail::error::During;
 use cellblock_jail::fds;
-use cellblock_jail::process::{Child, spawn};
+use cellblock_jail::process::{Child, execute, spawn};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
-
-const SYS_LANDLOCK_RESTRICT_SELF: libc::c_long = 446;
 
 /// What to run.
 #[derive(Debug)]
@@ -77,7 +75,7 @@ impl Command {
             if let Some(rules) = &rules {
                 confine(rules)?;
             }
-            execute(&argv, &environment)
+            search_and_execute(&argv, &environment)
         })
         .during("start the command")?;
         Ok(Self {
@@ -118,7 +116,7 @@ impl Command {
 
 fn confine(rules: &OwnedFd) -> cellblock_jail::Result<()> {
     // SAFETY: the call takes a descriptor and a flag word; the borrow keeps the descriptor open.
-    let result = unsafe { libc::syscall(SYS_LANDLOCK_RESTRICT_SELF, rules.as_raw_fd(), 0) };
+    let result = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) };
     if result < 0 {
         Err(std::io::Error::last_os_error()).during("join the room's file rules")
     } else {
@@ -127,20 +125,10 @@ fn confine(rules: &OwnedFd) -> cellblock_jail::Result<()> {
 }
 
 /// Replaces the process image, looking for a bare name along the command's own `PATH`. Never returns.
-fn execute(argv: &[CString], environment: &[CString]) -> cellblock_jail::Result<()> {
-    let pointers = |list: &[CString]| -> Vec<*const libc::c_char> {
-        list.iter()
-            .map(|text| text.as_ptr())
-            .chain([std::ptr::null()])
-            .collect()
-    };
-    let (arguments, variables) = (pointers(argv), pointers(environment));
+fn search_and_execute(argv: &[CString], environment: &[CString]) -> cellblock_jail::Result<()> {
     let mut failure = std::io::Error::from_raw_os_error(libc::ENOENT);
     for program in candidates(&argv[0], environment) {
-        // SAFETY: both arrays are NULL-terminated and point to strings that live until the call returns or the image is gone; the guest
-        // refuses an empty argv before it comes here.
-        unsafe { libc::execve(program.as_ptr(), arguments.as_ptr(), variables.as_ptr()) };
-        let error = std::io::Error::last_os_error();
+        let error = execute(&program, argv, environment);
         if error.kind() != std::io::ErrorKind::NotFound {
             failure = error;
         }

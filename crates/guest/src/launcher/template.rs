@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use cellblock_jail::error::During;
-use cellblock_jail::process::{Child, spawn};
+use cellblock_jail::process::{Child, execute, spawn};
 use cellblock_jail::{Result, fds};
 use serde::{Deserialize, Serialize};
 
@@ -106,7 +106,8 @@ impl Template {
         let child = spawn(0, None, || {
             fds::close_all_but(&[theirs.as_raw_fd()])?;
             fds::place(theirs, 3)?;
-            execute(&arguments, &environment).during_on("start the interpreter", &program)
+            let error = execute(&arguments[0], &arguments, &environment);
+            Err(error).during_on("start the interpreter", &program)
         })
         .during("start the template")?;
         Ok(Self { child, socket })
@@ -115,18 +116,4 @@ impl Template {
 
 fn c_string(text: &str) -> CString {
     CString::new(text).expect("neither JSON nor our own text has a NUL")
-}
-
-/// Replaces the process image; returns only on failure.
-fn execute(arguments: &[CString], environment: &[CString]) -> std::io::Result<()> {
-    let pointers = |list: &[CString]| -> Vec<*const libc::c_char> {
-        list.iter()
-            .map(|text| text.as_ptr())
-            .chain([std::ptr::null()])
-            .collect()
-    };
-    let (arguments, environment) = (pointers(arguments), pointers(environment));
-    // SAFETY: both arrays are NULL-terminated and point to strings that live until the call returns or the image is gone.
-    unsafe { libc::execve(arguments[0], arguments.as_ptr(), environment.as_ptr()) };
-    Err(std::io::Error::last_os_error())
 }
