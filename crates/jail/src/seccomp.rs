@@ -13,9 +13,12 @@ use seccompiler::{
 
 use crate::error::{During, Error, Result};
 
+pub mod staged;
 pub mod table;
 
 use table::{ALLOWED, Arguments, REPLACED};
+
+const EPERM: SeccompAction = SeccompAction::Errno(libc::EPERM.cast_unsigned());
 
 /// The compiled filters, in the order of installation.
 #[derive(Clone, Debug)]
@@ -34,21 +37,13 @@ impl Filters {
                 .extend(rules(entry.arguments)?);
         }
         let replaced = REPLACED.iter().map(|(number, _)| (*number, Vec::new())).collect();
-        let eperm = SeccompAction::Errno(libc::EPERM.cast_unsigned());
         let enosys = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
         Ok(Self {
             programs: [
-                program(allowed, eperm, SeccompAction::Allow)?,
+                program(allowed, EPERM, SeccompAction::Allow)?,
                 program(replaced, SeccompAction::Allow, enosys)?,
             ],
         })
-    }
-
-    /// The programs as the kernel's `struct sock_filter` arrays, for a process that installs them without this crate.
-    pub fn to_bytes(&self) -> [Vec<u8>; 2] {
-        self.programs
-            .each_ref()
-            .map(|program| program.iter().flat_map(instruction).collect())
     }
 
     /// Installs them on the calling thread, which must have `no_new_privs`.
@@ -114,11 +109,9 @@ mod tests {
 
     #[test]
     fn the_filters_compile_and_fit_the_kernel() {
-        let bytes = Filters::compile().unwrap().to_bytes();
-        for program in bytes {
-            assert_eq!(program.len() % 8, 0);
+        for program in Filters::compile().unwrap().programs {
             // BPF_MAXINSNS of the kernel.
-            assert!(program.len() / 8 <= 4096);
+            assert!(program.len() <= 4096);
         }
     }
 

@@ -2,7 +2,7 @@
 
 It never runs user code. It reads packets from the launcher, each a JSON document with descriptors, and answers with packets:
 
-- ``{"spawn": {token, user, own_id, limits, rules, filter}}``, with the descriptors of the room's pid namespace, its six other
+- ``{"spawn": {token, user, own_id, limits, rules}}``, with the descriptors of the room's pid namespace, its six other
   namespaces, the channel, stdout, stderr, the rules if there are any, and the cgroup doors, is answered with
   ``{"spawned": {token, pid}}`` or ``{"failed": {token, error}}``;
 - ``{"ready": {failed, import_ms}}`` is sent once, ``{"ended": {pid, status}}`` whenever a kernel ends.
@@ -14,6 +14,7 @@ import array
 import gc
 import json
 import os
+import pathlib
 import select
 import signal
 import socket
@@ -22,7 +23,7 @@ import time
 import warnings
 from typing import Any
 
-from . import after_fork, lockdown, main, rehearsal, warm
+from . import after_fork, heap, layout, lockdown, main, rehearsal, warm
 
 _MAX_PACKET = 128 * 1024
 _MAX_DESCRIPTORS = 16
@@ -30,20 +31,20 @@ _CHANNEL = 3
 # Enough for the interpreter to have specialised what every cell runs through.
 _REHEARSALS = 8
 _NAMESPACES = 7
-_FILTERS = ("/opt/cellblock/filter-0.bpf", "/opt/cellblock/filter-1.bpf")
+# The last one is for each kernel, those before it for the template, from which kernels inherit them.
+_FILTERS = tuple(f"/opt/cellblock/filter-{number}.bpf" for number in range(3))
 
 
 class Template:
     """Forks kernels on request."""
 
-    def __init__(self, control: int) -> None:
-        """Takes the launcher's packet socket."""
+    def __init__(self, control: int, filtered: bool) -> None:
+        """Takes the launcher's packet socket, and whether system calls are filtered."""
         self._control = socket.socket(fileno=control)
         self._own = os.open("/proc/self/ns/pid", os.O_RDONLY)
         self._null = os.open("/dev/null", os.O_RDWR)
-        self._filters = lockdown.Filters(
-            [open(path, "rb").read() for path in _FILTERS if os.path.exists(path)]  # noqa: SIM115
-        )
+        programs = [pathlib.Path(path).read_bytes() for path in _FILTERS] if filtered else []
+        self._own_filters, self._filters = lockdown.Filters(programs[:-1]), lockdown.Filters(programs[-1:])
 
     def prepare(self, modules: list[str]) -> None:
         """Imports the image's libraries and says so."""
@@ -60,6 +61,10 @@ class Template:
         warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
         gc.collect()
         gc.freeze()
+        if modules:
+            layout.join_mappings()
+            heap.settle()
+        self._own_filters.install()
         self._send({"ready": {"failed": failed, "import_ms": round((time.monotonic() - started) * 1000)}})
 
     def serve(self) -> None:
@@ -131,12 +136,9 @@ def _become_kernel(request: dict[str, Any], descriptors: list[int], null: int, f
         os.dup2(stdout, 1)
         os.dup2(null, 0)
         rules = rest.pop(0) if request["rules"] else None
-        lockdown.lock_down(
-            lockdown.Room(namespaces, request["user"], rules, rest, request["limits"], request["own_id"]), filters
-        )
+        lockdown.lock_down(lockdown.Room(namespaces, request["user"], rules, rest, request["limits"], request["own_id"]), filters)
         channel = _keep_only(channel)
-        if request["filter"]:
-            filters.install()
+        filters.install()
         after_fork.refresh()
         main.serve(channel)
         status = 0
@@ -156,9 +158,9 @@ def _keep_only(channel: int) -> int:
     return _CHANNEL
 
 
-def run(control: int, modules: list[str]) -> None:
+def run(control: int, modules: list[str], filtered: bool) -> None:
     """Runs a template until the launcher is gone."""
-    template = Template(control)
+    template = Template(control, filtered)
     template.prepare(modules)
     template.serve()
     sys.exit(0)

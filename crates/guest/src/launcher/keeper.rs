@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use cellblock_jail::error::{During, chain};
 use cellblock_jail::ids::{KeepIds, ROOM_USER};
 use cellblock_jail::process::{child_signals, clear_child_signals, reap_one, report};
-use cellblock_jail::protection::{Demand, Protection};
 use cellblock_jail::room::{Room, RoomLimits, Rooms};
 use cellblock_jail::{Error, Result, fds};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -165,7 +164,6 @@ impl<'a> Keeper<'a> {
             token: self.last_token,
             user: ROOM_USER,
             own_id: matches!(self.launch.ids, KeepIds::Range { .. }),
-            filter: self.launch.demands.of(Protection::Seccomp) != Demand::Disabled,
             rules: room.rules.is_some(),
             limits: limits.process.clone(),
         };

@@ -13,6 +13,7 @@ use cellblock_jail::keep::{self, KeepPlan};
 use cellblock_jail::mounts::{Bind, Tree};
 use cellblock_jail::room::Rooms;
 use cellblock_jail::seccomp::Filters;
+use cellblock_jail::seccomp::staged::Staged;
 use cellblock_jail::{Error, Result, fds, probe};
 
 use control::{Event, Launch};
@@ -67,7 +68,7 @@ fn keep_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees) -> Result<i3
     let filters = Filters::compile()?;
     let plan = KeepPlan {
         ids: launch.ids,
-        tree: tree(launch, &filters),
+        tree: tree(launch, &Staged::compile(&filters)?),
     };
     let mut keep_open = vec![control.as_raw_fd()];
     keep_open.extend(trees.descriptors());
@@ -94,7 +95,7 @@ fn keep_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees) -> Result<i3
     })
 }
 
-fn tree(launch: &Launch, filters: &Filters) -> Tree {
+fn tree(launch: &Launch, filters: &Staged) -> Tree {
     let mut binds = vec![Bind {
         source: launch.python.clone(),
         target: PathBuf::from("/opt/python"),

@@ -1,0 +1,76 @@
+"""Prepares the template's heap, so that its forks write to few of its pages.
+
+Importing a few hundred libraries leaves thousands of holes all over the heap. A kernel would put its objects there, and each
+page that it writes to becomes a copy of its own: megabytes for a cell of three lines. So the template fills the holes once, for
+good, and keeps fresh room at the heap's end: what a kernel allocates then lies together. That room is in small pages, while the
+heap before it is in large ones, which are cheap to fork and dear to write to for the first time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
+_MADV_NOHUGEPAGE = 15
+_PAGE = 4096
+# Where the C library's own adjustment ends for a program that has freed one large array; setting any of them switches it off.
+_MMAP_THRESHOLD, _TRIM_THRESHOLD = 32 << 20, 64 << 20
+# What a kernel may allocate before its heap has to grow, in large pages again.
+_ROOM = 8 << 20
+# Holes are filled from the large ones to the small ones; those beyond the first size come from the system directly.
+_SIZES = (*(1 << power for power in range(16, 11, -1)), *range(2048, 1024, -64), *range(1024, 16, -16), 24)
+# More fillings of one size than any heap has holes: a stop for an allocator that does not behave as expected.
+_MOST = 200_000
+
+
+class _Statistics(ctypes.Structure):
+    """``struct mallinfo2`` of the GNU C library."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena",
+            "ordblks",
+            "smblks",
+            "hblks",
+            "hblkhd",
+            "usmblks",
+            "fsmblks",
+            "uordblks",
+            "fordblks",
+            "keepcost",
+        )
+    ]
+
+
+def settle() -> None:
+    """Fills the holes and makes room at the end. Does nothing with another C library, whose allocator has other habits."""
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "mallinfo2"):
+        return
+    libc.mallinfo2.restype = _Statistics
+    libc.malloc.restype = libc.sbrk.restype = ctypes.c_void_p
+    libc.malloc.argtypes, libc.sbrk.argtypes = [ctypes.c_size_t], [ctypes.c_ssize_t]
+    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    _fill(libc)
+    # Growing by more than what is left at the end moves the end on.
+    libc.mallopt(_M_TOP_PAD, _ROOM)
+    libc.malloc(libc.mallinfo2().keepcost + _PAGE)
+    libc.mallopt(_M_TOP_PAD, 0)
+    libc.mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD)
+    libc.mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD)
+    end: int = libc.sbrk(0)
+    start = (end - libc.mallinfo2().keepcost + _PAGE - 1) // _PAGE * _PAGE
+    if start < end:
+        libc.madvise(start, end - start, _MADV_NOHUGEPAGE)
+
+
+def _fill(libc: ctypes.CDLL) -> None:
+    """Takes pieces of each size until one comes from the end of the heap, where there are no holes."""
+    end = libc.sbrk(0) - libc.mallinfo2().keepcost
+    malloc = libc.malloc
+    for size in _SIZES:
+        for _ in range(_MOST):
+            piece = malloc(size)
+            if piece is None or piece >= end:
+                break
