@@ -144,6 +144,24 @@ pub enum Demand {
 pub struct Demands(pub BTreeMap<Protection, Demand>);
 
 impl Demands {
+    /// The named set for machines that refuse namespaces, such as most containers: everything that hangs on a user namespace may be missing,
+    /// and what may be missing by default. Where the machine has them they are used all the same.
+    pub fn without_namespaces() -> Self {
+        let needed = [
+            Protection::UserNamespace,
+            Protection::PidNamespace,
+            Protection::MountNamespace,
+            Protection::NetNamespace,
+            Protection::IpcNamespace,
+            Protection::UtsNamespace,
+            Protection::CgroupNamespace,
+            Protection::HiddenProc,
+            // The bounding set can only be emptied with privilege, of which a user namespace gives enough.
+            Protection::NoCapabilities,
+        ];
+        Self(needed.into_iter().map(|it| (it, Demand::Degradable)).collect())
+    }
+
     /// What is asked of one protection.
     pub fn of(&self, protection: Protection) -> Demand {
         self.0

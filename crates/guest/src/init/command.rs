@@ -73,7 +73,7 @@ impl Command {
                 .during("make the command dumpable")?;
             rustix::process::chdir(&cwd).during_on("enter", &cwd)?;
             if let Some(rules) = &rules {
-                confine(rules)?;
+                cellblock_jail::rules::join(rules.as_fd())?;
             }
             search_and_execute(&argv, &environment)
         })
@@ -111,16 +111,6 @@ impl Command {
     /// The pipes that are still open.
     pub(super) fn pipes(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.stdout.iter().chain(&self.stderr).map(AsFd::as_fd)
-    }
-}
-
-fn confine(rules: &OwnedFd) -> cellblock_jail::Result<()> {
-    // SAFETY: the call takes a descriptor and a flag word; the borrow keeps the descriptor open.
-    let result = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) };
-    if result < 0 {
-        Err(std::io::Error::last_os_error()).during("join the room's file rules")
-    } else {
-        Ok(())
     }
 }
 
