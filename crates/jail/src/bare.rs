@@ -83,31 +83,22 @@ impl Bare<'_> {
     }
 }
 
-/// The protections that are namespaces, or need one.
-const NAMESPACES: [Protection; 8] = [
-    Protection::UserNamespace,
-    Protection::PidNamespace,
-    Protection::MountNamespace,
-    Protection::NetNamespace,
-    Protection::IpcNamespace,
-    Protection::UtsNamespace,
-    Protection::CgroupNamespace,
-    Protection::HiddenProc,
-];
-
 /// Whether the policy wants no namespaces although the machine may have them. They come as a set: one of them switched off alone is refused
 /// rather than ignored.
 pub fn is_wanted(demands: &Demands) -> Result<bool> {
     if demands.of(Protection::UserNamespace) == Demand::Disabled {
         return Ok(true);
     }
-    let alone = NAMESPACES[1..6]
-        .iter()
-        .find(|it| demands.of(**it) == Demand::Disabled);
+    // These two are made apart from the others.
+    let apart = [Protection::CgroupNamespace, Protection::HiddenProc];
+    let alone = Protection::ALL
+        .into_iter()
+        .filter(|it| it.needs_namespaces() && !apart.contains(it))
+        .find(|it| demands.of(*it) == Demand::Disabled);
     match alone {
         None => Ok(false),
         Some(protection) => Err(Error::Missing {
-            protection: *protection,
+            protection,
             reason: "namespaces come as a set, so it cannot be disabled alone; disable `user_namespace` to do without all of them"
                 .to_owned(),
         }),
@@ -116,7 +107,7 @@ pub fn is_wanted(demands: &Demands) -> Result<bool> {
 
 /// Checks that the policy allows to do without namespaces, and that what is left holds; otherwise names what is missing.
 pub fn allow(demands: &Demands, ids: KeepIds, reason: &str) -> Result<()> {
-    for protection in NAMESPACES {
+    for protection in Protection::ALL.into_iter().filter(|it| it.needs_namespaces()) {
         demands.lacking(protection, reason)?;
     }
     for protection in [Protection::Landlock, Protection::Seccomp] {

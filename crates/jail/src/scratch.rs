@@ -1,13 +1,13 @@
 //! Directories of rooms that cannot mount a tree of their own: made, handed to the room's user, and removed whatever is in them.
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
 use crate::cgroup::Trees;
-use crate::error::{During, Result};
+use crate::error::{During, Error, Result};
 
 /// What the lock beside a launcher's directory is named after it.
 const LOCK: &str = ".lock";
@@ -29,6 +29,7 @@ impl Scratch {
     /// Makes the launcher's directory below `parent`, and removes those of launchers that are gone.
     pub fn create(parent: &Path) -> Result<Self> {
         make(parent, 0o755)?;
+        check_owner(parent)?;
         sweep(parent);
         let path = parent.join(Trees::own_name());
         let beside = lock_of(&path);
@@ -103,10 +104,37 @@ impl RoomDir {
         self.0.join("data")
     }
 
+    /// Where something is that other rooms have at this path.
+    pub fn real(&self, path: &str) -> PathBuf {
+        for (usual, moved) in [
+            ("/tmp/data", self.data()),
+            ("/tmp", self.tmp()),
+            ("/workspace", self.workspace()),
+        ] {
+            if let Ok(below) = Path::new(path).strip_prefix(usual) {
+                return moved.join(below);
+            }
+        }
+        path.into()
+    }
+
     /// Removes it with everything in it.
     pub fn remove(&self) {
         remove(&self.0);
     }
+}
+
+/// Others could exchange what they may write to or own.
+fn check_owner(path: &Path) -> Result<()> {
+    let found = fs::symlink_metadata(path).during_on("look at", path)?;
+    let own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
+    if own && found.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    Err(Error::Child(format!(
+        "`{}` is not a directory that only its owner, the caller, may write to",
+        path.display()
+    )))
 }
 
 fn lock_of(path: &Path) -> PathBuf {

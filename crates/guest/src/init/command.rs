@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use cellblock_jail::error::During;
@@ -14,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 #[derive(Debug)]
 pub(super) struct Order {
     pub(super) argv: Vec<String>,
-    pub(super) cwd: String,
+    pub(super) cwd: PathBuf,
     pub(super) env: Vec<(String, String)>,
     pub(super) timeout: Duration,
 }
