@@ -33,18 +33,18 @@ const SHARED: &[(i64, Arguments, &str)] = &[
     (libc::SYS_mq_open, Arguments::Any, "outlives its maker and is everybody's"),
     (libc::SYS_mq_unlink, Arguments::Any, "outlives its maker and is everybody's"),
     (libc::SYS_inotify_add_watch, Arguments::Any, "Landlock does not look at it"),
+    (libc::SYS_setxattr, Arguments::Any, "Landlock does not look at it, and who may write a file may set them"),
+    (libc::SYS_lsetxattr, Arguments::Any, "Landlock does not look at it, and who may write a file may set them"),
+    (libc::SYS_fsetxattr, Arguments::Any, "Landlock does not look at it, and who may write a file may set them"),
+    (libc::SYS_removexattr, Arguments::Any, "Landlock does not look at it, and who may write a file may set them"),
+    (libc::SYS_lremovexattr, Arguments::Any, "Landlock does not look at it, and who may write a file may set them"),
+    (libc::SYS_fremovexattr, Arguments::Any, "Landlock does not look at it, and who may write a file may set them"),
 ];
 
 /// Refused too where the room runs under the caller's own user id: Landlock looks at none of these.
 const OWN_USER: &[(i64, Arguments, &str)] = &[
     (libc::SYS_fchown, Arguments::Any, "would change the user's files"),
     (libc::SYS_fchownat, Arguments::Any, "would change the user's files"),
-    (libc::SYS_setxattr, Arguments::Any, "would change the user's files"),
-    (libc::SYS_lsetxattr, Arguments::Any, "would change the user's files"),
-    (libc::SYS_fsetxattr, Arguments::Any, "would change the user's files"),
-    (libc::SYS_removexattr, Arguments::Any, "would change the user's files"),
-    (libc::SYS_lremovexattr, Arguments::Any, "would change the user's files"),
-    (libc::SYS_fremovexattr, Arguments::Any, "would change the user's files"),
     (libc::SYS_prlimit64, OTHERS, "would limit the user's processes"),
     (libc::SYS_sched_setaffinity, OTHERS, "would slow the user's processes"),
     (libc::SYS_sched_setscheduler, OTHERS, "would slow the user's processes"),

@@ -8,3 +8,4 @@ mod guest;
 mod ordinary_user;
 mod pool;
 mod support;
+mod without_namespaces;
