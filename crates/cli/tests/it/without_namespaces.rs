@@ -1,7 +1,7 @@
 //! `cellblock` where the machine refuses user namespaces.
 
 use anyhow::Result;
-use cellblock_testkit::{Cli, ORDINARY_UID, require};
+use cellblock_testkit::{Cli, ORDINARY_UID, binary, home, require};
 use serde_json::Value;
 
 use crate::support::{answer, small_image};
@@ -145,5 +145,37 @@ fn the_doctor_refuses_and_with_the_policy_tells_what_is_active() -> Result<()> {
     let (code, report) = doctor(&["--without-namespaces", "--image", small_image()?], 0)?;
     assert_eq!(code, 0, "{report:#}");
     assert_eq!(state(&report, "own_user_id"), "active");
+    Ok(())
+}
+
+/// A container as common engines make them: a user namespace may be made, but files of `/proc` are covered, so that no fresh one may be mounted.
+fn in_masked_container(arguments: &[&str]) -> Result<std::process::Output> {
+    let script = "mount --bind /dev/null /proc/kcore && exec unshare --user --map-user=1000 --map-group=1000 \"$@\"";
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "masked"]);
+    command.arg(binary()?).args(["run", "--image", small_image()?]);
+    Ok(command.args(arguments).env("CELLBLOCK_HOME", home()?).output()?)
+}
+
+#[test]
+fn a_container_that_masks_proc_is_refused_as_a_lack_and_runs_by_policy() -> Result<()> {
+    require!(UserNamespaces);
+    let refused = in_masked_container(&["-c", "1"])?;
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(78), "{told}");
+    assert!(
+        told.starts_with(
+            "error: protection `mount_namespace` is not available: this machine gives a user namespace but no rights in it"
+        ),
+        "{told}"
+    );
+    let allowed = in_masked_container(&["--without-namespaces", "-c", "6 * 7"])?;
+    let told = String::from_utf8_lossy(&allowed.stderr).into_owned();
+    assert_eq!(
+        (allowed.status.code(), String::from_utf8_lossy(&allowed.stdout).as_ref()),
+        (Some(0), "42\n"),
+        "{told}"
+    );
+    assert!(told.starts_with("note: running without namespaces"), "{told}");
     Ok(())
 }
