@@ -112,7 +112,10 @@ pub fn allow(demands: &Demands, ids: KeepIds, reason: &str) -> Result<()> {
     }
     for protection in [Protection::Landlock, Protection::Seccomp] {
         if demands.of(protection) == Demand::Disabled {
-            return Err(missing(protection, "without namespaces it cannot be disabled: nothing would be left around files and sockets"));
+            return Err(missing(
+                protection,
+                "without namespaces it cannot be disabled: nothing would be left around files and sockets",
+            ));
         }
     }
     if rules::abi() < rules::ALONE_ABI {
@@ -171,9 +174,9 @@ mod tests {
     fn the_default_policy_does_not_do_without_namespaces() {
         let error = allow(&Demands::default(), ORDINARY, "none here").unwrap_err();
         assert!(
-            error
-                .to_string()
-                .starts_with("protection `user_namespace` is not available: none here; allow user namespaces"),
+            error.to_string().starts_with(
+                "protection `user_namespace` is not available: none here; allow user namespaces"
+            ),
             "{error}"
         );
         assert!(!is_wanted(&Demands::default()).unwrap());
@@ -189,7 +192,8 @@ mod tests {
     #[test]
     fn without_namespaces_the_other_walls_cannot_be_switched_off() {
         for protection in [Protection::Landlock, Protection::Seccomp] {
-            let error = allow(&demands(&[(protection, Demand::Disabled)]), ORDINARY, "none here").unwrap_err();
+            let error =
+                allow(&demands(&[(protection, Demand::Disabled)]), ORDINARY, "none here").unwrap_err();
             assert!(error.to_string().contains("cannot be disabled"), "{error}");
         }
     }

@@ -93,7 +93,12 @@ impl Trees {
     }
 
     /// Makes the launcher's directory below one directory of a v2 tree, with these controllers, which its parent must hand down.
-    pub fn below(parent: &Path, controllers: &[Controller], name: &str, owner: (u32, u32)) -> io::Result<Self> {
+    pub fn below(
+        parent: &Path,
+        controllers: &[Controller],
+        name: &str,
+        owner: (u32, u32),
+    ) -> io::Result<Self> {
         let candidate = sweep::Candidate {
             version: Version::V2,
             controllers: controllers.to_vec(),
@@ -190,7 +195,10 @@ impl Tree {
             Version::V2 => {
                 fs::create_dir(path.join("keep"))?;
                 for controller in &candidate.controllers {
-                    fs::write(path.join("cgroup.subtree_control"), format!("+{}", controller.name()))?;
+                    fs::write(
+                        path.join("cgroup.subtree_control"),
+                        format!("+{}", controller.name()),
+                    )?;
                 }
                 files.extend([
                     "cgroup.subtree_control",

@@ -41,7 +41,10 @@ pub fn start(
             None => return Ok(()),
         }
         let entered = enter(plan);
-        let failure = entered.as_ref().err().map(|error| (is_refusal(error), chain(error)));
+        let failure = entered
+            .as_ref()
+            .err()
+            .map(|error| (is_refusal(error), chain(error)));
         fds::send(&theirs, &failure, &[])?;
         entered?;
         // The parent takes the end of this socket for a failed start, so it stays open exactly until here.

@@ -57,7 +57,9 @@ fn lost_without_namespaces(protection: Protection, ids: KeepIds, reason: &str) -
         Protection::PidNamespace if single => {
             "other processes can be counted, and only Landlock's scopes keep those of the same user from being signalled"
         }
-        Protection::PidNamespace => "other processes can be counted, though not signalled: they have other user ids",
+        Protection::PidNamespace => {
+            "other processes can be counted, though not signalled: they have other user ids"
+        }
         Protection::MountNamespace => {
             "names and sizes of the machine's files can be asked for, only Landlock keeps their content; \
              `/workspace` and `/tmp` are a directory whose bytes and number of files are not bounded, and `/dev/shm` is closed"

@@ -184,7 +184,10 @@ fn remove(root: &Path) {
                 open_up(&path);
                 number += 1;
                 // Below a name that nothing else has: the sandbox is gone, and the root's other entries are counted up as well.
-                let _ = fs::rename(&path, root.join(format!(".removed-{}-{number}", std::process::id())));
+                let _ = fs::rename(
+                    &path,
+                    root.join(format!(".removed-{}-{number}", std::process::id())),
+                );
             } else {
                 let _ = fs::remove_file(&path);
             }

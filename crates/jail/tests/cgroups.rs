@@ -37,14 +37,21 @@ fn main() {
             true => Capability::CgroupV1,
             false => Capability::CgroupV2Delegated,
         };
-        assert!(missing(lacking, module_path!()), "groups could be made, and were not");
+        assert!(
+            missing(lacking, module_path!()),
+            "groups could be made, and were not"
+        );
     } else {
         run("memory_beyond_the_limit_kills_and_is_counted", &|| memory(&trees));
         run("swap_is_not_a_way_around", &|| swap(&trees));
-        run("processes_beyond_the_limit_are_refused_and_counted", &|| processes(&trees));
+        run("processes_beyond_the_limit_are_refused_and_counted", &|| {
+            processes(&trees)
+        });
         run("cpu_time_is_throttled_and_counted", &|| cpu(&trees));
         run("what_is_left_is_killed_and_removed", &|| removal(owner));
-        run("what_a_crash_left_is_swept_and_what_lives_is_not", &|| sweep(&trees, owner));
+        run("what_a_crash_left_is_swept_and_what_lives_is_not", &|| {
+            sweep(&trees, owner)
+        });
     }
     trees.remove_all();
     assert!(trees.paths().all(|path| !path.exists()));
@@ -58,6 +65,8 @@ fn main() {
                 version_2(unified, owner);
             });
         }
+        // A user with a subtree of their own has tried that above.
+        _ if trees.version() == Some(Version::V2) => {}
         _ => {
             let _ = missing(Capability::Root, module_path!());
         }
@@ -164,14 +173,21 @@ fn cpu(trees: &Trees) {
     let throttled = || {
         let stats = files(trees, "cpu", "cpu.stat");
         stats.iter().any(|text| {
-            text.lines()
-                .any(|line| line.strip_prefix("nr_throttled ").is_some_and(|count| count != "0"))
+            text.lines().any(|line| {
+                line.strip_prefix("nr_throttled ")
+                    .is_some_and(|count| count != "0")
+            })
         })
     };
     let bounds = trees.controllers().contains(&Controller::Cpu);
     let deadline = Instant::now() + Duration::from_secs(30);
     while (bounds && !throttled()) || group.usage().cpu_ns == 0 {
-        assert!(Instant::now() < deadline, "throttled {}, {:?}", throttled(), group.usage());
+        assert!(
+            Instant::now() < deadline,
+            "throttled {}, {:?}",
+            throttled(),
+            group.usage()
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
     child.kill();
@@ -246,7 +262,10 @@ fn sleeper(doors: &[std::os::fd::OwnedFd]) -> Child {
 /// A file of a group in every tree that has it.
 fn files(trees: &Trees, group: &str, file: &str) -> Vec<String> {
     let paths: Vec<PathBuf> = trees.paths().map(|path| path.join(group).join(file)).collect();
-    paths.iter().filter_map(|path| fs::read_to_string(path).ok()).collect()
+    paths
+        .iter()
+        .filter_map(|path| fs::read_to_string(path).ok())
+        .collect()
 }
 
 fn read(path: &Path) -> String {

@@ -16,9 +16,9 @@ fn a_strict_policy_refuses_and_says_what_is_missing_and_what_to_do() -> Result<(
         .run()?;
     assert_eq!((finished.code(), finished.stdout.as_str()), (78, ""));
     assert!(
-        finished
-            .stderr
-            .starts_with("error: protection `user_namespace` is not available: this machine refuses a new user namespace"),
+        finished.stderr.starts_with(
+            "error: protection `user_namespace` is not available: this machine refuses a new user namespace"
+        ),
         "{}",
         finished.stderr
     );
@@ -37,12 +37,18 @@ fn one_namespace_that_stays_strict_refuses_as_well() -> Result<()> {
     require!(Root);
     require!(UserNamespaces);
     let strict = ["--without-namespaces", "--protection", "net_namespace=strict"];
-    let finished = Cli::new(["run", "--image", small_image()?, "-c", "1"].iter().chain(&strict))
-        .without_user_namespaces(0)
-        .run()?;
+    let finished = Cli::new(
+        ["run", "--image", small_image()?, "-c", "1"]
+            .iter()
+            .chain(&strict),
+    )
+    .without_user_namespaces(0)
+    .run()?;
     assert_eq!(finished.code(), 78);
     assert!(
-        finished.stderr.contains("protection `net_namespace` is not available"),
+        finished
+            .stderr
+            .contains("protection `net_namespace` is not available"),
         "{}",
         finished.stderr
     );
@@ -69,10 +75,22 @@ fn an_explicit_policy_runs_says_so_and_reports_what_is_not_active() -> Result<()
     let (code, report) = answer(&cli.without_user_namespaces(0).run()?)?;
     assert_eq!(code, 0);
     let protections = &report["sandbox"]["protections"];
-    for name in ["user_namespace", "pid_namespace", "mount_namespace", "net_namespace", "hidden_proc"] {
+    for name in [
+        "user_namespace",
+        "pid_namespace",
+        "mount_namespace",
+        "net_namespace",
+        "hidden_proc",
+    ] {
         assert_eq!(protections[name]["state"], "degraded", "{protections:#}");
     }
-    for name in ["seccomp", "landlock", "no_new_privs", "no_capabilities", "own_user_id"] {
+    for name in [
+        "seccomp",
+        "landlock",
+        "no_new_privs",
+        "no_capabilities",
+        "own_user_id",
+    ] {
         assert_eq!(protections[name]["state"], "active", "{protections:#}");
     }
     Ok(())
@@ -81,7 +99,15 @@ fn an_explicit_policy_runs_says_so_and_reports_what_is_not_active() -> Result<()
 #[test]
 fn where_namespaces_can_be_had_they_are_used_all_the_same() -> Result<()> {
     require!(UserNamespaces);
-    let cli = Cli::new(["run", "--image", small_image()?, "--without-namespaces", "--json", "-c", "1"]);
+    let cli = Cli::new([
+        "run",
+        "--image",
+        small_image()?,
+        "--without-namespaces",
+        "--json",
+        "-c",
+        "1",
+    ]);
     let (code, report) = answer(&cli.run()?)?;
     assert_eq!(code, 0);
     assert_eq!(
@@ -96,11 +122,21 @@ fn landlock_and_seccomp_stay_where_nothing_else_would() -> Result<()> {
     require!(UserNamespaces);
     for protection in ["landlock=disabled", "seccomp=disabled"] {
         let off = ["--without-namespaces", "--protection", "user_namespace=disabled"];
-        let run = ["run", "--image", small_image()?, "--protection", protection, "-c", "1"];
+        let run = [
+            "run",
+            "--image",
+            small_image()?,
+            "--protection",
+            protection,
+            "-c",
+            "1",
+        ];
         let finished = Cli::new(run.iter().chain(&off)).run()?;
         assert_eq!(finished.code(), 78, "{}", finished.stderr);
         assert!(
-            finished.stderr.contains("without namespaces it cannot be disabled"),
+            finished
+                .stderr
+                .contains("without namespaces it cannot be disabled"),
             "{}",
             finished.stderr
         );
@@ -110,10 +146,22 @@ fn landlock_and_seccomp_stay_where_nothing_else_would() -> Result<()> {
 
 #[test]
 fn one_namespace_alone_cannot_be_switched_off() -> Result<()> {
-    let run = ["run", "--image", small_image()?, "--protection", "net_namespace=disabled", "-c", "1"];
+    let run = [
+        "run",
+        "--image",
+        small_image()?,
+        "--protection",
+        "net_namespace=disabled",
+        "-c",
+        "1",
+    ];
     let finished = Cli::new(run).run()?;
     assert_eq!(finished.code(), 78, "{}", finished.stderr);
-    assert!(finished.stderr.contains("namespaces come as a set"), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("namespaces come as a set"),
+        "{}",
+        finished.stderr
+    );
     Ok(())
 }
 
@@ -150,9 +198,17 @@ fn the_doctor_refuses_and_with_the_policy_tells_what_is_active() -> Result<()> {
 
 /// A container as common engines make them: a user namespace may be made, but files of `/proc` are covered, so that no fresh one may be mounted.
 fn in_masked_container(arguments: &[&str]) -> Result<std::process::Output> {
-    let script = "mount --bind /dev/null /proc/kcore && exec unshare --user --map-user=1000 --map-group=1000 \"$@\"";
+    let script = "mount --bind /dev/null /proc/timer_list && exec unshare --user --map-user=1000 --map-group=1000 \"$@\"";
     let mut command = std::process::Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "masked"]);
+    command.args([
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        script,
+        "masked",
+    ]);
     command.arg(binary()?).args(["run", "--image", small_image()?]);
     Ok(command.args(arguments).env("CELLBLOCK_HOME", home()?).output()?)
 }
@@ -172,7 +228,10 @@ fn a_container_that_masks_proc_is_refused_as_a_lack_and_runs_by_policy() -> Resu
     let allowed = in_masked_container(&["--without-namespaces", "-c", "6 * 7"])?;
     let told = String::from_utf8_lossy(&allowed.stderr).into_owned();
     assert_eq!(
-        (allowed.status.code(), String::from_utf8_lossy(&allowed.stdout).as_ref()),
+        (
+            allowed.status.code(),
+            String::from_utf8_lossy(&allowed.stdout).as_ref()
+        ),
         (Some(0), "42\n"),
         "{told}"
     );

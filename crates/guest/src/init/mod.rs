@@ -168,7 +168,9 @@ impl Guest {
                 let done = files::remove(&self.roots, &path);
                 self.finish(request, done)
             }
-            ToGuest::Stats { request } => self.channel.send(&stats::message(request, self.dir.is_none()), &[]),
+            ToGuest::Stats { request } => self
+                .channel
+                .send(&stats::message(request, self.dir.is_none()), &[]),
         }
     }
 

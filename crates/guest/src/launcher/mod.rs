@@ -72,7 +72,12 @@ fn launch_keep(control: &OwnedFd, launch: &Launch) -> Result<i32> {
 /// With namespaces, or without where the policy wants that or allows it and the machine refuses them.
 fn confine_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees) -> Result<i32> {
     if cellblock_jail::bare::is_wanted(&launch.demands)? {
-        return bare::keep_and_wait(control, launch, trees, "namespaces are switched off by the policy");
+        return bare::keep_and_wait(
+            control,
+            launch,
+            trees,
+            "namespaces are switched off by the policy",
+        );
     }
     match keep_and_wait(control, launch, trees) {
         Err(Error::Missing {

@@ -124,7 +124,8 @@ const PLACES: [&str; 3] = ["/workspace", "/tmp", "/dev/shm"];
 fn bytes_of_every_writable_place_are_bounded() {
     block_on(async {
         for place in PLACES {
-            let session = limited(|limits| (limits.disk_bytes, limits.shm_bytes) = (16 * MIB, 16 * MIB)).await;
+            let session =
+                limited(|limits| (limits.disk_bytes, limits.shm_bytes) = (16 * MIB, 16 * MIB)).await;
             let code = format!("open('{place}/big', 'wb').write(bytes(32 << 20))");
             let ended = run(&session, &code).await;
             let exceeded = exceeded(&ended.outcome);

@@ -112,7 +112,11 @@ pub(super) fn candidates() -> Vec<Candidate> {
             .collect();
         // Bounds nothing and counts CPU time, which `cpu` alone does not where the two are trees of their own.
         let counts = names.split(',').any(|name| name == "cpuacct");
-        let Some(option) = controllers.first().map(|it| it.name()).or(counts.then_some("cpuacct")) else {
+        let Some(option) = controllers
+            .first()
+            .map(|it| it.name())
+            .or(counts.then_some("cpuacct"))
+        else {
             continue;
         };
         if let Some(mount) = mount_point(&mounts, "cgroup", option) {

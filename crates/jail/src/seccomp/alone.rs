@@ -11,46 +11,158 @@ use crate::error::Result;
 
 /// Refused whatever user the room runs under.
 const SHARED: &[(i64, Arguments, &str)] = &[
-    (libc::SYS_socket, Arguments::Any, "would reach the machine's Unix sockets"),
-    (libc::SYS_connect, Arguments::Any, "would reach the machine's Unix sockets"),
+    (
+        libc::SYS_socket,
+        Arguments::Any,
+        "would reach the machine's Unix sockets",
+    ),
+    (
+        libc::SYS_connect,
+        Arguments::Any,
+        "would reach the machine's Unix sockets",
+    ),
     // Stream and packet pairs are connected for good; a datagram pair can send to any path.
     (
         libc::SYS_socketpair,
         Arguments::OneOf(1, DATAGRAM_PAIRS),
         "could be pointed at the machine's Unix sockets",
     ),
-    (libc::SYS_shmget, Arguments::Any, "outlives its maker and is everybody's"),
-    (libc::SYS_semget, Arguments::Any, "outlives its maker and is everybody's"),
-    (libc::SYS_msgget, Arguments::Any, "outlives its maker and is everybody's"),
-    (libc::SYS_shmat, Arguments::Any, "outlives its maker and is everybody's"),
-    (libc::SYS_shmctl, Arguments::Any, "outlives its maker and is everybody's"),
-    (libc::SYS_semctl, Arguments::Any, "outlives its maker and is everybody's"),
-    (libc::SYS_semop, Arguments::Any, "outlives its maker and is everybody's"),
-    (libc::SYS_semtimedop, Arguments::Any, "outlives its maker and is everybody's"),
-    (libc::SYS_msgctl, Arguments::Any, "outlives its maker and is everybody's"),
-    (libc::SYS_msgsnd, Arguments::Any, "outlives its maker and is everybody's"),
-    (libc::SYS_msgrcv, Arguments::Any, "outlives its maker and is everybody's"),
-    (libc::SYS_mq_open, Arguments::Any, "outlives its maker and is everybody's"),
-    (libc::SYS_mq_unlink, Arguments::Any, "outlives its maker and is everybody's"),
-    (libc::SYS_inotify_add_watch, Arguments::Any, "Landlock does not look at it"),
-    (libc::SYS_setxattr, Arguments::Any, "Landlock does not look at it, and who may write a file may set them"),
-    (libc::SYS_lsetxattr, Arguments::Any, "Landlock does not look at it, and who may write a file may set them"),
-    (libc::SYS_fsetxattr, Arguments::Any, "Landlock does not look at it, and who may write a file may set them"),
-    (libc::SYS_removexattr, Arguments::Any, "Landlock does not look at it, and who may write a file may set them"),
-    (libc::SYS_lremovexattr, Arguments::Any, "Landlock does not look at it, and who may write a file may set them"),
-    (libc::SYS_fremovexattr, Arguments::Any, "Landlock does not look at it, and who may write a file may set them"),
+    (
+        libc::SYS_shmget,
+        Arguments::Any,
+        "outlives its maker and is everybody's",
+    ),
+    (
+        libc::SYS_semget,
+        Arguments::Any,
+        "outlives its maker and is everybody's",
+    ),
+    (
+        libc::SYS_msgget,
+        Arguments::Any,
+        "outlives its maker and is everybody's",
+    ),
+    (
+        libc::SYS_shmat,
+        Arguments::Any,
+        "outlives its maker and is everybody's",
+    ),
+    (
+        libc::SYS_shmctl,
+        Arguments::Any,
+        "outlives its maker and is everybody's",
+    ),
+    (
+        libc::SYS_semctl,
+        Arguments::Any,
+        "outlives its maker and is everybody's",
+    ),
+    (
+        libc::SYS_semop,
+        Arguments::Any,
+        "outlives its maker and is everybody's",
+    ),
+    (
+        libc::SYS_semtimedop,
+        Arguments::Any,
+        "outlives its maker and is everybody's",
+    ),
+    (
+        libc::SYS_msgctl,
+        Arguments::Any,
+        "outlives its maker and is everybody's",
+    ),
+    (
+        libc::SYS_msgsnd,
+        Arguments::Any,
+        "outlives its maker and is everybody's",
+    ),
+    (
+        libc::SYS_msgrcv,
+        Arguments::Any,
+        "outlives its maker and is everybody's",
+    ),
+    (
+        libc::SYS_mq_open,
+        Arguments::Any,
+        "outlives its maker and is everybody's",
+    ),
+    (
+        libc::SYS_mq_unlink,
+        Arguments::Any,
+        "outlives its maker and is everybody's",
+    ),
+    (
+        libc::SYS_inotify_add_watch,
+        Arguments::Any,
+        "Landlock does not look at it",
+    ),
+    (
+        libc::SYS_setxattr,
+        Arguments::Any,
+        "Landlock does not look at it, and who may write a file may set them",
+    ),
+    (
+        libc::SYS_lsetxattr,
+        Arguments::Any,
+        "Landlock does not look at it, and who may write a file may set them",
+    ),
+    (
+        libc::SYS_fsetxattr,
+        Arguments::Any,
+        "Landlock does not look at it, and who may write a file may set them",
+    ),
+    (
+        libc::SYS_removexattr,
+        Arguments::Any,
+        "Landlock does not look at it, and who may write a file may set them",
+    ),
+    (
+        libc::SYS_lremovexattr,
+        Arguments::Any,
+        "Landlock does not look at it, and who may write a file may set them",
+    ),
+    (
+        libc::SYS_fremovexattr,
+        Arguments::Any,
+        "Landlock does not look at it, and who may write a file may set them",
+    ),
 ];
 
 /// Refused too where the room runs under the caller's own user id: Landlock looks at none of these.
 const OWN_USER: &[(i64, Arguments, &str)] = &[
     (libc::SYS_fchown, Arguments::Any, "would change the user's files"),
-    (libc::SYS_fchownat, Arguments::Any, "would change the user's files"),
+    (
+        libc::SYS_fchownat,
+        Arguments::Any,
+        "would change the user's files",
+    ),
     (libc::SYS_prlimit64, OTHERS, "would limit the user's processes"),
-    (libc::SYS_sched_setaffinity, OTHERS, "would slow the user's processes"),
-    (libc::SYS_sched_setscheduler, OTHERS, "would slow the user's processes"),
-    (libc::SYS_sched_setparam, OTHERS, "would slow the user's processes"),
-    (libc::SYS_setpriority, Arguments::NoneOf(1, &[0]), "would slow the user's processes"),
-    (libc::SYS_ioprio_set, Arguments::NoneOf(1, &[0]), "would slow the user's processes"),
+    (
+        libc::SYS_sched_setaffinity,
+        OTHERS,
+        "would slow the user's processes",
+    ),
+    (
+        libc::SYS_sched_setscheduler,
+        OTHERS,
+        "would slow the user's processes",
+    ),
+    (
+        libc::SYS_sched_setparam,
+        OTHERS,
+        "would slow the user's processes",
+    ),
+    (
+        libc::SYS_setpriority,
+        Arguments::NoneOf(1, &[0]),
+        "would slow the user's processes",
+    ),
+    (
+        libc::SYS_ioprio_set,
+        Arguments::NoneOf(1, &[0]),
+        "would slow the user's processes",
+    ),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_chown, Arguments::Any, "would change the user's files"),
     #[cfg(target_arch = "x86_64")]

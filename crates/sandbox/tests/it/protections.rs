@@ -33,7 +33,10 @@ async fn finds_nothing(backend: &ProcessBackend, name: &str) {
     let (end, shown) = execute(&mut lease.kernel, &code).await;
     let mut said = vec![0; 1 << 16];
     let (mut read, mut told) = (0, 0);
-    for (pipe, length) in [(&mut lease.kernel.stdout, &mut read), (&mut lease.kernel.stderr, &mut told)] {
+    for (pipe, length) in [
+        (&mut lease.kernel.stdout, &mut read),
+        (&mut lease.kernel.stderr, &mut told),
+    ] {
         *length = pipe.try_read(&mut said[..32 << 10]).unwrap_or(0);
         if *length > 0 {
             print!("{}", String::from_utf8_lossy(&said[..*length]));
@@ -127,7 +130,10 @@ fn an_ordinary_user_has_every_one_of_them() {
         .args(["--exact", "protections::an_ordinary_user_has_every_one_of_them"])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
-        .env("CELLBLOCK_BIN", copy(cellblock_testkit::binary().unwrap(), "cellblock"))
+        .env(
+            "CELLBLOCK_BIN",
+            copy(cellblock_testkit::binary().unwrap(), "cellblock"),
+        )
         .env(PYTHON, &config.python)
         .env(INTERPRETER, &config.interpreter)
         .output()

@@ -112,7 +112,10 @@ async fn refused_then_allowed(python: PathBuf, interpreter: &str) {
         ),
         "{text}"
     );
-    assert!(text.ends_with("or allow to do without them (`--without-namespaces`)"), "{text}");
+    assert!(
+        text.ends_with("or allow to do without them (`--without-namespaces`)"),
+        "{text}"
+    );
 
     let one_strict = ProcessConfig {
         demands: Demands([(Protection::UserNamespace, Demand::Degradable)].into()),
@@ -174,13 +177,24 @@ async fn cells_and_files_work(backend: &ProcessBackend) {
     let (content, _) = guest.read("/workspace/out.csv", 0, 100).await.unwrap();
     assert_eq!(content.len(), 7);
     // Inputs arrive where the kernel looks for them, and stay as they are.
-    guest.write("/tmp/data/in.csv", 0o644, &b"a,b\n1,2\n"[..]).await.unwrap();
+    guest
+        .write("/tmp/data/in.csv", 0o644, &b"a,b\n1,2\n"[..])
+        .await
+        .unwrap();
     let code = "from cellblock_kernel import places\n\
                 path = places.real('/tmp/data/in.csv')\n\
                 try:\n    open(path, 'a'); wrote = 1\nexcept PermissionError:\n    wrote = 0\n\
                 len(open(path).read()) * 10 + wrote";
     assert_eq!(execute(kernel, code).await, shows(80));
-    assert_eq!(run(&lease, ["sh", "-c", "pwd | grep -c workspace; cat out.csv | wc -c"]).await.0, "1\n7\n");
+    assert_eq!(
+        run(
+            &lease,
+            ["sh", "-c", "pwd | grep -c workspace; cat out.csv | wc -c"]
+        )
+        .await
+        .0,
+        "1\n7\n"
+    );
     let code = "import subprocess\nlen(subprocess.run(['echo', 'hello'], capture_output=True, start_new_session=True).stdout)";
     assert_eq!(execute(&mut lease.kernel, code).await, shows(6));
     lease.sandbox.destroy().await.unwrap();
@@ -188,10 +202,17 @@ async fn cells_and_files_work(backend: &ProcessBackend) {
 
 async fn endless_loops_end(backend: &ProcessBackend) {
     let mut lease = lease(backend).await;
-    start(&mut lease.kernel, "open('kept', 'w').write('x')\nprint('on', flush=True)\nwhile True: pass").await;
+    start(
+        &mut lease.kernel,
+        "open('kept', 'w').write('x')\nprint('on', flush=True)\nwhile True: pass",
+    )
+    .await;
     lease.kernel.stdout.readable().await.unwrap();
     lease.kernel.interrupt();
-    assert_eq!(finish(&mut lease.kernel).await.0, End::Done(KernelOutcome::Interrupted));
+    assert_eq!(
+        finish(&mut lease.kernel).await.0,
+        End::Done(KernelOutcome::Interrupted)
+    );
     assert_eq!(execute(&mut lease.kernel, "6 * 7").await, shows(42));
     lease.kernel.kill();
     assert_eq!(ended(&lease.kernel).await, Ending::Signaled(9));
@@ -208,7 +229,9 @@ fn attempts(lines: &[&str]) -> String {
                     def check(result):\n    if result < 0: raise OSError(ctypes.get_errno())\nreached = []\n"
         .to_owned();
     for line in lines {
-        code += &format!("try:\n    {line}\n    reached.append({line:?})\nexcept (OSError, ProcessLookupError):\n    pass\n");
+        code += &format!(
+            "try:\n    {line}\n    reached.append({line:?})\nexcept (OSError, ProcessLookupError):\n    pass\n"
+        );
     }
     code + "print(reached)\nlen(reached)"
 }
@@ -274,10 +297,15 @@ async fn nothing_of_the_host_is_reached(backend: &ProcessBackend) {
     let printed = String::from_utf8_lossy(&printed[..length]);
     assert_eq!((end, shown), shows(0), "{printed}");
     // What is answered with success is not done.
-    let code = format!("for change in (lambda: os.chmod('{file}', 0), lambda: os.utime('{file}', (0, 0))):\n    try:\n        change()\n    except OSError:\n        pass\n1");
+    let code = format!(
+        "for change in (lambda: os.chmod('{file}', 0), lambda: os.utime('{file}', (0, 0))):\n    try:\n        change()\n    except OSError:\n        pass\n1"
+    );
     assert_eq!(execute(&mut lease.kernel, &code).await, shows(1));
     let after = fs::metadata(Path::new(&file.to_string())).unwrap();
-    assert_eq!((after.mode(), after.mtime(), after.len()), (before.mode(), before.mtime(), 6));
+    assert_eq!(
+        (after.mode(), after.mtime(), after.len()),
+        (before.mode(), before.mtime(), 6)
+    );
     let status = "import re\nstatus = open('/proc/self/status').read()\n\
                   fields = dict(re.findall(r'(\\w+):\\s*(\\S+)', status))\n\
                   int((fields['CapEff'], fields['CapPrm'], fields['CapInh'], fields['CapAmb']) == ('0' * 16,) * 4 \
@@ -285,16 +313,27 @@ async fn nothing_of_the_host_is_reached(backend: &ProcessBackend) {
     assert_eq!(execute(&mut lease.kernel, status).await, shows(1));
     let open = "sorted(int(n) for n in os.listdir('/proc/self/fd'))[-1]";
     let (_, shown) = execute(&mut lease.kernel, open).await;
-    assert!(matches!(shown[..], [Scalar::Integer(last)] if last < 10), "{shown:?}");
+    assert!(
+        matches!(shown[..], [Scalar::Integer(last)] if last < 10),
+        "{shown:?}"
+    );
     // Commands stand behind the same walls.
     let (stdout, stderr) = run(&lease, ["cat", "/etc/shadow"]).await;
-    assert_eq!((stdout.as_str(), stderr.contains("denied")), ("", true), "{stderr}");
+    assert_eq!(
+        (stdout.as_str(), stderr.contains("denied")),
+        ("", true),
+        "{stderr}"
+    );
     lease.sandbox.destroy().await.unwrap();
 }
 
 async fn rooms_do_not_reach_each_other(backend: &ProcessBackend) {
     let (mut one, mut two) = (lease(backend).await, lease(backend).await);
-    execute(&mut one.kernel, "open('secret', 'w').write('x')\nimport os\nprint(os.getcwd(), os.getpid(), flush=True)").await;
+    execute(
+        &mut one.kernel,
+        "open('secret', 'w').write('x')\nimport os\nprint(os.getcwd(), os.getpid(), flush=True)",
+    )
+    .await;
     one.kernel.stdout.readable().await.unwrap();
     let mut said = [0; 4096];
     let length = one.kernel.stdout.try_read(&mut said).unwrap();
@@ -374,7 +413,10 @@ async fn rlimits_hold(backend: &ProcessBackend) {
                  def files():\n    return [open('/dev/null') for _ in range(100)]\n\
                  def bytes_():\n    open('big', 'wb').write(bytes(2 << 20))\n\
                  print(kind(lambda: b'x' * (8 << 30)), kind(forks), kind(files), kind(bytes_), resource.getrlimit(resource.RLIMIT_CORE), flush=True)";
-    assert_eq!(execute(&mut lease.kernel, kinds).await.0, End::Done(KernelOutcome::Completed));
+    assert_eq!(
+        execute(&mut lease.kernel, kinds).await.0,
+        End::Done(KernelOutcome::Completed)
+    );
     lease.kernel.stdout.readable().await.unwrap();
     let mut said = [0; 4096];
     let length = lease.kernel.stdout.try_read(&mut said).unwrap();

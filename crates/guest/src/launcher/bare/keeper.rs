@@ -96,7 +96,11 @@ impl<'a> Keeper<'a> {
             PollFd::new(self.control, PollFlags::IN),
             PollFd::new(&self.children, PollFlags::IN),
         ];
-        polled.extend(living.iter().map(|(_, room)| PollFd::new(&room.socket, PollFlags::IN)));
+        polled.extend(
+            living
+                .iter()
+                .map(|(_, room)| PollFd::new(&room.socket, PollFlags::IN)),
+        );
         loop {
             match poll(&mut polled, None) {
                 Ok(_) => break,
@@ -106,7 +110,11 @@ impl<'a> Keeper<'a> {
         }
         let ready: Vec<bool> = polled.iter().map(|fd| !fd.revents().is_empty()).collect();
         let talking = living.iter().zip(&ready[2..]).filter(|(_, ready)| **ready);
-        Ok((ready[0], ready[1], talking.map(|((name, _), _)| (*name).clone()).collect()))
+        Ok((
+            ready[0],
+            ready[1],
+            talking.map(|((name, _), _)| (*name).clone()).collect(),
+        ))
     }
 
     fn answer(&mut self, request: &Request, descriptors: Vec<OwnedFd>) -> Result<()> {
@@ -156,7 +164,10 @@ impl<'a> Keeper<'a> {
             .map_err(|_| Error::Child("a room needs one descriptor".into()))?;
         let user = self.launch.ids.host_room(slot);
         let dir = self.scratch.room(name, user)?;
-        let group = self.trees.create(name, &limits.group).inspect_err(|_| dir.remove())?;
+        let group = self
+            .trees
+            .create(name, &limits.group)
+            .inspect_err(|_| dir.remove())?;
         match self.populate(user, limits, &dir, &group, channel) {
             Ok((shepherd, socket)) => {
                 let room = Room {
@@ -226,7 +237,9 @@ impl<'a> Keeper<'a> {
             return Err(Error::Child(format!("no room `{name}`")));
         };
         self.last_token += 1;
-        let ask = ToShepherd::StartKernel { token: self.last_token };
+        let ask = ToShepherd::StartKernel {
+            token: self.last_token,
+        };
         let sent: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
         fds::send(&room.socket, &ask, &sent)?;
         room.waiting.insert(self.last_token, request);
@@ -260,7 +273,10 @@ impl<'a> Keeper<'a> {
             },
             FromShepherd::Ended { token, status } => {
                 room.kernels.remove(&token);
-                self.tell(&Event::KernelEnded { kernel: token, status })
+                self.tell(&Event::KernelEnded {
+                    kernel: token,
+                    status,
+                })
             }
             FromShepherd::Ready | FromShepherd::Refused { .. } => Ok(()),
         }
@@ -305,10 +321,17 @@ impl<'a> Keeper<'a> {
         let waiting = std::mem::take(&mut room.waiting);
         self.end_strays();
         for kernel in kernels {
-            self.tell(&Event::KernelEnded { kernel, status: KILLED })?;
+            self.tell(&Event::KernelEnded {
+                kernel,
+                status: KILLED,
+            })?;
         }
         for request in waiting.into_values() {
-            self.reply(request, Err("the room ended while its kernel was starting".into()), &[])?;
+            self.reply(
+                request,
+                Err("the room ended while its kernel was starting".into()),
+                &[],
+            )?;
         }
         if self.rooms[name].ending.is_some() {
             self.finish(name)?;
@@ -332,7 +355,11 @@ impl<'a> Keeper<'a> {
         let removed = self.remove_group(&room.group);
         room.dir.remove();
         let Some(request) = room.ending else { return Ok(()) };
-        self.reply(request, removed.map(|()| Answer::Done).map_err(|error| chain(&error)), &[])
+        self.reply(
+            request,
+            removed.map(|()| Answer::Done).map_err(|error| chain(&error)),
+            &[],
+        )
     }
 
     /// The kernel takes a moment to let go of what has ended.

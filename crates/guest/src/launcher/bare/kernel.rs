@@ -72,12 +72,26 @@ impl Place {
 
     /// Becomes the kernel; returns only on failure.
     pub(super) fn execute(&self) -> Error {
-        let arguments = [self.program.as_str(), "-s", "-P", "-c", SCRIPT, self.argument.as_str()];
-        let text = |text: &str| CString::new(text).map_err(|_| Error::Child("a path has a NUL character".into()));
+        let arguments = [
+            self.program.as_str(),
+            "-s",
+            "-P",
+            "-c",
+            SCRIPT,
+            self.argument.as_str(),
+        ];
+        let text =
+            |text: &str| CString::new(text).map_err(|_| Error::Child("a path has a NUL character".into()));
         let prepared = || -> cellblock_jail::Result<_> {
-            let arguments = arguments.into_iter().map(text).collect::<cellblock_jail::Result<Vec<_>>>()?;
+            let arguments = arguments
+                .into_iter()
+                .map(text)
+                .collect::<cellblock_jail::Result<Vec<_>>>()?;
             let environment = self.environment.iter().map(|it| text(it));
-            Ok((arguments, environment.collect::<cellblock_jail::Result<Vec<_>>>()?))
+            Ok((
+                arguments,
+                environment.collect::<cellblock_jail::Result<Vec<_>>>()?,
+            ))
         };
         match prepared() {
             Ok((arguments, environment)) => Error::Path {
