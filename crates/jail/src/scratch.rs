@@ -236,7 +236,7 @@ mod tests {
         let closed = room.tmp().join("closed");
         fs::create_dir(&closed).unwrap();
         fs::write(closed.join("file"), "x").unwrap();
-        fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
         std::os::unix::fs::symlink("/", room.tmp().join("link")).unwrap();
         room.remove();
         assert!(!room.path().exists());

@@ -33,9 +33,10 @@ fn main() {
         passed += 1;
     };
     if trees.version().is_none() {
-        let lacking = match rustix::process::geteuid().is_root() {
-            true => Capability::CgroupV1,
-            false => Capability::CgroupV2Delegated,
+        let lacking = if rustix::process::geteuid().is_root() {
+            Capability::CgroupV1
+        } else {
+            Capability::CgroupV2Delegated
         };
         assert!(
             missing(lacking, module_path!()),
@@ -45,12 +46,12 @@ fn main() {
         run("memory_beyond_the_limit_kills_and_is_counted", &|| memory(&trees));
         run("swap_is_not_a_way_around", &|| swap(&trees));
         run("processes_beyond_the_limit_are_refused_and_counted", &|| {
-            processes(&trees)
+            processes(&trees);
         });
         run("cpu_time_is_throttled_and_counted", &|| cpu(&trees));
         run("what_is_left_is_killed_and_removed", &|| removal(owner));
         run("what_a_crash_left_is_swept_and_what_lives_is_not", &|| {
-            sweep(&trees, owner)
+            sweep(&trees, owner);
         });
     }
     trees.remove_all();

@@ -18,10 +18,10 @@ class Places(unittest.TestCase):
 
     def test_the_longest_name_wins_and_neighbours_stay(self) -> None:
         """Only whole components are replaced."""
-        places.move({"/tmp": "/r/tmp", "/tmp/data": "/r/data", "/opt/layers": "/home/layers"})
+        places.move({"/tmp": "/r/tmp", "/tmp/data": "/r/data", "/opt/layers": "/r/layers"})
         self.assertEqual(places.real("/tmp/data/a.csv"), "/r/data/a.csv")
         self.assertEqual(places.real("/tmp/output"), "/r/tmp/output")
-        self.assertEqual(places.real("/opt/layers/abc"), "/home/layers/abc")
+        self.assertEqual(places.real("/opt/layers/abc"), "/r/layers/abc")
         self.assertEqual(places.real("/tmpfile"), "/tmpfile")
 
 

@@ -103,7 +103,20 @@ def mount_namespace():
     bad += sorted(set(os.listdir("/usr")) - {"bin", "lib", "lib32", "lib64", "libx32", "share"})
     bad += sorted(set(os.listdir("/opt")) - {"python", "cellblock", "layers"})
     bad += sorted(set(os.listdir("/etc")) - {"alternatives", "passwd", "group", "hosts", "fonts", "nsswitch.conf"})
-    places = ("/", "/usr", "/usr/bin", "/usr/lib", "/etc", "/opt", "/opt/python", "/opt/cellblock", "/dev", "/sys", "/proc", "/tmp/data")
+    places = (
+        "/",
+        "/usr",
+        "/usr/bin",
+        "/usr/lib",
+        "/etc",
+        "/opt",
+        "/opt/python",
+        "/opt/cellblock",
+        "/dev",
+        "/sys",
+        "/proc",
+        "/tmp/data",
+    )
     bad += writable([f"{place}/cellblock-planted" for place in places])
     bad += readable(["/etc/shadow", "/proc/1/environ", "/proc/1/root/etc/passwd", "/../etc/shadow"])
     mounts = [line.split() for line in open("/proc/self/mountinfo")]
@@ -124,7 +137,7 @@ def mount_namespace():
 def net_namespace():
     """No device but a loopback that is down, and no way to look for one."""
     names = [line.split(":")[0].strip() for line in open("/proc/net/dev").readlines()[2:]]
-    return [name for name in names if name != "lo"] + readable(["/proc/net/tcp_not_there"])
+    return [name for name in names if name != "lo"]
 
 
 def ipc_namespace():
@@ -147,10 +160,22 @@ def cgroup_namespace():
 
 def hidden_proc():
     """Dangerous files are masked, others read-only, processes of others hidden."""
-    files = ("kcore", "keys", "key-users", "kmsg", "kallsyms", "timer_list", "sched_debug", "slabinfo", "vmallocinfo", "latency_stats", "interrupts")
-    bad = readable([f"/proc/{name}" for name in files if name not in ("interrupts",)])
-    bad += [f"/proc/{name}" for name in ("acpi", "bus", "driver", "fs", "irq", "scsi") if os.path.isdir(f"/proc/{name}") and os.listdir(f"/proc/{name}")]
-    bad += writable(["/proc/sysrq-trigger_x", "/proc/sys/kernel/core_pattern", "/proc/sys/vm/overcommit_memory", "/proc/sys/kernel/hostname"])
+    files = (
+        "kcore",
+        "keys",
+        "key-users",
+        "kmsg",
+        "kallsyms",
+        "timer_list",
+        "sched_debug",
+        "slabinfo",
+        "vmallocinfo",
+        "latency_stats",
+    )
+    bad = readable([f"/proc/{name}" for name in files])
+    folders = [f"/proc/{name}" for name in ("acpi", "asound", "bus", "driver", "fs", "irq", "scsi")]
+    bad += [folder for folder in folders if os.path.isdir(folder) and os.listdir(folder)]
+    bad += writable(["/proc/sys/kernel/core_pattern", "/proc/sys/vm/overcommit_memory", "/proc/sys/kernel/hostname"])
     options = [line for line in open("/proc/self/mountinfo") if line.split()[4] == "/proc"]
     bad += [line for line in options[-1:] if "hidepid=invisible" not in line and "hidepid=2" not in line]
     return bad
@@ -194,7 +219,9 @@ REFUSED = {
 }  # fmt: skip
 # Answered as if the kernel were older.
 MISSING = {"clone3": 435, "userfaultfd": 323, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427}
-CLONE_FLAGS = {"ns": 0x20000, "cgroup": 0x2000000, "uts": 0x4000000, "ipc": 0x8000000, "user": 0x10000000, "pid": 0x20000000, "net": 0x40000000}
+CLONE_FLAGS = {
+    "ns": 0x20000, "cgroup": 0x2000000, "uts": 0x4000000, "ipc": 0x8000000, "user": 0x10000000, "pid": 0x20000000, "net": 0x40000000,
+}  # fmt: skip
 
 
 def seccomp():
@@ -303,15 +330,18 @@ def descriptors():
             continue
         if not target.startswith(("pipe:", "socket:", "/dev/null", "/proc/", "anon_inode:[eventpoll]", "anon_inode:[eventfd]")):
             bad.append((name, target))
-    sockets = [name for name in os.listdir("/proc/self/fd") if os.path.islink(f"/proc/self/fd/{name}") and "socket:" in os.readlink(f"/proc/self/fd/{name}")]
-    return bad + ([] if len(sockets) <= 1 else sockets)
+    links = [
+        os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if os.path.islink(f"/proc/self/fd/{name}")
+    ]
+    channels = [link for link in links if link.startswith("socket:")]
+    return bad if len(channels) <= 1 else bad + channels
 
 
 def environment():
     """Nothing of the host's."""
     known = {
-        "PATH", "HOME", "LANG", "MPLBACKEND", "MPLCONFIGDIR", "PYTHONDONTWRITEBYTECODE", "TERM", "GLIBC_TUNABLES", "LC_CTYPE", "KMP_INIT_AT_FORK",
-        "LD_LIBRARY_PATH",
+        "PATH", "HOME", "LANG", "MPLBACKEND", "MPLCONFIGDIR", "PYTHONDONTWRITEBYTECODE", "TERM",
+        "GLIBC_TUNABLES", "LC_CTYPE", "KMP_INIT_AT_FORK", "LD_LIBRARY_PATH",
     }  # fmt: skip
     return sorted(set(os.environ) - known)
 

@@ -231,10 +231,8 @@ fn start_kernel(room: &Room<'_>, [channel, stdout, stderr]: [OwnedFd; 3]) -> Res
         open.extend(room.doors.iter().map(AsRawFd::as_raw_fd));
         fds::close_all_but(&open)?;
         rustix::process::setsid().during("make a session")?;
-        let rules = room.confine(true)?;
+        drop(room.confine(true)?);
         fds::close_all_but(&[channel.as_raw_fd()])?;
-        // Closed by the line above.
-        std::mem::forget(rules);
         fds::place(channel, super::kernel::CHANNEL)?;
         fds::close_all_but(&[super::kernel::CHANNEL])?;
         Err(room.place.execute())
