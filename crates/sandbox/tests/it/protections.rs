@@ -31,21 +31,16 @@ async fn finds_nothing(backend: &ProcessBackend, name: &str) {
     let mut lease = create(backend, &Limits::default()).await.unwrap();
     let code = format!("{ATTEMPTS}\nfound = {name}()\nprint(found, flush=True)\nlen(found)");
     let (end, shown) = execute(&mut lease.kernel, &code).await;
-    let mut said = vec![0; 1 << 16];
-    let (mut read, mut told) = (0, 0);
-    for (pipe, length) in [
-        (&mut lease.kernel.stdout, &mut read),
-        (&mut lease.kernel.stderr, &mut told),
-    ] {
-        *length = pipe.try_read(&mut said[..32 << 10]).unwrap_or(0);
-        if *length > 0 {
-            print!("{}", String::from_utf8_lossy(&said[..*length]));
-        }
+    let mut bytes = vec![0; 32 << 10];
+    let mut said = String::new();
+    for pipe in [&lease.kernel.stdout, &lease.kernel.stderr] {
+        let length = pipe.try_read(&mut bytes).unwrap_or(0);
+        said += &String::from_utf8_lossy(&bytes[..length]);
     }
     assert_eq!(
         (end, shown),
         (End::Done(KernelOutcome::Completed), vec![Scalar::Integer(0)]),
-        "{name}"
+        "{name}: {said}"
     );
     lease.sandbox.destroy().await.unwrap();
 }

@@ -229,9 +229,10 @@ fn attempts(lines: &[&str]) -> String {
                     def check(result):\n    if result < 0: raise OSError(ctypes.get_errno())\nreached = []\n"
         .to_owned();
     for line in lines {
-        code += &format!(
+        let attempt = format!(
             "try:\n    {line}\n    reached.append({line:?})\nexcept (OSError, ProcessLookupError):\n    pass\n"
         );
+        code.push_str(&attempt);
     }
     code + "print(reached)\nlen(reached)"
 }
