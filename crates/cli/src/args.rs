@@ -4,13 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cellblock_interpreter::MAX_CELL_TIME;
-use cellblock_sandbox::jail::protection::{Demand, Protection};
 use clap::{ArgGroup, Args, Parser, Subcommand};
-use serde::Deserialize;
-use serde::de::IntoDeserializer;
-use serde::de::value::{Error as ValueError, StrDeserializer};
 
 use crate::env_vars;
+use crate::policy::PolicyArgs;
 use crate::size::Size;
 
 /// Runs Python for AI agents in a sandbox that nothing leaves.
@@ -67,9 +64,8 @@ pub(crate) struct RunArgs {
     /// Start from this image: a name, an id, or a TOML file that describes one
     #[arg(long, value_name = "IMAGE", default_value = "default")]
     pub(crate) image: String,
-    /// Demand a protection (`strict`), do without it where it is lacking (`degradable`), or switch it off (`disabled`)
-    #[arg(long = "protection", value_name = "NAME=DEMAND", value_parser = parse_protection)]
-    pub(crate) protections: Vec<(Protection, Demand)>,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
     /// Print one JSON object as the only line of stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -145,6 +141,8 @@ pub(crate) struct DoctorArgs {
     /// Check with this image: a name or an id
     #[arg(long, value_name = "IMAGE", default_value = "default")]
     pub(crate) image: String,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
     /// Print one JSON object as the only line of stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -241,27 +239,6 @@ fn parse_memory(text: &str) -> Result<Size, String> {
     Ok(size)
 }
 
-fn parse_protection(text: &str) -> Result<(Protection, Demand), String> {
-    let Some((name, demand)) = text.split_once('=') else {
-        return Err(format!(
-            "`{text}` has no `=`; write for example `landlock=strict`"
-        ));
-    };
-    let protection = named(name).ok_or_else(|| {
-        let names: Vec<_> = Protection::ALL.iter().map(ToString::to_string).collect();
-        format!("`{name}` is not a protection; there are {}", names.join(", "))
-    })?;
-    let demand =
-        named(demand).ok_or_else(|| format!("`{demand}` is not `strict`, `degradable` or `disabled`"))?;
-    Ok((protection, demand))
-}
-
-/// An enum's variant by the name that it is serialised under.
-fn named<'de, T: Deserialize<'de>>(name: &'de str) -> Option<T> {
-    let name: StrDeserializer<'de, ValueError> = name.into_deserializer();
-    T::deserialize(name).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -332,23 +309,6 @@ mod tests {
         assert_eq!(
             parse_memory("1MiB").unwrap_err(),
             "1 MiB is less than the 32 MiB that a kernel needs"
-        );
-    }
-
-    #[test]
-    fn protections_go_by_the_names_of_reports() {
-        assert_eq!(
-            parse_protection("net_namespace=strict"),
-            Ok((Protection::NetNamespace, Demand::Strict))
-        );
-        assert!(
-            parse_protection("firewall=strict")
-                .unwrap_err()
-                .starts_with("`firewall` is not a protection; there are user_namespace, ")
-        );
-        assert_eq!(
-            parse_protection("seccomp=off").unwrap_err(),
-            "`off` is not `strict`, `degradable` or `disabled`"
         );
     }
 

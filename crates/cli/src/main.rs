@@ -8,6 +8,7 @@ mod env_vars;
 mod error;
 mod exit_code;
 mod out_dir;
+mod policy;
 mod progress;
 #[cfg(test)]
 mod reference;

@@ -17,7 +17,8 @@ pub fn drop_all() -> Result<()> {
     rustix::thread::set_no_new_privs(true).during("set no_new_privs")
 }
 
-fn drop_bounding() {
+/// Empties the bounding set, as far as the caller may.
+pub(crate) fn drop_bounding() {
     for number in 0..64_u64 {
         let Some(capability) = CapabilitySet::from_bits(1 << number) else {
             break;

@@ -79,10 +79,10 @@ impl Trees {
     pub fn prepare(name: &str, owner: (u32, u32)) -> Self {
         let mut trees = Vec::new();
         for candidate in sweep::candidates() {
-            if trees
-                .iter()
-                .any(|tree: &Tree| candidate.controllers.iter().any(|c| tree.controllers.contains(c)))
-            {
+            let taken = |tree: &Tree| candidate.controllers.iter().any(|c| tree.controllers.contains(c));
+            // Version 2 counts CPU time by itself.
+            let counted = |tree: &Tree| candidate.controllers.is_empty() && tree.version == Version::V2;
+            if trees.iter().any(|tree| taken(tree) || counted(tree)) {
                 continue;
             }
             if let Ok(tree) = Tree::create(&candidate, name, owner) {
@@ -90,6 +90,26 @@ impl Trees {
             }
         }
         Self(trees)
+    }
+
+    /// Makes the launcher's directory below one directory of a v2 tree, with these controllers, which its parent must hand down.
+    pub fn below(
+        parent: &Path,
+        controllers: &[Controller],
+        name: &str,
+        owner: (u32, u32),
+    ) -> io::Result<Self> {
+        let candidate = sweep::Candidate {
+            version: Version::V2,
+            controllers: controllers.to_vec(),
+            parent: parent.to_owned(),
+        };
+        Ok(Self(vec![Tree::create(&candidate, name, owner)?]))
+    }
+
+    /// Where the launcher's directories are in the host's file system.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().map(|tree| tree.path.as_path())
     }
 
     /// Which controllers there are.
@@ -174,9 +194,12 @@ impl Tree {
         match candidate.version {
             Version::V2 => {
                 fs::create_dir(path.join("keep"))?;
-                fs::write(path.join("cgroup.subtree_control"), "+memory +pids")?;
-                // The cpu controller may be missing from a delegation; memory and pids may not.
-                let _ = fs::write(path.join("cgroup.subtree_control"), "+cpu");
+                for controller in &candidate.controllers {
+                    fs::write(
+                        path.join("cgroup.subtree_control"),
+                        format!("+{}", controller.name()),
+                    )?;
+                }
                 files.extend([
                     "cgroup.subtree_control",
                     "cgroup.threads",

@@ -46,6 +46,14 @@ impl KeepIds {
         }
     }
 
+    /// The host's id of the room in `slot`, where it is not the caller's own.
+    pub fn host_room(self, slot: u32) -> Option<u32> {
+        match self {
+            Self::Single { .. } => None,
+            Self::Range { base, .. } => Some(base + self.room(slot)),
+        }
+    }
+
     /// Writes the map of the keep's process; called by its parent in the host's namespace.
     pub fn write(self, pid: i32) -> Result<()> {
         match self {

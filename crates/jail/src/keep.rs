@@ -10,6 +10,7 @@ use crate::fds;
 use crate::ids::KeepIds;
 use crate::mounts::{self, Tree};
 use crate::process::{Child, NAMESPACES, spawn};
+use crate::protection::Protection;
 
 /// What a keep is made of.
 #[derive(Debug)]
@@ -40,7 +41,11 @@ pub fn start(
             None => return Ok(()),
         }
         let entered = enter(plan);
-        fds::send(&theirs, &entered.as_ref().err().map(|error| chain(error)), &[])?;
+        let failure = entered
+            .as_ref()
+            .err()
+            .map(|error| (is_refusal(error), chain(error)));
+        fds::send(&theirs, &failure, &[])?;
         entered?;
         // The parent takes the end of this socket for a failed start, so it stays open exactly until here.
         drop(theirs);
@@ -51,9 +56,16 @@ pub fn start(
         plan.ids.write(child.pid)?;
         trees.adopt_keep(child.pid)?;
         fds::send(ours.as_fd(), &(), &[])?;
-        match fds::receive::<Option<String>>(ours.as_fd())? {
+        match fds::receive::<Option<(bool, String)>>(ours.as_fd())? {
             Some((None, _)) => Ok(()),
-            Some((Some(failure), _)) => Err(Error::Child(failure)),
+            Some((Some((true, failure)), _)) => Err(Error::Missing {
+                protection: Protection::MountNamespace,
+                reason: format!(
+                    "this machine gives a user namespace but no rights in it ({failure}); {}",
+                    Protection::HiddenProc.remedy()
+                ),
+            }),
+            Some((Some((false, failure)), _)) => Err(Error::Child(failure)),
             None => Err(Error::Child("the keep ended while it was being made".into())),
         }
     };
@@ -83,8 +95,16 @@ fn enter(plan: &KeepPlan) -> Result<()> {
     mounts::enter_keep(&plan.tree, sources)
 }
 
+/// Whether the machine refused a mount: in containers that mask `/proc`, and where a security module allows user namespaces in name only.
+fn is_refusal(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Step { action, source } | Error::Path { action, source, .. }
+            if action.contains("mount") && matches!(source.raw_os_error(), Some(libc::EPERM | libc::EACCES))
+    )
+}
+
 fn missing_namespaces(source: std::io::Error) -> Error {
-    use crate::protection::Protection;
     match source.raw_os_error() {
         Some(libc::EPERM | libc::ENOSPC | libc::EINVAL | libc::ENOSYS) => Error::Missing {
             protection: Protection::UserNamespace,

@@ -20,6 +20,7 @@
     reason = "namespaces, capabilities and seccomp need raw system calls"
 )]
 
+pub mod bare;
 pub mod caps;
 pub mod cgroup;
 pub mod error;
@@ -33,6 +34,8 @@ pub mod process;
 pub mod protection;
 pub mod room;
 pub mod rules;
+pub mod scratch;
 pub mod seccomp;
+pub mod tree;
 
 pub use error::{Error, Result};

@@ -12,10 +12,21 @@ use crate::rules;
 ///
 /// Namespaces are not tried here; making the keep does that, and answers with the same error.
 pub fn report(demands: &Demands, ids: KeepIds, trees: &Trees) -> Result<Report> {
+    states(demands, ids, trees, None)
+}
+
+/// The same for rooms that have no namespaces, with the reason why they have none.
+pub fn report_bare(demands: &Demands, ids: KeepIds, trees: &Trees, reason: &str) -> Result<Report> {
+    states(demands, ids, trees, Some(reason))
+}
+
+fn states(demands: &Demands, ids: KeepIds, trees: &Trees, bare: Option<&str>) -> Result<Report> {
     let controllers = trees.controllers();
     let mut report = Report::default();
     for protection in Protection::ALL {
+        let without = bare.and_then(|reason| lost_without_namespaces(protection, ids, reason));
         let lacking = match protection {
+            _ if without.is_some() => without,
             Protection::Seccomp => lacks_seccomp(),
             Protection::Landlock => (rules::abi() == 0).then(|| "this kernel has no Landlock".to_owned()),
             Protection::LandlockScopes => {
@@ -36,6 +47,34 @@ pub fn report(demands: &Demands, ids: KeepIds, trees: &Trees) -> Result<Report> 
         report.note(protection, state);
     }
     Ok(report)
+}
+
+/// What the lack of namespaces means for one protection.
+fn lost_without_namespaces(protection: Protection, ids: KeepIds, reason: &str) -> Option<String> {
+    let single = matches!(ids, KeepIds::Single { .. });
+    let loss = match protection {
+        Protection::UserNamespace => "ids of the sandbox are the machine's",
+        Protection::PidNamespace if single => {
+            "other processes can be counted, and only Landlock's scopes keep those of the same user from being signalled"
+        }
+        Protection::PidNamespace => {
+            "other processes can be counted, though not signalled: they have other user ids"
+        }
+        Protection::MountNamespace => {
+            "names and sizes of the machine's files can be asked for, only Landlock keeps their content; \
+             `/workspace` and `/tmp` are a directory whose bytes and number of files are not bounded, and `/dev/shm` is closed"
+        }
+        Protection::NetNamespace => "only the system call filter keeps sockets from being made",
+        Protection::IpcNamespace => "System V and POSIX IPC are refused instead",
+        Protection::UtsNamespace => "the machine's host name can be read",
+        Protection::CgroupNamespace => "the names of the machine's cgroups can be read",
+        Protection::HiddenProc => "`/proc` is the machine's, of which Landlock shows a few files",
+        Protection::NoCapabilities if single => {
+            "no capability is held, but only privilege empties the bounding set; `no_new_privs` makes it worthless"
+        }
+        _ => return None,
+    };
+    Some(format!("{reason}; {loss}"))
 }
 
 fn lacks_controller(controllers: &[Controller], wanted: Controller) -> Option<String> {

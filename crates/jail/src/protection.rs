@@ -93,6 +93,21 @@ impl Protection {
         }
     }
 
+    /// Whether it is a namespace, or hangs on one: all of these are there or none.
+    pub const fn needs_namespaces(self) -> bool {
+        matches!(
+            self,
+            Self::UserNamespace
+                | Self::PidNamespace
+                | Self::MountNamespace
+                | Self::NetNamespace
+                | Self::IpcNamespace
+                | Self::UtsNamespace
+                | Self::CgroupNamespace
+                | Self::HiddenProc
+        )
+    }
+
     /// What gives a machine this protection, for a person who lacks it.
     pub const fn remedy(self) -> &'static str {
         match self {
@@ -104,9 +119,12 @@ impl Protection {
             | Self::UtsNamespace
             | Self::CgroupNamespace => {
                 "allow user namespaces: `sysctl user.max_user_namespaces` above 0, \
-                 `kernel.unprivileged_userns_clone=1` and `kernel.apparmor_restrict_unprivileged_userns=0` where they exist"
+                 `kernel.unprivileged_userns_clone=1` and `kernel.apparmor_restrict_unprivileged_userns=0` where they exist; \
+                 or allow to do without them (`--without-namespaces`)"
             }
-            Self::HiddenProc => "run outside a container that masks `/proc`, or give it an unmasked one",
+            Self::HiddenProc => {
+                "run outside a container that masks `/proc`, or give it an unmasked one; or allow to do without (`--without-namespaces`)"
+            }
             Self::Seccomp => "use a kernel with CONFIG_SECCOMP_FILTER",
             Self::Landlock => "use Linux 5.13 or newer with `landlock` among its security modules",
             Self::LandlockScopes => "use Linux 6.12 or newer",
@@ -144,6 +162,17 @@ pub enum Demand {
 pub struct Demands(pub BTreeMap<Protection, Demand>);
 
 impl Demands {
+    /// The named set for machines that refuse namespaces, such as most containers: everything that hangs on a user namespace may be missing,
+    /// and what may be missing by default. Where the machine has them they are used all the same.
+    pub fn without_namespaces() -> Self {
+        let lacking = |it: &Protection| {
+            // The bounding set can only be emptied with privilege, of which a user namespace gives enough.
+            it.needs_namespaces() || *it == Protection::NoCapabilities
+        };
+        let needed = Protection::ALL.into_iter().filter(lacking);
+        Self(needed.map(|it| (it, Demand::Degradable)).collect())
+    }
+
     /// What is asked of one protection.
     pub fn of(&self, protection: Protection) -> Demand {
         self.0

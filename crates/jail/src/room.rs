@@ -47,6 +47,8 @@ pub struct Inside {
     pub data: OwnedFd,
     /// The room's Landlock rules, for commands that it starts.
     pub rules: Option<OwnedFd>,
+    /// Where the room's directories are, if it could not mount its own.
+    pub dir: Option<crate::scratch::RoomDir>,
 }
 
 /// What every room of a keep shares.
@@ -178,7 +180,12 @@ impl Rooms<'_> {
         if wanted(Protection::Seccomp) {
             self.filters.install()?;
         }
-        Ok((Inside { data, rules }, namespaces))
+        let inside = Inside {
+            data,
+            rules,
+            dir: None,
+        };
+        Ok((inside, namespaces))
     }
 
     /// Removes the groups of a room whose first process has been reaped.

@@ -1,13 +1,14 @@
 //! The Landlock rule set: a second wall around files, made in the room's own mount namespace.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
     RulesetAttr, RulesetCreatedAttr, Scope,
 };
 
-use crate::error::Result;
+use crate::error::{During, Result};
 
 /// Trees that user code may read and execute.
 const READABLE: [&str; 8] = ["/usr", "/lib", "/lib64", "/bin", "/opt", "/etc", "/proc", "/sys"];
@@ -35,6 +36,85 @@ pub fn abi() -> u32 {
         )
     };
     u32::try_from(answer).unwrap_or(0)
+}
+
+/// The least version that walls files in by itself: before it, any file of the own user could be emptied.
+pub const ALONE_ABI: u32 = 3;
+
+/// What programs may read of a machine whose tree they share: commands, libraries, and facts that tell of nobody.
+const SHARED: [&str; 23] = [
+    "/usr/bin",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/share/zoneinfo",
+    "/usr/share/terminfo",
+    "/bin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/proc/cpuinfo",
+    "/proc/filesystems",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/uptime",
+    "/proc/version",
+    "/proc/sys/vm/overcommit_memory",
+    "/proc/sys/kernel/random",
+    "/sys/devices/system/cpu",
+];
+
+/// Makes a rule set that is the only wall around files: what it does not name cannot be opened.
+pub fn create_alone(readable: &[&Path], writable: &[&Path]) -> Result<OwnedFd> {
+    let abi = ABI::V6;
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(abi))?
+        .handle_access(AccessNet::from_all(abi))?
+        .scope(Scope::AbstractUnixSocket | Scope::Signal)?
+        .create()?;
+    let shared: Vec<_> = SHARED.iter().map(Path::new).collect();
+    let devices: Vec<_> = DEVICES.iter().map(Path::new).collect();
+    for (paths, access) in [
+        (shared.as_slice(), AccessFs::from_read(abi)),
+        (readable, AccessFs::from_read(abi)),
+        (
+            writable,
+            AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock),
+        ),
+        (
+            devices.as_slice(),
+            AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev,
+        ),
+    ] {
+        for path in paths {
+            if let Ok(fd) = PathFd::new(path) {
+                let access = if path.is_dir() {
+                    access
+                } else {
+                    access & AccessFs::from_file(abi)
+                };
+                rules = rules.add_rule(PathBeneath::new(fd, access))?;
+            }
+        }
+    }
+    let made: Option<OwnedFd> = rules.into();
+    made.ok_or_else(|| crate::Error::Child("this kernel has no Landlock".into()))
+}
+
+/// Joins a rule set for good; the caller must have `no_new_privs`.
+pub fn join(rules: BorrowedFd<'_>) -> Result<()> {
+    // SAFETY: the call takes a descriptor and a flag word; the borrow keeps the descriptor open.
+    let result = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) };
+    if result < 0 {
+        Err(std::io::Error::last_os_error()).during("join the room's file rules")
+    } else {
+        Ok(())
+    }
 }
 
 /// Makes the rule set of a room; `None` when the kernel has no Landlock. Joining it is one call on the descriptor.

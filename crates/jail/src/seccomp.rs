@@ -2,7 +2,7 @@
 //!
 //! Two classic BPF programs, compiled here once per launcher and installed by each process on itself: [`ALLOWED`](table::ALLOWED) lets
 //! listed calls through and answers `EPERM` to all others; a second, installed after it, answers `ENOSYS` to calls that the C library
-//! tries first and replaces (`clone3` by `clone`), and to everything newer than the list.
+//! tries first and replaces (`clone3` by `clone`). Where there are no namespaces, [more](alone) is refused.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,7 @@ use seccompiler::{
 
 use crate::error::{During, Error, Result};
 
+mod alone;
 pub mod staged;
 pub mod table;
 
@@ -48,13 +49,20 @@ impl Filters {
 
     /// Installs them on the calling thread, which must have `no_new_privs`.
     pub fn install(&self) -> Result<()> {
-        for program in &self.programs {
-            seccompiler::apply_filter(program)
-                .map_err(|error| std::io::Error::other(error.to_string()))
-                .during("install the seccomp filter")?;
-        }
-        Ok(())
+        self.programs.iter().try_for_each(install)
     }
+
+    /// Installs them for a process that has no namespaces of its own; `own_user` when it has the caller's user id.
+    pub fn install_alone(&self, own_user: bool) -> Result<()> {
+        alone::compile(own_user)?.iter().try_for_each(install)?;
+        self.install()
+    }
+}
+
+fn install(program: &BpfProgram) -> Result<()> {
+    seccompiler::apply_filter(program)
+        .map_err(|error| std::io::Error::other(error.to_string()))
+        .during("install the seccomp filter")
 }
 
 fn program(

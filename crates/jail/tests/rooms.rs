@@ -4,6 +4,8 @@
 
 use std::fs;
 use std::os::fd::AsFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
 use cellblock_jail::cgroup::{GroupLimits, Trees};
@@ -36,7 +38,11 @@ fn main() {
         ids,
         tree: Tree {
             binds: Vec::new(),
-            files: vec![("/opt/cellblock/hello".into(), b"hello".to_vec())],
+            files: vec![
+                ("/opt/cellblock/hello".into(), b"hello".to_vec()),
+                // Shown by the mounts and in no rule of Landlock.
+                ("/aside/file".into(), b"aside".to_vec()),
+            ],
         },
     };
     let (ours, theirs) = fds::packet_pair().expect("a socket pair");
@@ -52,7 +58,8 @@ fn main() {
         let started = std::time::Instant::now();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&theirs);
         let room = rooms.create("room-0", 0, &limits(), &[fd], |inside| {
-            look_around(theirs.as_fd(), &inside.data)
+            look_around(theirs.as_fd(), &inside.data)?;
+            behind_landlock(theirs.as_fd(), inside.rules.as_ref())
         })?;
         process::report(&format!("room made in {:?}", started.elapsed()));
         process::report(&format!("room ended with status {:#x}", room.init.wait()?));
@@ -188,6 +195,49 @@ fn look_around(out: std::os::fd::BorrowedFd<'_>, data: &std::os::fd::OwnedFd) ->
         "has a name of its own",
         rustix::system::uname().nodename().to_bytes() == b"cellblock",
     )
+}
+
+/// What the room's rules add to its mounts and namespaces; a child joins them, as kernels and commands do.
+fn behind_landlock(out: std::os::fd::BorrowedFd<'_>, rules: Option<&std::os::fd::OwnedFd>) -> Result<()> {
+    let claim = |claim: &str, holds: bool| fds::send(out, &(claim.to_owned(), holds), &[]);
+    let Some(rules) = rules else {
+        return Ok(());
+    };
+    claim("sees what only Landlock bars", fs::read("/aside/file").is_ok())?;
+    let listener = SocketAddr::from_abstract_name(b"guest")
+        .and_then(|name| std::os::unix::net::UnixListener::bind_addr(&name))
+        .ok();
+    let child = process::spawn(0, None, || {
+        cellblock_jail::rules::join(rules.as_fd())?;
+        let refused = |error: std::io::Error| error.kind() == std::io::ErrorKind::PermissionDenied;
+        claim(
+            "is barred by Landlock from what the mounts show",
+            fs::read("/aside/file").is_err_and(refused),
+        )?;
+        claim(
+            "still reads what the rules name",
+            fs::read("/opt/cellblock/hello").is_ok(),
+        )?;
+        claim("still writes what is its own", fs::write("/tmp/y", "1").is_ok())?;
+        if cellblock_jail::rules::abi() < 6 {
+            return Ok(());
+        }
+        let reached = SocketAddr::from_abstract_name(b"guest")
+            .and_then(|name| std::os::unix::net::UnixStream::connect_addr(&name));
+        claim(
+            "cannot reach an abstract socket outside its rules",
+            listener.is_some() && reached.is_err_and(refused),
+        )?;
+        let signalled = rustix::process::test_kill_process(rustix::process::Pid::INIT);
+        claim(
+            "cannot signal a process outside its rules",
+            signalled == Err(rustix::io::Errno::PERM),
+        )
+    });
+    match child {
+        Ok(child) => child.wait().map(drop),
+        Err(_) => claim("starts a child", false),
+    }
 }
 
 fn processes() -> usize {

@@ -12,6 +12,7 @@ use std::{env, thread};
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::denied::without_user_namespaces;
 use crate::places;
 use crate::user::as_ordinary_user;
 
@@ -43,6 +44,7 @@ pub struct Cli {
     folder: Option<PathBuf>,
     limit: Duration,
     ordinary: bool,
+    denied: Option<u32>,
 }
 
 impl Cli {
@@ -55,6 +57,7 @@ impl Cli {
             folder: None,
             limit: Duration::from_mins(1),
             ordinary: false,
+            denied: None,
         }
     }
 
@@ -94,6 +97,14 @@ impl Cli {
         self
     }
 
+    /// Runs as a user whom the kernel refuses user namespaces; needs root.
+    #[must_use]
+    pub fn without_user_namespaces(mut self, uid: u32) -> Self {
+        self.denied = Some(uid);
+        self.ordinary = uid != 0;
+        self
+    }
+
     /// Runs to the end; an error when the time limit came first.
     pub fn run(self) -> Result<Finished> {
         self.start()?.finish()
@@ -107,7 +118,9 @@ impl Cli {
         } else {
             places::home()?
         };
-        let mut command = if self.ordinary {
+        let mut command = if let Some(uid) = self.denied {
+            without_user_namespaces(uid, &binary)
+        } else if self.ordinary {
             as_ordinary_user(&binary)
         } else {
             Command::new(&binary)

@@ -21,6 +21,7 @@
 
 mod capability;
 mod cli;
+mod denied;
 mod leak;
 mod places;
 mod skip;
@@ -28,6 +29,7 @@ mod user;
 
 pub use capability::{Capability, python313};
 pub use cli::{Cli, Finished, Running};
+pub use denied::without_user_namespaces;
 pub use leak::{Difference, Scope, Snapshot};
 pub use places::{binary, home, ordinary_home, target_dir, workspace_root};
 pub use skip::{Skipped, expected_skips, missing};

@@ -28,7 +28,7 @@ use report::{Diagnosis, ImageState, Machine, ProtectionReport, Trial};
 pub(crate) async fn run(args: DoctorArgs) -> ExitCode {
     let display = Display::on_stderr();
     display.wait_for("starting a sandbox");
-    let diagnosis = diagnose(&args.image).await;
+    let diagnosis = diagnose(&args.image, &args.policy.demands()).await;
     display.clear();
     if args.json {
         json::print(&diagnosis);
@@ -42,16 +42,15 @@ pub(crate) async fn run(args: DoctorArgs) -> ExitCode {
     }
 }
 
-async fn diagnose(reference: &str) -> Diagnosis {
-    let demands = Demands::default();
+async fn diagnose(reference: &str, demands: &Demands) -> Diagnosis {
     let home = Home::find();
     let image = home
         .as_ref()
         .ok()
         .map(|home| Store::new(home.clone()).resolve(reference));
     let (trial, started) = match image.as_ref() {
-        Some(Ok(image)) => trial_with(image).await,
-        _ => trial_without().await,
+        Some(Ok(image)) => trial_with(image, demands).await,
+        _ => trial_without(demands).await,
     };
     let (states, complete) = match started {
         Some(report) => (report, true),
@@ -59,7 +58,7 @@ async fn diagnose(reference: &str) -> Diagnosis {
     };
     let protections: Vec<_> = Protection::ALL
         .into_iter()
-        .map(|it| protection(it, &demands, &states, complete))
+        .map(|it| protection(it, demands, &states, complete))
         .collect();
     let strict = protections.iter().all(ProtectionReport::is_as_demanded);
     Diagnosis {
@@ -91,7 +90,7 @@ fn image_state(reference: &str, image: Option<Result<Image, ImageError>>) -> Ima
 }
 
 /// Starts all that a run starts, and runs a cell.
-async fn trial_with(image: &Image) -> (Trial, Option<Report>) {
+async fn trial_with(image: &Image, demands: &Demands) -> (Trial, Option<Report>) {
     let began = Instant::now();
     let attempt = async {
         let store =
@@ -107,7 +106,7 @@ async fn trial_with(image: &Image) -> (Trial, Option<Report>) {
                 ..PoolConfig::default()
             },
             preload: Some(Vec::new()),
-            demands: Demands::default(),
+            demands: demands.clone(),
             store,
             launcher: None,
         };
@@ -135,12 +134,12 @@ async fn trial_with(image: &Image) -> (Trial, Option<Report>) {
 }
 
 /// Starts as much as can be without an image: the launcher and a room.
-async fn trial_without() -> (Trial, Option<Report>) {
+async fn trial_without(demands: &Demands) -> (Trial, Option<Report>) {
     let began = Instant::now();
     let attempt = async {
         let nothing = std::env::temp_dir().join(format!("cellblock-doctor-{}", std::process::id()));
         std::fs::create_dir_all(&nothing).map_err(Error::own_file("make the directory", &nothing))?;
-        let started = room(&nothing).await;
+        let started = room(&nothing, demands).await;
         let _ = std::fs::remove_dir(&nothing);
         started
     };
@@ -151,14 +150,14 @@ async fn trial_without() -> (Trial, Option<Report>) {
     )
 }
 
-async fn room(nothing: &Path) -> Result<Report> {
+async fn room(nothing: &Path, demands: &Demands) -> Result<Report> {
     let config = ProcessConfig {
         python: nothing.to_owned(),
         interpreter: "python3".to_owned(),
         library_path: None,
         layers: None,
         preload: Vec::new(),
-        demands: Demands::default(),
+        demands: demands.clone(),
         launcher: None,
     };
     let backend = ProcessBackend::start(&config).await?;

@@ -8,7 +8,7 @@ use cellblock_interpreter::{
     Config, Event, Execution, Input, Interpreter, Limits, Outcome, Session, SessionOptions,
 };
 use cellblock_sandbox::image::Home;
-use cellblock_sandbox::jail::protection::Demands;
+use cellblock_sandbox::jail::protection::{Protection, Report, State};
 use cellblock_sandbox::pool::PoolConfig;
 
 use super::image;
@@ -149,13 +149,16 @@ impl Run {
                 ..PoolConfig::default()
             },
             preload: Some(Vec::new()),
-            demands: Demands(args.protections.iter().copied().collect()),
+            demands: args.policy.demands(),
             store,
             launcher: None,
         };
         display.wait_for("starting Python");
         let interpreter = self.cancel.unless(Interpreter::start(config)).await?;
         self.cancel.unless(interpreter.warmed()).await?;
+        if let Some(warning) = without_namespaces(&interpreter.report()) {
+            self.tell(&outcome::note(&warning));
+        }
         for module in interpreter.failed_modules() {
             let warning = format!(
                 "the image's module {} could not be imported",
@@ -359,6 +362,24 @@ impl Run {
     fn tell(&mut self, block: &str) {
         self.tell_with(|| block.to_owned());
     }
+}
+
+/// What to say where the walls are not the usual ones.
+fn without_namespaces(report: &Report) -> Option<String> {
+    let lost = Protection::ALL
+        .into_iter()
+        .filter(|it| it.needs_namespaces() && !report.is_active(*it));
+    let names: Vec<_> = lost.map(|it| it.to_string()).collect();
+    let reason = match report.0.get(&Protection::UserNamespace)? {
+        State::Active => return None,
+        State::Degraded { reason } => reason.split("; ").next().unwrap_or_default(),
+        State::Disabled => "namespaces are switched off by the policy",
+    };
+    Some(format!(
+        "running without namespaces, as the policy allows: {}; not active: {}",
+        sanitize::line(reason),
+        names.join(", ")
+    ))
 }
 
 /// The text of a scalar, as Python would print it.

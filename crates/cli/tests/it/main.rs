@@ -8,3 +8,4 @@ mod help;
 mod image;
 mod run;
 mod support;
+mod without_namespaces;

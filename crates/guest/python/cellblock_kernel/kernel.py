@@ -9,7 +9,7 @@ from importlib import invalidate_caches
 from time import perf_counter_ns
 from typing import Any
 
-from cellblock_kernel import failure, guard, prelude, source, variables
+from cellblock_kernel import failure, guard, places, prelude, source, variables
 from cellblock_kernel.broker import Broker
 from cellblock_kernel.channel import Channel
 from cellblock_kernel.display import Display
@@ -76,7 +76,7 @@ class Kernel:
     def _configure(self, message: Message) -> None:
         self._limits.update(message.get("limits") or {})
         self._guard = message.get("guard") or self._guard
-        for directory in reversed(message.get("sys_path") or []):
+        for directory in map(places.real, reversed(message.get("sys_path") or [])):
             if directory not in sys.path:
                 sys.path.insert(0, directory)
                 failure.layers.append(directory)
@@ -208,7 +208,8 @@ class Kernel:
 
     def _bind(self, message: Message, blobs: list[bytes], done: Message) -> None:
         name = message["name"]
-        value = self._inputs.bind(name, message["format"], message.get("path"), blobs[0] if blobs else None)
+        path = message.get("path")
+        value = self._inputs.bind(name, message["format"], path and places.real(path), blobs[0] if blobs else None)
         self._namespace.names[name] = value
 
     def _variables(self, message: Message, blobs: list[bytes], done: Message) -> None:

@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use cellblock_jail::error::During;
@@ -14,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 #[derive(Debug)]
 pub(super) struct Order {
     pub(super) argv: Vec<String>,
-    pub(super) cwd: String,
+    pub(super) cwd: PathBuf,
     pub(super) env: Vec<(String, String)>,
     pub(super) timeout: Duration,
 }
@@ -73,7 +74,7 @@ impl Command {
                 .during("make the command dumpable")?;
             rustix::process::chdir(&cwd).during_on("enter", &cwd)?;
             if let Some(rules) = &rules {
-                confine(rules)?;
+                cellblock_jail::rules::join(rules.as_fd())?;
             }
             search_and_execute(&argv, &environment)
         })
@@ -111,16 +112,6 @@ impl Command {
     /// The pipes that are still open.
     pub(super) fn pipes(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.stdout.iter().chain(&self.stderr).map(AsFd::as_fd)
-    }
-}
-
-fn confine(rules: &OwnedFd) -> cellblock_jail::Result<()> {
-    // SAFETY: the call takes a descriptor and a flag word; the borrow keeps the descriptor open.
-    let result = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) };
-    if result < 0 {
-        Err(std::io::Error::last_os_error()).during("join the room's file rules")
-    } else {
-        Ok(())
     }
 }
 

@@ -11,6 +11,8 @@ use cellblock_jail::Result;
 use cellblock_jail::error::During;
 use cellblock_jail::process::{Ending, child_signals, clear_child_signals, reap_one};
 use cellblock_jail::room::Inside;
+use cellblock_jail::scratch::RoomDir;
+use cellblock_jail::tree;
 use cellblock_protocol::{FromGuest, GENERATION, Stream, ToGuest};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -34,8 +36,9 @@ const KILL_LIMIT: Duration = Duration::from_secs(5);
 pub fn serve(channel: OwnedFd, inside: Inside) -> Result<()> {
     let mut guest = Guest {
         channel: Channel::new(channel),
-        roots: Roots::open(inside.data).during("open the room's directories")?,
+        roots: Roots::open(inside.data, inside.dir.as_ref()).during("open the room's directories")?,
         rules: inside.rules,
+        dir: inside.dir,
         children: child_signals()?,
         commands: Vec::new(),
     };
@@ -53,6 +56,8 @@ struct Guest {
     channel: Channel,
     roots: Roots,
     rules: Option<OwnedFd>,
+    /// Where the room is if it is no namespace: then this is not its first process, and its file systems are the machine's.
+    dir: Option<RoomDir>,
     children: OwnedFd,
     commands: Vec<Command>,
 }
@@ -120,7 +125,7 @@ impl Guest {
             } => {
                 let order = Order {
                     argv,
-                    cwd,
+                    cwd: self.dir.as_ref().map_or(cwd.clone().into(), |dir| dir.real(&cwd)),
                     env: env.into_iter().collect(),
                     timeout: Duration::from_millis(timeout_ms),
                 };
@@ -163,7 +168,9 @@ impl Guest {
                 let done = files::remove(&self.roots, &path);
                 self.finish(request, done)
             }
-            ToGuest::Stats { request } => self.channel.send(&stats::message(request), &[]),
+            ToGuest::Stats { request } => self
+                .channel
+                .send(&stats::message(request, self.dir.is_none()), &[]),
         }
     }
 
@@ -185,7 +192,12 @@ impl Guest {
         let deadline = std::time::Instant::now() + KILL_LIMIT;
         loop {
             // As the first process of its pid namespace, the guest reaches all others by -1, and not itself.
-            let none_left = kill_others();
+            // Elsewhere it reaches what it has started; kernels are ended by whoever started them.
+            let none_left = if self.dir.is_none() {
+                kill_others()
+            } else {
+                tree::end_own(&[])
+            };
             self.reap();
             if none_left {
                 return self.finish(request, Ok(()));

@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
+use cellblock_jail::scratch::RoomDir;
 use rustix::fs::{Mode, OFlags, ResolveFlags, mkdirat, openat2};
 use rustix::io::Errno;
 
@@ -60,8 +61,10 @@ const NO_ESCAPE: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_MAGICLINKS);
 
 impl Roots {
-    pub(super) fn open(data: OwnedFd) -> rustix::io::Result<Self> {
-        let open = |path| {
+    /// Opens the roots: at their usual paths, or in the directory of a room that could not mount its own.
+    pub(super) fn open(data: OwnedFd, dir: Option<&RoomDir>) -> rustix::io::Result<Self> {
+        let at = |usual: &str, moved: fn(&RoomDir) -> PathBuf| dir.map_or_else(|| usual.into(), moved);
+        let open = |path: PathBuf| {
             rustix::fs::open(
                 path,
                 OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
@@ -69,8 +72,8 @@ impl Roots {
             )
         };
         Ok(Self {
-            workspace: open("/workspace")?,
-            tmp: open("/tmp")?,
+            workspace: open(at("/workspace", RoomDir::workspace))?,
+            tmp: open(at("/tmp", RoomDir::tmp))?,
             data,
         })
     }

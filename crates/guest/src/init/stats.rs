@@ -4,8 +4,15 @@ use cellblock_protocol::{Disk, FromGuest};
 
 const DISKS: [&str; 4] = ["/workspace", "/tmp", "/tmp/data", "/dev/shm"];
 
-/// The answer to `stats`.
-pub(super) fn message(request: u64) -> FromGuest {
+/// The answer to `stats`. A guest that is not `alone` has no file systems of its own, and tells nothing of the machine's.
+pub(super) fn message(request: u64, alone: bool) -> FromGuest {
+    if !alone {
+        return FromGuest::Stats {
+            request,
+            disks: Vec::new(),
+            processes: 0,
+        };
+    }
     let disks = DISKS.iter().filter_map(|path| disk(path)).collect();
     FromGuest::Stats {
         request,

@@ -25,6 +25,8 @@ pub struct Launch {
     pub layers: Option<PathBuf>,
     /// Modules that the template imports.
     pub preload: Vec<String>,
+    /// The host's directory below which rooms without namespaces have theirs.
+    pub scratch: PathBuf,
 }
 
 /// A packet from the host.

@@ -11,6 +11,7 @@ use cellblock_jail::cgroup::{self, Trees};
 use cellblock_jail::error::chain;
 use cellblock_jail::keep::{self, KeepPlan};
 use cellblock_jail::mounts::{Bind, Tree};
+use cellblock_jail::protection::{Demand, Protection};
 use cellblock_jail::room::Rooms;
 use cellblock_jail::seccomp::Filters;
 use cellblock_jail::seccomp::staged::Staged;
@@ -18,6 +19,7 @@ use cellblock_jail::{Error, Result, fds, probe};
 
 use control::{Event, Launch};
 
+mod bare;
 pub mod control;
 mod keeper;
 mod template;
@@ -58,9 +60,37 @@ fn launch_keep(control: &OwnedFd, launch: &Launch) -> Result<i32> {
     let _ = rustix::process::setsid();
     cgroup::sweep();
     let trees = Trees::prepare(&Trees::own_name(), launch.ids.root());
-    let outcome = keep_and_wait(control, launch, &trees);
+    let outcome = confine_and_wait(control, launch, &trees);
     trees.remove_all();
-    outcome
+    let status = outcome?;
+    Ok(if libc::WIFEXITED(status) {
+        libc::WEXITSTATUS(status)
+    } else {
+        128 + libc::WTERMSIG(status)
+    })
+}
+
+/// With namespaces, or without where the policy wants that or allows it and the machine refuses them.
+fn confine_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees) -> Result<i32> {
+    if cellblock_jail::bare::is_wanted(&launch.demands)? {
+        return bare::keep_and_wait(
+            control,
+            launch,
+            trees,
+            "namespaces are switched off by the policy",
+        );
+    }
+    match keep_and_wait(control, launch, trees) {
+        Err(Error::Missing {
+            protection: protection @ (Protection::UserNamespace | Protection::MountNamespace),
+            reason,
+        }) if launch.demands.of(protection) != Demand::Strict => {
+            // What would repair it is told beside each protection.
+            let reason = reason.split("; ").next().unwrap_or_default();
+            bare::keep_and_wait(control, launch, trees, reason)
+        }
+        other => other,
+    }
 }
 
 fn keep_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees) -> Result<i32> {
@@ -82,17 +112,16 @@ fn keep_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees) -> Result<i3
         };
         keeper::Keeper::new(control, launch, rooms)?.serve()
     })?;
-    // From here on only the keep holds the control socket: its end is the host's signal that all is over.
+    let_go_of_control();
+    child.wait()
+}
+
+/// From here on only the keep holds the control socket: its end is the host's signal that all is over.
+fn let_go_of_control() {
     let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty());
     if let Ok(null) = null {
         let _ = fds::place(null, 0);
     }
-    let status = child.wait()?;
-    Ok(if libc::WIFEXITED(status) {
-        libc::WEXITSTATUS(status)
-    } else {
-        128 + libc::WTERMSIG(status)
-    })
 }
 
 fn tree(launch: &Launch, filters: &Staged) -> Tree {

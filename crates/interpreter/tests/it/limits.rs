@@ -117,6 +117,62 @@ fn a_full_workspace_is_told_as_the_disk_limit_and_can_be_emptied() {
     });
 }
 
+/// The three places that user code may write to.
+const PLACES: [&str; 3] = ["/workspace", "/tmp", "/dev/shm"];
+
+#[test]
+fn bytes_of_every_writable_place_are_bounded() {
+    block_on(async {
+        for place in PLACES {
+            let session =
+                limited(|limits| (limits.disk_bytes, limits.shm_bytes) = (16 * MIB, 16 * MIB)).await;
+            let code = format!("open('{place}/big', 'wb').write(bytes(32 << 20))");
+            let ended = run(&session, &code).await;
+            let exceeded = exceeded(&ended.outcome);
+            assert_eq!(
+                (exceeded.which, exceeded.limit, exceeded.actual),
+                (Resource::Disk, 16 * MIB, 16 * MIB),
+                "{place}"
+            );
+            let left = format!("import os\nos.path.getsize('{place}/big') <= 16 << 20");
+            assert_eq!(value(&session, &left).await, true, "{place}");
+        }
+    });
+}
+
+#[test]
+fn files_of_every_writable_place_are_counted() {
+    block_on(async {
+        for place in PLACES {
+            let session = limited(|limits| limits.inodes = 100).await;
+            let code = format!("import os\nfor n in range(200):\n    os.mkdir(f'{place}/{{n}}')");
+            let ended = run(&session, &code).await;
+            let exceeded = exceeded(&ended.outcome);
+            assert_eq!(
+                (exceeded.which, exceeded.limit, exceeded.actual),
+                (Resource::Inodes, 100, 100),
+                "{place}"
+            );
+        }
+    });
+}
+
+#[test]
+fn shared_memory_counts_as_memory() {
+    require!(CgroupV1);
+    block_on(async {
+        let session = limited(|limits| {
+            limits.memory_bytes = 256 * MIB;
+            limits.shm_bytes = 1024 * MIB;
+            limits.disk_bytes = 1024 * MIB;
+        })
+        .await;
+        let code = "file = open('/dev/shm/big', 'wb')\nfor _ in range(64):\n    file.write(bytes(8 << 20))";
+        let ended = run(&session, code).await;
+        assert_eq!(exceeded(&ended.outcome).which, Resource::Memory);
+    });
+}
+
 #[test]
 fn a_file_of_the_host_that_does_not_fit_is_refused_and_leaves_nothing_behind() {
     block_on(async {

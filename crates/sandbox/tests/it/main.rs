@@ -7,4 +7,6 @@ mod death;
 mod guest;
 mod ordinary_user;
 mod pool;
+mod protections;
 mod support;
+mod without_namespaces;

@@ -61,6 +61,7 @@ impl ProcessBackend {
             library_path: config.library_path.clone(),
             layers: config.layers.clone(),
             preload: config.preload.clone(),
+            scratch: scratch(config),
         };
         let launcher = Launcher::start(config.launcher.as_deref(), &launch, held).await?;
         Ok(Self {
@@ -117,6 +118,15 @@ impl Backend for ProcessBackend {
                 })?
         })
     }
+}
+
+/// Where rooms without namespaces have their directories: beside the layers, which lie in the data directory.
+fn scratch(config: &ProcessConfig) -> PathBuf {
+    let home = config.layers.as_ref().and_then(|layers| layers.parent());
+    home.map_or_else(
+        || std::env::temp_dir().join(format!("cellblock-rooms-{}", rustix::process::geteuid().as_raw())),
+        |home| home.join("rooms"),
+    )
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the form that map_err takes")]

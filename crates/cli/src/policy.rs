@@ -1,0 +1,87 @@
+//! What the command line asks of each protection.
+
+use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
+use clap::Args;
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error as ValueError, StrDeserializer};
+
+/// The policy.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct PolicyArgs {
+    /// Demand a protection (`strict`), do without it where it is lacking (`degradable`), or switch it off (`disabled`)
+    #[arg(long = "protection", value_name = "NAME=DEMAND", value_parser = parse_protection)]
+    pub(crate) protections: Vec<(Protection, Demand)>,
+    /// Do without namespaces where the machine refuses them, as most containers do: Landlock, seccomp and a user id then stand alone, and
+    /// every result says what is lacking. Where namespaces can be had they are used all the same
+    #[arg(long)]
+    pub(crate) without_namespaces: bool,
+}
+
+impl PolicyArgs {
+    /// The demands; what is named overrides the set.
+    pub(crate) fn demands(&self) -> Demands {
+        let mut demands = if self.without_namespaces {
+            Demands::without_namespaces()
+        } else {
+            Demands::default()
+        };
+        demands.0.extend(self.protections.iter().copied());
+        demands
+    }
+}
+
+fn parse_protection(text: &str) -> Result<(Protection, Demand), String> {
+    let Some((name, demand)) = text.split_once('=') else {
+        return Err(format!(
+            "`{text}` has no `=`; write for example `landlock=strict`"
+        ));
+    };
+    let protection = named(name).ok_or_else(|| {
+        let names: Vec<_> = Protection::ALL.iter().map(ToString::to_string).collect();
+        format!("`{name}` is not a protection; there are {}", names.join(", "))
+    })?;
+    let demand =
+        named(demand).ok_or_else(|| format!("`{demand}` is not `strict`, `degradable` or `disabled`"))?;
+    Ok((protection, demand))
+}
+
+/// An enum's variant by the name that it is serialised under.
+fn named<'de, T: Deserialize<'de>>(name: &'de str) -> Option<T> {
+    let name: StrDeserializer<'de, ValueError> = name.into_deserializer();
+    T::deserialize(name).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protections_go_by_the_names_of_reports() {
+        assert_eq!(
+            parse_protection("net_namespace=strict"),
+            Ok((Protection::NetNamespace, Demand::Strict))
+        );
+        assert!(
+            parse_protection("firewall=strict")
+                .unwrap_err()
+                .starts_with("`firewall` is not a protection; there are user_namespace, ")
+        );
+        assert_eq!(
+            parse_protection("seccomp=off").unwrap_err(),
+            "`off` is not `strict`, `degradable` or `disabled`"
+        );
+    }
+
+    #[test]
+    fn what_is_named_overrides_the_set() {
+        let args = PolicyArgs {
+            protections: vec![(Protection::PidNamespace, Demand::Strict)],
+            without_namespaces: true,
+        };
+        assert_eq!(args.demands().of(Protection::UserNamespace), Demand::Degradable);
+        assert_eq!(args.demands().of(Protection::PidNamespace), Demand::Strict);
+        assert_eq!(args.demands().of(Protection::Seccomp), Demand::Strict);
+        assert_eq!(PolicyArgs::default().demands(), Demands::default());
+    }
+}

@@ -1,0 +1,34 @@
+"""A kernel that no template forked: one Python process of its own, where the machine has no namespaces.
+
+It was confined before it was executed. What other kernels find at fixed places lies in directories of the host here.
+"""
+
+import os
+import signal
+import sys
+from typing import NoReturn
+
+from cellblock_kernel import main, places, warm
+
+_CHANNEL = 3
+
+
+def run(moved: dict[str, str]) -> NoReturn:
+    """Serves the host on descriptor 3 until it is gone."""
+    status = 71
+    try:
+        # A signal that arrives before the kernel has its own handler must not print a traceback of this file.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os.set_inheritable(_CHANNEL, False)
+        sys.argv = [""]
+        places.move(moved)
+        os.environ["XDG_CONFIG_HOME"] = os.path.join(os.environ["TMPDIR"], ".config")
+        warm.warm([])
+        main.serve(_CHANNEL)
+        status = 0
+    except SystemExit as stop:
+        status = stop.code if isinstance(stop.code, int) else 1
+    except BaseException as error:
+        os.write(2, f"kernel set-up failed: {type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(status)

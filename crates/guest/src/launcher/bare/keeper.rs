@@ -1,0 +1,383 @@
+//! The keep without namespaces: makes and ends rooms, each behind a shepherd of its own.
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use cellblock_jail::cgroup::{Group, Trees};
+use cellblock_jail::error::{During, chain};
+use cellblock_jail::process::{Child, child_signals, clear_child_signals, reap_one, report, spawn};
+use cellblock_jail::room::RoomLimits;
+use cellblock_jail::scratch::{RoomDir, Scratch};
+use cellblock_jail::seccomp::Filters;
+use cellblock_jail::{Error, Result, fds, tree};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::kernel::Place;
+use super::shepherd::{self, FromShepherd, Room as Flock, ToShepherd};
+use crate::launcher::control::{Answer, Event, Launch, Operation, Request};
+
+/// How long a room's cgroup may stay busy after its last process has ended.
+const GROUP_LIMIT: Duration = Duration::from_secs(2);
+/// The raw wait status of a process that SIGKILL ended.
+const KILLED: i32 = libc::SIGKILL;
+
+/// The keep's state. One task owns it: this process.
+#[derive(Debug)]
+pub(super) struct Keeper<'a> {
+    control: &'a OwnedFd,
+    launch: &'a Launch,
+    trees: &'a Trees,
+    filters: &'a Filters,
+    scratch: &'a Scratch,
+    rooms: HashMap<String, Room>,
+    last_token: u64,
+    children: OwnedFd,
+}
+
+#[derive(Debug)]
+struct Room {
+    shepherd: Child,
+    socket: OwnedFd,
+    dir: RoomDir,
+    group: Group,
+    /// Requests for kernels that are not answered yet, by token.
+    waiting: HashMap<u64, u64>,
+    /// Kernels that run, by token.
+    kernels: HashSet<u64>,
+    /// The shepherd has ended, and all that it had.
+    gone: bool,
+    /// The request to answer when it has.
+    ending: Option<u64>,
+}
+
+impl<'a> Keeper<'a> {
+    pub(super) fn new(
+        control: &'a OwnedFd,
+        launch: &'a Launch,
+        trees: &'a Trees,
+        filters: &'a Filters,
+        scratch: &'a Scratch,
+    ) -> Result<Self> {
+        Ok(Self {
+            control,
+            launch,
+            trees,
+            filters,
+            scratch,
+            rooms: HashMap::new(),
+            last_token: 0,
+            children: child_signals()?,
+        })
+    }
+
+    /// Serves until the host is gone.
+    pub(super) fn serve(mut self) -> Result<()> {
+        loop {
+            let (from_host, child, talking) = self.wait()?;
+            for name in talking {
+                self.hear(&name)?;
+            }
+            if child {
+                self.reap()?;
+            }
+            if from_host {
+                let Some((request, descriptors)) = fds::receive::<Request>(self.control)? else {
+                    return Ok(());
+                };
+                self.answer(&request, descriptors)?;
+            }
+        }
+    }
+
+    fn wait(&self) -> Result<(bool, bool, Vec<String>)> {
+        let living: Vec<_> = self.rooms.iter().filter(|(_, room)| !room.gone).collect();
+        let mut polled = vec![
+            PollFd::new(self.control, PollFlags::IN),
+            PollFd::new(&self.children, PollFlags::IN),
+        ];
+        polled.extend(
+            living
+                .iter()
+                .map(|(_, room)| PollFd::new(&room.socket, PollFlags::IN)),
+        );
+        loop {
+            match poll(&mut polled, None) {
+                Ok(_) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error).during("wait for work"),
+            }
+        }
+        let ready: Vec<bool> = polled.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let talking = living.iter().zip(&ready[2..]).filter(|(_, ready)| **ready);
+        Ok((
+            ready[0],
+            ready[1],
+            talking.map(|((name, _), _)| (*name).clone()).collect(),
+        ))
+    }
+
+    fn answer(&mut self, request: &Request, descriptors: Vec<OwnedFd>) -> Result<()> {
+        let result = match &request.operation {
+            Operation::CreateRoom { room, slot, limits } => {
+                return match self.create_room(room, *slot, limits, descriptors) {
+                    Ok(()) => {
+                        let shepherd = self.rooms[room].shepherd.pidfd.as_fd();
+                        self.reply(request.id, Ok(Answer::Done), &[shepherd])
+                    }
+                    Err(error) => self.reply(request.id, Err(chain(&error)), &[]),
+                };
+            }
+            Operation::StartKernel { room } => match self.start_kernel(room, request.id, &descriptors) {
+                Ok(()) => return Ok(()),
+                Err(error) => Err(chain(&error)),
+            },
+            Operation::DestroyRoom { room } => match self.rooms.get_mut(room) {
+                Some(found) if found.gone => {
+                    found.ending = Some(request.id);
+                    return self.finish(room);
+                }
+                Some(found) => {
+                    found.ending = Some(request.id);
+                    // The shepherd ends everything and then itself.
+                    let _ = fds::send(&found.socket, &ToShepherd::End, &[]);
+                    return Ok(());
+                }
+                None => Ok(Answer::Done),
+            },
+            Operation::Usage { room } => match self.rooms.get(room) {
+                Some(room) => Ok(Answer::Usage(room.group.usage())),
+                None => Err(format!("no room `{room}`")),
+            },
+        };
+        self.reply(request.id, result, &[])
+    }
+
+    fn create_room(
+        &mut self,
+        name: &str,
+        slot: u32,
+        limits: &RoomLimits,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<()> {
+        let [channel] = <[OwnedFd; 1]>::try_from(descriptors)
+            .map_err(|_| Error::Child("a room needs one descriptor".into()))?;
+        let user = self.launch.ids.host_room(slot);
+        let dir = self.scratch.room(name, user)?;
+        let group = self
+            .trees
+            .create(name, &limits.group)
+            .inspect_err(|_| dir.remove())?;
+        match self.populate(user, limits, &dir, &group, channel) {
+            Ok((shepherd, socket)) => {
+                let room = Room {
+                    shepherd,
+                    socket,
+                    dir,
+                    group,
+                    waiting: HashMap::new(),
+                    kernels: HashSet::new(),
+                    gone: false,
+                    ending: None,
+                };
+                self.rooms.insert(name.to_owned(), room);
+                Ok(())
+            }
+            Err(error) => {
+                self.end_strays();
+                self.remove_group(&group)?;
+                dir.remove();
+                Err(error)
+            }
+        }
+    }
+
+    fn populate(
+        &self,
+        user: Option<u32>,
+        limits: &RoomLimits,
+        dir: &RoomDir,
+        group: &Group,
+        channel: OwnedFd,
+    ) -> Result<(Child, OwnedFd)> {
+        let (ours, theirs) = fds::packet_pair()?;
+        let doors = group.doors()?;
+        let place = Place::new(self.launch, self.scratch, dir);
+        let shepherd = spawn(0, None, || {
+            let mut open = vec![theirs.as_raw_fd(), channel.as_raw_fd()];
+            open.extend(doors.iter().map(AsRawFd::as_raw_fd));
+            fds::close_all_but(&open)?;
+            let flock = Flock {
+                place,
+                user,
+                limits: limits.process.clone(),
+                filters: self.filters,
+                doors,
+            };
+            shepherd::watch(&theirs, channel, &flock)
+        })
+        .during("start the room's first process")?;
+        drop(theirs);
+        match fds::receive::<FromShepherd>(&ours) {
+            Ok(Some((FromShepherd::Ready, _))) => Ok((shepherd, ours)),
+            Ok(Some((FromShepherd::Refused { error }, _))) => {
+                shepherd.wait()?;
+                Err(Error::Child(error))
+            }
+            _ => {
+                shepherd.kill();
+                shepherd.wait()?;
+                Err(Error::Child("the room ended while it was being made".into()))
+            }
+        }
+    }
+
+    fn start_kernel(&mut self, name: &str, request: u64, descriptors: &[OwnedFd]) -> Result<()> {
+        let Some(room) = self.rooms.get_mut(name).filter(|room| !room.gone) else {
+            return Err(Error::Child(format!("no room `{name}`")));
+        };
+        self.last_token += 1;
+        let ask = ToShepherd::StartKernel {
+            token: self.last_token,
+        };
+        let sent: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
+        fds::send(&room.socket, &ask, &sent)?;
+        room.waiting.insert(self.last_token, request);
+        Ok(())
+    }
+
+    fn hear(&mut self, name: &str) -> Result<()> {
+        let Some(room) = self.rooms.get_mut(name) else {
+            return Ok(());
+        };
+        let Ok(Some((message, descriptors))) = fds::receive::<FromShepherd>(&room.socket) else {
+            // Its end is seen as that of a child.
+            if !room.gone {
+                room.shepherd.wait()?;
+                self.shepherd_ended(name)?;
+            }
+            return Ok(());
+        };
+        match message {
+            FromShepherd::Started { token } => {
+                room.kernels.insert(token);
+                let Some(request) = room.waiting.remove(&token) else {
+                    return Ok(());
+                };
+                let handles: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
+                self.reply(request, Ok(Answer::Kernel { kernel: token }), &handles)
+            }
+            FromShepherd::Failed { token, error } => match room.waiting.remove(&token) {
+                Some(request) => self.reply(request, Err(format!("start a kernel: {error}")), &[]),
+                None => Ok(()),
+            },
+            FromShepherd::Ended { token, status } => {
+                room.kernels.remove(&token);
+                self.tell(&Event::KernelEnded {
+                    kernel: token,
+                    status,
+                })
+            }
+            FromShepherd::Ready | FromShepherd::Refused { .. } => Ok(()),
+        }
+    }
+
+    fn reap(&mut self) -> Result<()> {
+        clear_child_signals(&self.children);
+        while let Some((pid, _)) = reap_one() {
+            let found = self
+                .rooms
+                .iter()
+                .find(|(_, room)| !room.gone && room.shepherd.pid == pid);
+            if let Some(name) = found.map(|(name, _)| name.clone()) {
+                // What it said last still counts.
+                while self.says_more(&name) {
+                    self.hear(&name)?;
+                }
+                self.shepherd_ended(&name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn says_more(&self, name: &str) -> bool {
+        let Some(room) = self.rooms.get(name) else {
+            return false;
+        };
+        let mut polled = [PollFd::new(&room.socket, PollFlags::IN)];
+        let ready = poll(&mut polled, Some(&rustix::event::Timespec::default()));
+        ready.is_ok_and(|count| count > 0)
+            && polled[0].revents().contains(PollFlags::IN)
+            && !polled[0].revents().contains(PollFlags::HUP)
+    }
+
+    /// A room whose shepherd has ended has nothing left that this keep will not find among its own children.
+    fn shepherd_ended(&mut self, name: &str) -> Result<()> {
+        let Some(room) = self.rooms.get_mut(name) else {
+            return Ok(());
+        };
+        room.gone = true;
+        let kernels = std::mem::take(&mut room.kernels);
+        let waiting = std::mem::take(&mut room.waiting);
+        self.end_strays();
+        for kernel in kernels {
+            self.tell(&Event::KernelEnded {
+                kernel,
+                status: KILLED,
+            })?;
+        }
+        for request in waiting.into_values() {
+            self.reply(
+                request,
+                Err("the room ended while its kernel was starting".into()),
+                &[],
+            )?;
+        }
+        if self.rooms[name].ending.is_some() {
+            self.finish(name)?;
+        }
+        Ok(())
+    }
+
+    /// Ends what has lost its shepherd.
+    fn end_strays(&self) {
+        let living = self.rooms.values().filter(|room| !room.gone);
+        let shepherds: Vec<_> = living.map(|room| room.shepherd.pid).collect();
+        if !tree::end_own(&shepherds) {
+            report("launcher: processes without a room did not end");
+        }
+    }
+
+    fn finish(&mut self, name: &str) -> Result<()> {
+        let Some(room) = self.rooms.remove(name) else {
+            return Ok(());
+        };
+        let removed = self.remove_group(&room.group);
+        room.dir.remove();
+        let Some(request) = room.ending else { return Ok(()) };
+        self.reply(
+            request,
+            removed.map(|()| Answer::Done).map_err(|error| chain(&error)),
+            &[],
+        )
+    }
+
+    /// The kernel takes a moment to let go of what has ended.
+    fn remove_group(&self, group: &Group) -> Result<()> {
+        let deadline = Instant::now() + GROUP_LIMIT;
+        loop {
+            match self.trees.remove(group) {
+                Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(2)),
+                other => return other,
+            }
+        }
+    }
+
+    fn reply(&self, id: u64, result: Result<Answer, String>, descriptors: &[BorrowedFd<'_>]) -> Result<()> {
+        fds::send(self.control, &Event::Reply { id, result }, descriptors)
+    }
+
+    fn tell(&self, event: &Event) -> Result<()> {
+        fds::send(self.control, event, &[])
+    }
+}

@@ -1,0 +1,105 @@
+//! Where a kernel that no template forks finds things, and its start.
+
+use std::ffi::CString;
+use std::path::PathBuf;
+
+use cellblock_jail::Error;
+use cellblock_jail::process::execute;
+use cellblock_jail::scratch::{RoomDir, Scratch};
+
+use super::PACKAGE;
+use crate::launcher::control::Launch;
+
+/// The descriptor of the channel.
+pub(super) const CHANNEL: i32 = 3;
+
+const SCRIPT: &str = "import json, sys; given = json.loads(sys.argv[1]); sys.path.insert(0, given['package']); \
+                      from cellblock_kernel import lone; lone.run(given['places'])";
+
+/// The paths of one room.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) dir: RoomDir,
+    /// What it may read besides the system's libraries and commands.
+    pub(super) readable: Vec<PathBuf>,
+    program: String,
+    argument: String,
+    environment: Vec<String>,
+}
+
+impl Place {
+    pub(super) fn new(launch: &Launch, scratch: &Scratch, dir: &RoomDir) -> Self {
+        let python = launch.python.display();
+        let package = scratch.path().join(PACKAGE);
+        let mut places = vec![
+            ("/workspace", dir.workspace()),
+            ("/tmp/data", dir.data()),
+            ("/tmp", dir.tmp()),
+        ];
+        places.extend(launch.layers.clone().map(|layers| ("/opt/layers", layers)));
+        let places: serde_json::Map<_, _> = places
+            .into_iter()
+            .map(|(name, path)| (name.to_owned(), path.display().to_string().into()))
+            .collect();
+        let argument = serde_json::json!({"package": package.display().to_string(), "places": places});
+        let (workspace, tmp) = (dir.workspace(), dir.tmp());
+        let (workspace, tmp) = (workspace.display(), tmp.display());
+        let mut environment = vec![
+            format!("PATH={python}/bin:/usr/bin:/bin"),
+            format!("HOME={workspace}"),
+            format!("TMPDIR={tmp}"),
+            format!("MPLCONFIGDIR={tmp}/.matplotlib"),
+            format!("XDG_CACHE_HOME={tmp}/.cache"),
+            // There is no list of users to look in.
+            "USER=user".to_owned(),
+            "LANG=C.UTF-8".to_owned(),
+            "MPLBACKEND=Agg".to_owned(),
+            "PYTHONDONTWRITEBYTECODE=1".to_owned(),
+            "TERM=dumb".to_owned(),
+        ];
+        let library_path = launch.library_path.as_ref();
+        environment.extend(library_path.map(|path| format!("LD_LIBRARY_PATH={python}/{path}")));
+        let mut readable = vec![launch.python.clone(), package];
+        readable.extend(launch.layers.clone());
+        Self {
+            dir: dir.clone(),
+            readable,
+            program: format!("{python}/bin/{}", launch.interpreter),
+            argument: argument.to_string(),
+            environment,
+        }
+    }
+
+    /// Becomes the kernel; returns only on failure.
+    pub(super) fn execute(&self) -> Error {
+        let arguments = [
+            self.program.as_str(),
+            "-s",
+            "-P",
+            "-c",
+            SCRIPT,
+            self.argument.as_str(),
+        ];
+        let text =
+            |text: &str| CString::new(text).map_err(|_| Error::Child("a path has a NUL character".into()));
+        let prepared = || -> cellblock_jail::Result<_> {
+            let arguments = arguments
+                .into_iter()
+                .map(text)
+                .collect::<cellblock_jail::Result<Vec<_>>>()?;
+            let environment = self.environment.iter().map(|it| text(it));
+            Ok((
+                arguments,
+                environment.collect::<cellblock_jail::Result<Vec<_>>>()?,
+            ))
+        };
+        match prepared() {
+            Ok((arguments, environment)) => Error::Path {
+                action: "start the interpreter",
+                path: PathBuf::from(&self.program),
+                source: execute(&arguments[0], &arguments, &environment),
+            },
+            Err(error) => error,
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The shepherd: the first process of a room without namespaces. It starts the room's guest and kernels, collects their orphans, and ends all of
+//! them. User code has no part in it: it runs under the keep's user and outside the room's rules.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use cellblock_jail::bare::Bare;
+use cellblock_jail::cgroup::enter as enter_group;
+use cellblock_jail::error::{During, chain};
+use cellblock_jail::lock::{ProcessLimits, hide};
+use cellblock_jail::process::{Child, child_signals, clear_child_signals, reap_one, spawn};
+use cellblock_jail::room::Inside;
+use cellblock_jail::seccomp::Filters;
+use cellblock_jail::{Error, Result, fds, tree};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Signal, set_child_subreaper, set_parent_process_death_signal};
+use serde::{Deserialize, Serialize};
+
+use super::kernel::Place;
+use crate::init;
+
+/// What a room is made of.
+#[derive(Debug)]
+pub(super) struct Room<'a> {
+    pub(super) place: Place,
+    pub(super) user: Option<u32>,
+    pub(super) limits: ProcessLimits,
+    pub(super) filters: &'a Filters,
+    /// Through which its processes join its cgroups.
+    pub(super) doors: Vec<OwnedFd>,
+}
+
+/// What the keep asks for.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ToShepherd {
+    /// A kernel. Descriptors: its channel, stdout and stderr.
+    StartKernel {
+        /// Comes back in the answer.
+        token: u64,
+    },
+    /// The end of everything in the room.
+    End,
+}
+
+/// What a shepherd says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FromShepherd {
+    /// The guest runs.
+    Ready,
+    /// The guest could not be started.
+    Refused {
+        /// Why.
+        error: String,
+    },
+    /// A kernel runs. Descriptor: its pidfd.
+    Started {
+        /// Of the request.
+        token: u64,
+    },
+    /// No kernel could be started.
+    Failed {
+        /// Of the request.
+        token: u64,
+        /// Why.
+        error: String,
+    },
+    /// A kernel ended, and with it all that it had started.
+    Ended {
+        /// Of the request.
+        token: u64,
+        /// Raw wait status.
+        status: i32,
+    },
+}
+
+/// Runs a room until the keep or the guest is gone, or the keep asks for its end.
+pub(super) fn watch(keep: &OwnedFd, channel: OwnedFd, room: &Room<'_>) -> Result<()> {
+    match start(channel, room) {
+        Ok(shepherd) => {
+            fds::send(keep, &FromShepherd::Ready, &[])?;
+            let served = shepherd.serve(keep, room);
+            tree::end_own(&[]);
+            served
+        }
+        Err(error) => {
+            let refused = FromShepherd::Refused { error: chain(&error) };
+            fds::send(keep, &refused, &[])?;
+            Err(error)
+        }
+    }
+}
+
+fn start(channel: OwnedFd, room: &Room<'_>) -> Result<Shepherd> {
+    set_parent_process_death_signal(Some(Signal::KILL)).during("tie the room to its keep")?;
+    set_child_subreaper(Some(rustix::process::getpid())).during("collect orphans")?;
+    rustix::process::setsid().during("leave the keep's session")?;
+    rustix::thread::set_name(c"cellblock-room").during("name the room")?;
+    hide()?;
+    let children = child_signals()?;
+    let guest = start_guest(channel, room)?;
+    Ok(Shepherd {
+        children,
+        guest,
+        kernels: Vec::new(),
+    })
+}
+
+#[derive(Debug)]
+struct Shepherd {
+    children: OwnedFd,
+    guest: Child,
+    kernels: Vec<(u64, Child)>,
+}
+
+impl Shepherd {
+    fn serve(mut self, keep: &OwnedFd, room: &Room<'_>) -> Result<()> {
+        loop {
+            let mut polled = [
+                PollFd::new(keep, PollFlags::IN),
+                PollFd::new(&self.children, PollFlags::IN),
+            ];
+            match poll(&mut polled, None) {
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(error).during("wait for work"),
+            }
+            let [asked, ended] = polled.map(|fd| !fd.revents().is_empty());
+            if ended && self.reap(keep)? {
+                return Ok(());
+            }
+            if asked {
+                match fds::receive::<ToShepherd>(keep)? {
+                    Some((ToShepherd::StartKernel { token }, descriptors)) => {
+                        self.start_kernel(keep, room, token, descriptors)?;
+                    }
+                    Some((ToShepherd::End, _)) | None => return Ok(()),
+                }
+            }
+        }
+    }
+
+    fn start_kernel(
+        &mut self,
+        keep: &OwnedFd,
+        room: &Room<'_>,
+        token: u64,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<()> {
+        let started = <[OwnedFd; 3]>::try_from(descriptors)
+            .map_err(|_| Error::Child("a kernel needs three descriptors".into()))
+            .and_then(|descriptors| start_kernel(room, descriptors));
+        match started {
+            Ok(child) => {
+                fds::send(keep, &FromShepherd::Started { token }, &[child.pidfd.as_fd()])?;
+                self.kernels.push((token, child));
+                Ok(())
+            }
+            Err(error) => {
+                let error = chain(&error);
+                fds::send(keep, &FromShepherd::Failed { token, error }, &[])
+            }
+        }
+    }
+
+    /// Collects what has ended; answers whether the guest has.
+    fn reap(&mut self, keep: &OwnedFd) -> Result<bool> {
+        clear_child_signals(&self.children);
+        while let Some((pid, status)) = reap_one() {
+            if pid == self.guest.pid {
+                return Ok(true);
+            }
+            if let Some(index) = self.kernels.iter().position(|(_, child)| child.pid == pid) {
+                let (token, _) = self.kernels.swap_remove(index);
+                // What it started must not meet the next kernel.
+                let mut spared: Vec<_> = self.kernels.iter().map(|(_, child)| child.pid).collect();
+                spared.push(self.guest.pid);
+                tree::end_own(&spared);
+                fds::send(keep, &FromShepherd::Ended { token, status }, &[])?;
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Room<'_> {
+    fn confine(&self, walled: bool) -> Result<OwnedFd> {
+        enter_group(&self.doors)?;
+        Bare {
+            dir: &self.place.dir,
+            readable: &self.place.readable,
+            user: self.user,
+            limits: &self.limits,
+            filters: self.filters,
+        }
+        .confine(walled)
+    }
+}
+
+fn start_guest(channel: OwnedFd, room: &Room<'_>) -> Result<Child> {
+    spawn(0, None, || {
+        let mut open = vec![channel.as_raw_fd()];
+        open.extend(room.doors.iter().map(AsRawFd::as_raw_fd));
+        fds::close_all_but(&open)?;
+        // For orphans of commands.
+        set_child_subreaper(Some(rustix::process::getpid())).during("collect orphans")?;
+        let rules = room.confine(false)?;
+        hide()?;
+        rustix::thread::set_name(c"cellblock-guest").during("name the guest")?;
+        let data = room.place.dir.data();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let data = rustix::fs::open(&data, flags, Mode::empty()).during_on("open", &data)?;
+        let inside = Inside {
+            data,
+            rules: Some(rules),
+            dir: Some(room.place.dir.clone()),
+        };
+        init::serve(channel, inside)
+    })
+    .during("start the guest")
+}
+
+fn start_kernel(room: &Room<'_>, [channel, stdout, stderr]: [OwnedFd; 3]) -> Result<Child> {
+    spawn(0, None, || {
+        let null = rustix::fs::open("/dev/null", OFlags::RDWR, Mode::empty()).during("open /dev/null")?;
+        fds::place(null, 0)?;
+        fds::place(stdout, 1)?;
+        fds::place(stderr, 2)?;
+        let mut open = vec![channel.as_raw_fd()];
+        open.extend(room.doors.iter().map(AsRawFd::as_raw_fd));
+        fds::close_all_but(&open)?;
+        rustix::process::setsid().during("make a session")?;
+        drop(room.confine(true)?);
+        fds::close_all_but(&[channel.as_raw_fd()])?;
+        fds::place(channel, super::kernel::CHANNEL)?;
+        fds::close_all_but(&[super::kernel::CHANNEL])?;
+        Err(room.place.execute())
+    })
+    .during("start the kernel")
+}

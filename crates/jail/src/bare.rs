@@ -1,0 +1,216 @@
+//! Confinement without namespaces, for machines that refuse them and a policy that allows to do without: what a process can give up by
+//! itself. Landlock is the only wall around files then, and seccomp the only one around sockets.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Gid, Signal, Uid, set_parent_process_death_signal};
+use rustix::thread::CapabilitySet;
+
+use crate::caps;
+use crate::error::{During, Error, Result};
+use crate::ids::KeepIds;
+use crate::lock::ProcessLimits;
+use crate::protection::{Demand, Demands, Protection};
+use crate::rules;
+use crate::scratch::RoomDir;
+use crate::seccomp::Filters;
+use crate::tree;
+
+/// What a process of a bare room is confined to.
+#[derive(Debug)]
+pub struct Bare<'a> {
+    /// The room's directory.
+    pub dir: &'a RoomDir,
+    /// Trees of the host that it may read: the image, the kernel's code, layers.
+    pub readable: &'a [PathBuf],
+    /// Its user id, where it is not the caller's.
+    pub user: Option<u32>,
+    /// The limits of each process.
+    pub limits: &'a ProcessLimits,
+    /// The compiled filters.
+    pub filters: &'a Filters,
+}
+
+impl Bare<'_> {
+    /// Becomes the room's user and gives up every privilege; the last step is the filter. With `walled`, files outside the room are barred from
+    /// here on; without, the rules are only made, for what the caller starts.
+    pub fn confine(&self, walled: bool) -> Result<OwnedFd> {
+        caps::drop_bounding();
+        self.become_user()?;
+        // Changing ids has cleared it.
+        set_parent_process_death_signal(Some(Signal::KILL)).during("tie the process to its parent")?;
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+        self.limit()?;
+        let workspace = self.dir.workspace();
+        rustix::process::chdir(&workspace).during_on("enter", &workspace)?;
+        caps::drop_all()?;
+        let rules = self.rules(walled)?;
+        if walled {
+            rules::join(rules.as_fd())?;
+        }
+        self.filters.install_alone(self.user.is_none())?;
+        Ok(rules)
+    }
+
+    fn become_user(&self) -> Result<()> {
+        let Some(user) = self.user else { return Ok(()) };
+        rustix::thread::set_thread_groups(&[]).during("leave the host's groups")?;
+        let (uid, gid) = (Uid::from_raw(user), Gid::from_raw(user));
+        rustix::thread::set_thread_res_gid(gid, gid, gid).during("become the room's group")?;
+        rustix::thread::set_thread_res_uid(uid, uid, uid).during("become the room's user")
+    }
+
+    /// The limit on processes counts all of a user, so that what the caller's own user runs already comes on top.
+    fn limit(&self) -> Result<()> {
+        let mut limits = self.limits.clone();
+        if self.user.is_none() {
+            let running = tree::tasks_of(rustix::process::getuid().as_raw());
+            limits.processes = limits.processes.map(|most| most.saturating_add(running));
+        }
+        limits.apply()
+    }
+
+    fn rules(&self, walled: bool) -> Result<OwnedFd> {
+        let (workspace, tmp, data) = (self.dir.workspace(), self.dir.tmp(), self.dir.data());
+        let mut readable: Vec<&Path> = self.readable.iter().map(PathBuf::as_path).collect();
+        readable.push(&data);
+        if walled {
+            // Names this very process; those that it starts have none of it.
+            readable.push(Path::new("/proc/self"));
+        }
+        rules::create_alone(&readable, &[&workspace, &tmp])
+    }
+}
+
+/// Whether the policy wants no namespaces although the machine may have them. They come as a set: one of them switched off alone is refused
+/// rather than ignored.
+pub fn is_wanted(demands: &Demands) -> Result<bool> {
+    if demands.of(Protection::UserNamespace) == Demand::Disabled {
+        return Ok(true);
+    }
+    // These two are made apart from the others.
+    let apart = [Protection::CgroupNamespace, Protection::HiddenProc];
+    let alone = Protection::ALL
+        .into_iter()
+        .filter(|it| it.needs_namespaces() && !apart.contains(it))
+        .find(|it| demands.of(*it) == Demand::Disabled);
+    match alone {
+        None => Ok(false),
+        Some(protection) => Err(Error::Missing {
+            protection,
+            reason: "namespaces come as a set, so it cannot be disabled alone; disable `user_namespace` to do without all of them"
+                .to_owned(),
+        }),
+    }
+}
+
+/// Checks that the policy allows to do without namespaces, and that what is left holds; otherwise names what is missing.
+pub fn allow(demands: &Demands, ids: KeepIds, reason: &str) -> Result<()> {
+    for protection in Protection::ALL.into_iter().filter(|it| it.needs_namespaces()) {
+        demands.lacking(protection, reason)?;
+    }
+    for protection in [Protection::Landlock, Protection::Seccomp] {
+        if demands.of(protection) == Demand::Disabled {
+            return Err(missing(
+                protection,
+                "without namespaces it cannot be disabled: nothing would be left around files and sockets",
+            ));
+        }
+    }
+    if rules::abi() < rules::ALONE_ABI {
+        return Err(missing(
+            Protection::Landlock,
+            &format!(
+                "without namespaces it must be of ABI {} or newer (Linux 6.2), and is of {}",
+                rules::ALONE_ABI,
+                rules::abi()
+            ),
+        ));
+    }
+    match ids {
+        KeepIds::Single { uid: 0, .. } => Err(missing(
+            Protection::OwnUserId,
+            "without namespaces user code would run as root, because this root may not use other ids; run as an ordinary user",
+        )),
+        KeepIds::Range { .. } => may_change_users(),
+        KeepIds::Single { .. } => Ok(()),
+    }
+}
+
+fn may_change_users() -> Result<()> {
+    let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::CHOWN | CapabilitySet::KILL;
+    let has = rustix::thread::capabilities(None).during("read the own capabilities")?;
+    if has.effective.contains(needed) {
+        return Ok(());
+    }
+    Err(missing(
+        Protection::OwnUserId,
+        "without namespaces root needs the capabilities SETUID, SETGID, CHOWN and KILL to run user code as another user; \
+         grant them or run as an ordinary user",
+    ))
+}
+
+fn missing(protection: Protection, reason: &str) -> Error {
+    Error::Missing {
+        protection,
+        reason: reason.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ORDINARY: KeepIds = KeepIds::Single { uid: 1000, gid: 1000 };
+
+    fn demands(set: &[(Protection, Demand)]) -> Demands {
+        let mut demands = Demands::without_namespaces();
+        demands.0.extend(set.iter().copied());
+        demands
+    }
+
+    #[test]
+    fn the_default_policy_does_not_do_without_namespaces() {
+        let error = allow(&Demands::default(), ORDINARY, "none here").unwrap_err();
+        assert!(
+            error.to_string().starts_with(
+                "protection `user_namespace` is not available: none here; allow user namespaces"
+            ),
+            "{error}"
+        );
+        assert!(!is_wanted(&Demands::default()).unwrap());
+    }
+
+    #[test]
+    fn one_namespace_that_stays_strict_is_named() {
+        let strict = demands(&[(Protection::PidNamespace, Demand::Strict)]);
+        let error = allow(&strict, ORDINARY, "none here").unwrap_err();
+        assert!(error.to_string().contains("`pid_namespace`"), "{error}");
+    }
+
+    #[test]
+    fn without_namespaces_the_other_walls_cannot_be_switched_off() {
+        for protection in [Protection::Landlock, Protection::Seccomp] {
+            let error =
+                allow(&demands(&[(protection, Demand::Disabled)]), ORDINARY, "none here").unwrap_err();
+            assert!(error.to_string().contains("cannot be disabled"), "{error}");
+        }
+    }
+
+    #[test]
+    fn user_code_never_runs_as_root() {
+        let root = KeepIds::Single { uid: 0, gid: 0 };
+        let error = allow(&demands(&[]), root, "none here").unwrap_err();
+        assert!(error.to_string().contains("would run as root"), "{error}");
+    }
+
+    #[test]
+    fn one_namespace_cannot_be_disabled_alone() {
+        let one = Demands([(Protection::NetNamespace, Demand::Disabled)].into());
+        let error = is_wanted(&one).unwrap_err();
+        assert!(error.to_string().contains("namespaces come as a set"), "{error}");
+        let all = Demands([(Protection::UserNamespace, Demand::Disabled)].into());
+        assert!(is_wanted(&all).unwrap());
+    }
+}

@@ -1,0 +1,264 @@
+//! Directories of rooms that cannot mount a tree of their own: made, handed to the room's user, and removed whatever is in them.
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+
+use crate::cgroup::Trees;
+use crate::error::{During, Error, Result};
+
+/// What the lock beside a launcher's directory is named after it.
+const LOCK: &str = ".lock";
+
+/// The directory of one launcher, with its rooms' below it. Removed when dropped.
+///
+/// A lock beside it tells other launchers that it is in use: unlike a pid, it holds between containers that share a disk.
+#[derive(Debug)]
+pub struct Scratch {
+    path: PathBuf,
+    _lock: fs::File,
+}
+
+/// The directory of one room.
+#[derive(Clone, Debug)]
+pub struct RoomDir(PathBuf);
+
+impl Scratch {
+    /// Makes the launcher's directory below `parent`, and removes those of launchers that are gone.
+    pub fn create(parent: &Path) -> Result<Self> {
+        make(parent, 0o755)?;
+        check_owner(parent)?;
+        sweep(parent);
+        let path = parent.join(Trees::own_name());
+        let beside = lock_of(&path);
+        let lock = fs::File::create(&beside).during_on("create", &beside)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).during_on("lock", &beside)?;
+        // Others need to pass through, not to list.
+        make(&path, 0o711)?;
+        Ok(Self { path, _lock: lock })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes files that every room may read.
+    pub fn write(&self, files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
+        for (path, content) in files {
+            let path = self.path.join(path);
+            if let Some(parent) = path.parent() {
+                make(parent, 0o755)?;
+            }
+            fs::write(&path, content).during_on("write", &path)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a room's directory, of `owner` where that is another user.
+    pub fn room(&self, name: &str, owner: Option<u32>) -> Result<RoomDir> {
+        let room = RoomDir(self.path.join(name));
+        for path in [
+            room.0.clone(),
+            room.workspace(),
+            room.tmp(),
+            room.tmp().join("output"),
+            room.data(),
+        ] {
+            make(&path, 0o700)?;
+            if owner.is_some() {
+                chown(&path, owner, owner).during_on("hand over", &path)?;
+            }
+        }
+        Ok(room)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        remove(&self.path);
+        let _ = fs::remove_file(lock_of(&self.path));
+    }
+}
+
+impl RoomDir {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// What other rooms have as `/workspace`.
+    pub fn workspace(&self) -> PathBuf {
+        self.0.join("workspace")
+    }
+
+    /// What other rooms have as `/tmp`.
+    pub fn tmp(&self) -> PathBuf {
+        self.0.join("tmp")
+    }
+
+    /// What other rooms have as `/tmp/data`.
+    pub fn data(&self) -> PathBuf {
+        self.0.join("data")
+    }
+
+    /// Where something is that other rooms have at this path.
+    pub fn real(&self, path: &str) -> PathBuf {
+        for (usual, moved) in [
+            ("/tmp/data", self.data()),
+            ("/tmp", self.tmp()),
+            ("/workspace", self.workspace()),
+        ] {
+            if let Ok(below) = Path::new(path).strip_prefix(usual) {
+                return moved.join(below);
+            }
+        }
+        path.into()
+    }
+
+    /// Removes it with everything in it.
+    pub fn remove(&self) {
+        remove(&self.0);
+    }
+}
+
+/// Others could exchange what they may write to or own.
+fn check_owner(path: &Path) -> Result<()> {
+    let found = fs::symlink_metadata(path).during_on("look at", path)?;
+    let own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
+    if own && found.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    Err(Error::Child(format!(
+        "`{}` is not a directory that only its owner, the caller, may write to",
+        path.display()
+    )))
+}
+
+fn lock_of(path: &Path) -> PathBuf {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(LOCK);
+    beside.into()
+}
+
+/// Removes directories whose lock nobody holds.
+fn sweep(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let beside = entry.path();
+        let name = beside.file_name().and_then(|name| name.to_str());
+        let Some(name) = name.and_then(|name| name.strip_suffix(LOCK)) else {
+            continue;
+        };
+        let free = fs::File::open(&beside)
+            .is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok());
+        if free && name.starts_with("cellblock-") {
+            remove(&parent.join(name));
+            let _ = fs::remove_file(&beside);
+        }
+    }
+}
+
+fn make(path: &Path, mode: u32) -> Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(mode)
+        .create(path)
+        .during_on("create", path)?;
+    // The umask may have taken what others need.
+    let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    Ok(())
+}
+
+/// Removes a tree that user code has filled, when no process is left in it. Directories are flattened rather than walked: however deep they
+/// lie, no more than two levels are open at a time, and none stays that its owner had closed to itself.
+fn remove(root: &Path) {
+    let mut number = 0_u64;
+    open_up(root);
+    while let Some(directory) = first_directory(root) {
+        open_up(&directory);
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open_up(&path);
+                number += 1;
+                // Below a name that nothing else has: the sandbox is gone, and the root's other entries are counted up as well.
+                let _ = fs::rename(
+                    &path,
+                    root.join(format!(".removed-{}-{number}", std::process::id())),
+                );
+            } else {
+                let _ = fs::remove_file(&path);
+            }
+        }
+        if fs::remove_dir(&directory).is_err() && directory.exists() {
+            // Nothing more can be done without more rights; a later start tries again.
+            break;
+        }
+    }
+    let _ = fs::remove_dir_all(root);
+}
+
+fn first_directory(root: &Path) -> Option<PathBuf> {
+    fs::read_dir(root)
+        .ok()?
+        .flatten()
+        .find(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+}
+
+/// Lets its owner into a directory again, through no link.
+fn open_up(directory: &Path) {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    if rustix::fs::open(directory, flags, Mode::empty()).is_ok() {
+        let _ = fs::set_permissions(directory, fs::Permissions::from_mode(0o700));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_is_removed_however_deep_and_closed_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let scratch = Scratch::create(&folder.path().join("rooms")).unwrap();
+        let room = scratch.room("room-0", None).unwrap();
+        let mut at = room.workspace();
+        for level in 0..600 {
+            at = at.join(format!("d{level}"));
+            if fs::create_dir(&at).is_err() {
+                break;
+            }
+            fs::write(at.join("file"), "x").unwrap();
+        }
+        let closed = room.tmp().join("closed");
+        fs::create_dir(&closed).unwrap();
+        fs::write(closed.join("file"), "x").unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+        std::os::unix::fs::symlink("/", room.tmp().join("link")).unwrap();
+        room.remove();
+        assert!(!room.path().exists());
+        let path = scratch.path().to_owned();
+        drop(scratch);
+        assert!(!path.exists());
+        assert!(Path::new("/usr").exists());
+    }
+
+    #[test]
+    fn what_a_launcher_that_is_gone_has_left_is_removed_by_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = folder.path().join("cellblock-4194304-1");
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join("file"), "x").unwrap();
+        fs::write(folder.path().join("cellblock-4194304-1.lock"), "").unwrap();
+        let strange = folder.path().join("notes");
+        fs::create_dir(&strange).unwrap();
+        let one = Scratch::create(folder.path()).unwrap();
+        assert!(!left.exists());
+        assert!(strange.exists());
+        sweep(folder.path());
+        assert!(one.path().exists(), "one that is in use stays");
+    }
+}
