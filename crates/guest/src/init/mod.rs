@@ -22,6 +22,7 @@ mod channel;
 mod command;
 mod files;
 mod list;
+mod others;
 mod path;
 mod stats;
 
@@ -110,7 +111,7 @@ impl Guest {
                 }
                 Ok(())
             }
-            ToGuest::KillAll { request } => self.kill_all(request),
+            ToGuest::KillAll { request, except } => self.kill_all(request, except),
             ToGuest::Exec {
                 exec,
                 argv,
@@ -180,12 +181,15 @@ impl Guest {
         }
     }
 
-    /// Kills every process of the room but this one, and answers when they are gone.
-    fn kill_all(&mut self, request: u64) -> Result<()> {
+    /// Kills every process of the room but this one and the spared one, and answers when they are gone.
+    fn kill_all(&mut self, request: u64, except: Option<u32>) -> Result<()> {
         let deadline = std::time::Instant::now() + KILL_LIMIT;
         loop {
-            // As the first process of its pid namespace, the guest reaches all others by -1, and not itself.
-            let none_left = kill_others();
+            let none_left = match except {
+                // As the first process of its pid namespace, the guest reaches all others by -1, and not itself.
+                None => kill_others(),
+                Some(spared) => others::kill_but(spared),
+            };
             self.reap();
             if none_left {
                 return self.finish(request, Ok(()));
