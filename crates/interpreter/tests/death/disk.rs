@@ -52,9 +52,12 @@ fn empty(disk: &Path) {
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries
-        .flat_map(|entry| match entry.file_type().unwrap().is_dir() {
-            true => files(&entry.path()),
-            false => vec![entry.path()],
+        .flat_map(|entry| {
+            if entry.file_type().unwrap().is_dir() {
+                files(&entry.path())
+            } else {
+                vec![entry.path()]
+            }
         })
         .collect()
 }
@@ -127,7 +130,7 @@ fn a_full_disk_fails_the_cell_whose_outputs_it_cannot_hold_and_no_later_one() {
             ],
         )
         .await;
-        assert_eq!(files(&artifacts), [PathBuf::new(); 0], "nothing half made");
+        assert_eq!(files(&artifacts), Vec::<PathBuf>::new(), "nothing half made");
         empty(&disk);
         fill(&disk, 1 << 20);
         let error = session.execute(FILE).await.unwrap_err();

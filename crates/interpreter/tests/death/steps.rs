@@ -57,9 +57,8 @@ impl Step {
     pub(crate) const fn delays(self) -> &'static [u64] {
         match self {
             Self::Fork => &[0, 1, 3, 6, 10],
-            Self::Frame => &[0, 20],
+            Self::Frame | Self::Collect => &[0, 20],
             Self::Bind => &[0, 10, 60],
-            Self::Collect => &[0, 20],
             Self::Destroy => &[0, 2],
             Self::Room | Self::Quiet | Self::Streams | Self::Grace | Self::Idle => &[0],
         }
@@ -151,6 +150,6 @@ impl Going {
                 Self::Request(task) => task.await.unwrap(),
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), end).await.unwrap()
+        tokio::time::timeout(Duration::from_mins(1), end).await.unwrap()
     }
 }

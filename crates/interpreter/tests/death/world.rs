@@ -118,9 +118,9 @@ impl World {
 
     /// The counts are what they were.
     pub(crate) fn is_at_rest(&mut self, what: &str) {
-        // Other threads of the runtime work on while this one looks.
+        // The runtime has threads of its own: they work on while this one looks.
         let (owner, rest) = (&mut self.owner, &self.rest);
-        if let Err(left) = tokio::task::block_in_place(|| owner.until(rest, PATIENCE)) {
+        if let Err(left) = owner.until(rest, PATIENCE) {
             panic!("{what}: {left}");
         }
     }

@@ -139,7 +139,7 @@ impl Kernel {
 
     /// Drops what is in its pipes now and nobody has read.
     pub fn discard_written(&self) {
-        let mut nowhere = [0; 64 * 1024];
+        let mut nowhere = vec![0; 64 * 1024];
         for pipe in [&self.stdout, &self.stderr] {
             // More than a pipe holds: whoever writes all the time does not keep the host here.
             for _ in 0..64 {

@@ -122,8 +122,8 @@ impl Owner {
                     )
                     .collect();
                 return Err(Uncounted {
-                    wanted: wanted.clone(),
-                    now,
+                    wanted: Box::new(wanted.clone()),
+                    now: Box::new(now),
                     left,
                 });
             }
@@ -135,8 +135,8 @@ impl Owner {
 /// A count that did not become what it was.
 #[derive(Debug, Clone)]
 pub struct Uncounted {
-    wanted: Count,
-    now: Count,
+    wanted: Box<Count>,
+    now: Box<Count>,
     left: Vec<String>,
 }
 

@@ -97,6 +97,10 @@ impl Launcher {
                 what: "the launcher",
                 limit: START_LIMIT,
             })??;
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "only the host itself asks, and waits for the answer; the end of a room must never be dropped"
+        )]
         let (asks, queue) = mpsc::unbounded_channel();
         let (warm_sender, warm) = watch::channel(None);
         let shared = Arc::new(Shared::default());
