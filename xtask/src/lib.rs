@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 pub mod bench;
 pub mod ci;
 pub mod generate;
+pub mod soak;
 pub mod tidy;
 
 /// Returns the root of the workspace.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::ci::Step;
-use xtask::{bench, ci, generate, tidy, workspace_root};
+use xtask::{bench, ci, generate, soak, tidy, workspace_root};
 
 /// Developer commands of the Cellblock workspace.
 #[derive(Debug, Parser)]
@@ -28,6 +28,12 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Makes, runs and destroys sessions with the whole default image, and fails if anything is left or grows
+    Soak {
+        /// How many
+        #[arg(long, default_value_t = 1000)]
+        rounds: u32,
+    },
     /// Checks the rules that no compiler checks: imports, sizes, docs, unsafe, names, paths
     Tidy,
     /// Writes the files that are generated from code
@@ -43,6 +49,7 @@ fn main() -> Result<ExitCode> {
     let passed = match Args::parse().command {
         Command::Ci { steps } => ci::run(&root, &steps),
         Command::Bench { arguments } => bench::run(&root, &arguments)?,
+        Command::Soak { rounds } => soak::run(&root, rounds)?,
         Command::Tidy => tidy::run(&root)?,
         Command::Generate { check: true } => generate::check(&root)?,
         Command::Generate { check: false } => generate::write(&root)?,

@@ -50,8 +50,10 @@ impl Error {
             Self::Sandbox(error) => error.blame(),
             Self::Image(error) if error.is_callers() => Blame::Caller,
             Self::Requirements(error) if error.is_callers() => Blame::Caller,
-            Self::Image(_) | Self::Requirements(_) | Self::Store(_) | Self::Spool(_) => Blame::Internal,
-            Self::Output(_) => Blame::Backend,
+            Self::Output(error) if error.is_from_the_kernel() => Blame::Backend,
+            Self::Image(_) | Self::Requirements(_) | Self::Store(_) | Self::Spool(_) | Self::Output(_) => {
+                Blame::Internal
+            }
             Self::Input { .. } | Self::Request(_) | Self::Closed => Blame::Caller,
         }
     }
@@ -60,8 +62,9 @@ impl Error {
     pub fn retry(&self) -> Retry {
         match self {
             Self::Sandbox(error) => error.retry(),
-            Self::Output(_) => Retry::Fresh,
-            Self::Image(_)
+            Self::Output(error) if error.is_from_the_kernel() => Retry::Fresh,
+            Self::Output(_)
+            | Self::Image(_)
             | Self::Requirements(_)
             | Self::Store(_)
             | Self::Spool(_)

@@ -21,6 +21,9 @@ pub enum ToGuest {
         /// Repeated in the answer.
         #[serde(default)]
         request: u64,
+        /// A process of the sandbox that is spared: its kernel.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        except: Option<u32>,
     },
     /// Runs a command.
     Exec {

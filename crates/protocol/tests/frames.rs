@@ -104,7 +104,13 @@ fn unknown_fields_are_ignored_and_missing_ones_have_defaults() {
         .unwrap()
         .unwrap()
         .message;
-    assert_eq!(reset, ToGuest::KillAll { request: 0 });
+    assert_eq!(
+        reset,
+        ToGuest::KillAll {
+            request: 0,
+            except: None
+        }
+    );
 }
 
 #[test]

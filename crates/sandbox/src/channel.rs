@@ -6,7 +6,7 @@ use bytes::{Buf, BytesMut};
 use cellblock_protocol::{Blob, Frame, Header, Limits, Message, Prefix, encode};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::error::{During, Error, Result};
+use crate::error::{During, Error, Kind, Result};
 
 /// Blobs above this are spilled to an unlinked file, so that no guest can make the host's memory grow by what it sends.
 const SPILL_OVER: u64 = 1024 * 1024;
@@ -19,6 +19,7 @@ pub struct FrameReader<R, M> {
     inner: R,
     who: &'static str,
     limits: Limits,
+    spill_over: u64,
     buffer: BytesMut,
     partial: Option<Partial<M>>,
 }
@@ -29,12 +30,16 @@ struct Partial<M> {
     header: Header<M>,
     blobs: Vec<Blob>,
     current: Option<(Sink, u64)>,
+    /// Why one of the blobs could not be kept.
+    lost: Option<std::io::Error>,
 }
 
 #[derive(Debug)]
 enum Sink {
     Memory(Vec<u8>),
     File(std::fs::File),
+    /// The disk refused it. The bytes are read all the same, so that the frames after it can be.
+    Lost(std::io::Error),
 }
 
 impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
@@ -44,8 +49,18 @@ impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
             inner,
             who,
             limits: Limits::default(),
+            spill_over: SPILL_OVER,
             buffer: BytesMut::new(),
             partial: None,
+        }
+    }
+
+    /// Keeps blobs of up to so many bytes in memory, where the sender is asked for as many at a time.
+    #[must_use]
+    pub(crate) fn spilling_over(self, bytes: u64) -> Self {
+        Self {
+            spill_over: bytes,
+            ..self
         }
     }
 
@@ -64,7 +79,7 @@ impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
                 return if self.buffer.is_empty() && self.partial.is_none() {
                     Ok(None)
                 } else {
-                    Err(Error::protocol(self.who, "it ended in the middle of a frame"))
+                    Err(Kind::Cut { who: self.who }.into())
                 };
             }
         }
@@ -87,15 +102,24 @@ impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
                 header,
                 blobs: Vec::new(),
                 current: None,
+                lost: None,
             });
         }
         let Some(partial) = &mut self.partial else {
             return Ok(None);
         };
-        if !partial.fill(&mut self.buffer)? {
+        if !partial.fill(&mut self.buffer, self.spill_over) {
             return Ok(None);
         }
         let partial = self.partial.take().expect("it was there a line ago");
+        if let Some(source) = partial.lost {
+            return Err(Kind::Spill {
+                who: self.who,
+                directory: std::env::temp_dir(),
+                source,
+            }
+            .into());
+        }
         Ok(Some(Frame {
             message: partial.header.message,
             blobs: partial.blobs,
@@ -109,52 +133,51 @@ impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
 
 impl<M> Partial<M> {
     /// Moves bytes of the buffer into blobs; `true` when all blobs are complete.
-    fn fill(&mut self, buffer: &mut BytesMut) -> Result<bool> {
+    fn fill(&mut self, buffer: &mut BytesMut, spill_over: u64) -> bool {
         while let Some(length) = self.header.blobs.get(self.blobs.len()).copied() {
             let (sink, filled) = match &mut self.current {
                 Some(current) => current,
-                none => none.insert((Sink::new(length)?, 0)),
+                none => none.insert((Sink::new(length, spill_over), 0)),
             };
             let wanted = usize::try_from(length - *filled).unwrap_or(usize::MAX);
             let taken = buffer.split_to(wanted.min(buffer.len()));
-            sink.write(&taken)?;
+            sink.write(&taken);
             *filled += taken.len() as u64;
             if *filled < length {
-                return Ok(false);
+                return false;
             }
-            if let Some((sink, length)) = self.current.take() {
-                self.blobs.push(sink.finish(length));
+            match self.current.take() {
+                Some((Sink::Memory(bytes), _)) => self.blobs.push(Blob::Memory(bytes)),
+                Some((Sink::File(file), length)) => self.blobs.push(Blob::File(file, length)),
+                Some((Sink::Lost(error), _)) => {
+                    self.blobs.push(Blob::Memory(Vec::new()));
+                    self.lost = Some(error);
+                }
+                None => {}
             }
         }
-        Ok(true)
+        true
     }
 }
 
 impl Sink {
-    fn new(length: u64) -> Result<Self> {
-        if length <= SPILL_OVER {
+    fn new(length: u64, spill_over: u64) -> Self {
+        if length <= spill_over {
             // Grown as bytes arrive: a length alone reserves nothing.
-            return Ok(Self::Memory(Vec::new()));
+            return Self::Memory(Vec::new());
         }
-        tempfile::tempfile()
-            .map(Self::File)
-            .during("create a file for a large output")
+        tempfile::tempfile().map_or_else(Self::Lost, Self::File)
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+    fn write(&mut self, bytes: &[u8]) {
         match self {
-            Self::Memory(memory) => {
-                memory.extend_from_slice(bytes);
-                Ok(())
+            Self::Memory(memory) => memory.extend_from_slice(bytes),
+            Self::File(file) => {
+                if let Err(error) = file.write_all(bytes) {
+                    *self = Self::Lost(error);
+                }
             }
-            Self::File(file) => file.write_all(bytes).during("keep a large output"),
-        }
-    }
-
-    fn finish(self, length: u64) -> Blob {
-        match self {
-            Self::Memory(bytes) => Blob::Memory(bytes),
-            Self::File(file) => Blob::File(file, length),
+            Self::Lost(_) => {}
         }
     }
 }
@@ -229,13 +252,41 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_blob_that_the_disk_refuses_costs_its_frame_and_none_that_follows() {
+        let lost = FromGuest::Content {
+            request: 1,
+            eof: false,
+        };
+        let next = FromGuest::Ok { request: 2 };
+        let mut bytes = encode(&lost, &[b"abcdef"], &Limits::default()).unwrap();
+        bytes.extend(b"abcdef");
+        bytes.extend(encode(&next, &[], &Limits::default()).unwrap());
+        let mut reader = FrameReader::<_, FromGuest>::new(bytes.as_slice(), "guest");
+        reader.buffer.extend_from_slice(&bytes);
+        reader.inner = &[];
+        assert!(reader.partial.is_none());
+        reader.partial = Some(Partial {
+            header: Header {
+                message: lost,
+                blobs: vec![6],
+            },
+            blobs: Vec::new(),
+            current: Some((Sink::Lost(std::io::ErrorKind::StorageFull.into()), 0)),
+            lost: None,
+        });
+        let head = bytes.len() - 6 - encode(&next, &[], &Limits::default()).unwrap().len();
+        reader.buffer.advance(head);
+        let error = reader.next().await.unwrap_err();
+        assert!(error.is_spill(), "{error}");
+        assert_eq!(reader.next().await.unwrap().unwrap().message, next);
+    }
+
+    #[tokio::test]
     async fn a_frame_that_is_cut_off_is_an_error_of_its_sender() {
         let bytes = encode(&FromGuest::Hello { generation: 1 }, &[], &Limits::default()).unwrap();
         let mut reader = FrameReader::<_, FromGuest>::new(&bytes[..bytes.len() - 1], "guest");
         let error = reader.next().await.unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "the guest broke the protocol: it ended in the middle of a frame"
-        );
+        assert!(error.is_cut());
+        assert_eq!(error.to_string(), "the guest ended in the middle of a frame");
     }
 }

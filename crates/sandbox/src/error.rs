@@ -1,6 +1,7 @@
 //! What can go wrong below a session.
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A result of this crate.
@@ -26,7 +27,7 @@ pub(crate) enum Kind {
     MissingProtection { reason: String },
     #[error("{action}: {reason}")]
     Launcher { action: &'static str, reason: String },
-    #[error("the launcher has ended; no sandbox of this process works any more")]
+    #[error("the launcher has ended, and every sandbox with it; the next sandbox gets a new launcher")]
     LauncherGone,
     #[error("{what} was not ready within {} s", limit.as_secs_f32())]
     TooLate { what: &'static str, limit: Duration },
@@ -34,6 +35,17 @@ pub(crate) enum Kind {
     Protocol { who: &'static str, reason: String },
     #[error("the {who} is gone")]
     Gone { who: &'static str },
+    #[error("the {who} ended in the middle of a frame")]
+    Cut { who: &'static str },
+    #[error("keep a large frame of the {who} in a temporary file below `{}`", directory.display())]
+    Spill {
+        who: &'static str,
+        directory: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("all {limit} user ids of this process's sandboxes are taken; end some first")]
+    Full { limit: u32 },
     #[error("{action} `{path}` in the sandbox: {reason} ({code})")]
     Guest {
         action: &'static str,
@@ -89,14 +101,15 @@ impl Error {
     /// Who has to act.
     pub fn blame(&self) -> Blame {
         match &self.0 {
-            Kind::Io { .. } => Blame::Internal,
+            Kind::Io { .. } | Kind::Spill { .. } => Blame::Internal,
             Kind::Launch { .. }
             | Kind::Launcher { .. }
             | Kind::LauncherGone
             | Kind::Protocol { .. }
-            | Kind::Gone { .. } => Blame::Backend,
+            | Kind::Gone { .. }
+            | Kind::Cut { .. } => Blame::Backend,
             Kind::MissingProtection { .. } => Blame::Policy,
-            Kind::TooLate { .. } => Blame::Capacity,
+            Kind::TooLate { .. } | Kind::Full { .. } => Blame::Capacity,
             Kind::Guest { .. } | Kind::NotBooted | Kind::Request(_) => Blame::Caller,
         }
     }
@@ -104,11 +117,15 @@ impl Error {
     /// Whether trying again makes sense.
     pub fn retry(&self) -> Retry {
         match &self.0 {
-            Kind::Launcher { .. } | Kind::Protocol { .. } | Kind::Gone { .. } => Retry::Fresh,
-            Kind::TooLate { .. } => Retry::After(Duration::from_secs(1)),
-            Kind::Io { .. }
-            | Kind::Launch { .. }
+            Kind::Launcher { .. }
             | Kind::LauncherGone
+            | Kind::Protocol { .. }
+            | Kind::Gone { .. }
+            | Kind::Cut { .. } => Retry::Fresh,
+            Kind::TooLate { .. } | Kind::Full { .. } => Retry::After(Duration::from_secs(1)),
+            Kind::Io { .. }
+            | Kind::Spill { .. }
+            | Kind::Launch { .. }
             | Kind::MissingProtection { .. }
             | Kind::Guest { .. }
             | Kind::NotBooted
@@ -119,8 +136,12 @@ impl Error {
     /// What it means for the sandbox.
     pub fn effect(&self) -> Effect {
         match &self.0 {
-            Kind::Protocol { .. } | Kind::Gone { .. } | Kind::LauncherGone => Effect::Destroys,
+            Kind::Protocol { .. } | Kind::Gone { .. } | Kind::Cut { .. } | Kind::LauncherGone => {
+                Effect::Destroys
+            }
             Kind::Io { .. }
+            | Kind::Spill { .. }
+            | Kind::Full { .. }
             | Kind::Launch { .. }
             | Kind::Launcher { .. }
             | Kind::MissingProtection { .. }
@@ -129,6 +150,20 @@ impl Error {
             | Kind::NotBooted
             | Kind::Request(_) => Effect::None,
         }
+    }
+
+    /// Whether the peer's process ended while it spoke, rather than said something wrong.
+    pub fn is_cut(&self) -> bool {
+        matches!(self.0, Kind::Cut { .. })
+    }
+
+    /// Whether a frame was lost to this machine's disk; what comes after it can still be read.
+    pub fn is_spill(&self) -> bool {
+        matches!(self.0, Kind::Spill { .. })
+    }
+
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        matches!(&self.0, Kind::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }
 
     /// A frame or message that its sender should not have sent.

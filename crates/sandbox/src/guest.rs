@@ -16,6 +16,8 @@ use crate::error::{Error, Kind, Result};
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// Bytes of a file that travel in one frame.
 const CHUNK: usize = 1024 * 1024;
+/// The largest blob of an answer that is kept in memory: more than any that is asked for. A full disk must not cost a guest.
+const IN_MEMORY: u64 = 8 * 1024 * 1024;
 /// Requests that may wait for the owner task.
 const QUEUE: usize = 64;
 /// Parts of a command's output that may wait for their reader; beyond that the command waits.
@@ -96,7 +98,7 @@ impl Guest {
             commands: HashMap::new(),
             next: 0,
         };
-        tokio::spawn(owner.run(FrameReader::new(read, "guest"), queue));
+        tokio::spawn(owner.run(FrameReader::new(read, "guest").spilling_over(IN_MEMORY), queue));
         Self { asks }
     }
 
@@ -108,13 +110,27 @@ impl Guest {
     /// Kills every process but the guest; files stay.
     pub async fn kill_all(&self) -> Result<()> {
         self.ask(
-            ToGuest::KillAll { request: 0 },
+            ToGuest::KillAll {
+                request: 0,
+                except: None,
+            },
             None,
             "end the processes below",
             "/",
         )
         .await
         .map(drop)
+    }
+
+    /// Kills every process but the guest and the one with this number in the sandbox: its kernel.
+    pub async fn kill_others(&self, kernel: u32) -> Result<()> {
+        let message = ToGuest::KillAll {
+            request: 0,
+            except: Some(kernel),
+        };
+        self.ask(message, None, "end the processes below", "/")
+            .await
+            .map(drop)
     }
 
     /// Lists regular files below `root` that changed since an earlier stamp.
@@ -387,7 +403,7 @@ fn number_message(message: &mut ToGuest, number: u64) {
     match message {
         ToGuest::Interrupt { .. } => {}
         ToGuest::Exec { exec, .. } => *exec = number,
-        ToGuest::KillAll { request }
+        ToGuest::KillAll { request, .. }
         | ToGuest::List { request, .. }
         | ToGuest::Read { request, .. }
         | ToGuest::Write { request, .. }

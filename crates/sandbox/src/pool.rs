@@ -88,7 +88,7 @@ impl Pool {
             }
         }
         let limit = self.shared.config.acquire_limit;
-        tokio::time::timeout(limit, create_again(self.shared.backend.as_ref(), limits))
+        tokio::time::timeout(limit, create(self.shared.backend.as_ref(), limits))
             .await
             .map_err(|_| Kind::TooLate {
                 what: "a sandbox",
@@ -121,17 +121,11 @@ impl Shared {
     }
 }
 
-/// Makes a sandbox and starts its kernel.
+/// Makes a sandbox and starts its kernel, again where the first try was lost to a template or a launcher that died meanwhile: the next
+/// one is on its way.
 pub async fn create(backend: &dyn Backend, limits: &Limits) -> Result<Lease> {
-    let sandbox = backend.create(limits).await?;
-    let kernel = sandbox.start_kernel().await?;
-    Ok(Lease { sandbox, kernel })
-}
-
-/// Makes a sandbox, again where the first try was lost to a template that died meanwhile: the next one is on its way.
-async fn create_again(backend: &dyn Backend, limits: &Limits) -> Result<Lease> {
     for _ in 1..TRIES {
-        match create(backend, limits).await {
+        match create_once(backend, limits).await {
             Err(error) if error.retry() == Retry::Fresh => {
                 tracing::info!(
                     error = &error as &dyn std::error::Error,
@@ -142,7 +136,13 @@ async fn create_again(backend: &dyn Backend, limits: &Limits) -> Result<Lease> {
             result => return result,
         }
     }
-    create(backend, limits).await
+    create_once(backend, limits).await
+}
+
+async fn create_once(backend: &dyn Backend, limits: &Limits) -> Result<Lease> {
+    let sandbox = backend.create(limits).await?;
+    let kernel = sandbox.start_kernel().await?;
+    Ok(Lease { sandbox, kernel })
 }
 
 async fn refill(shared: Arc<Shared>) {

@@ -9,7 +9,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+mod ancestry;
 mod find;
+mod own;
+
+pub use own::{Count, Owner, Uncounted};
 
 /// What a snapshot looks at beside the things of the whole machine.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +60,7 @@ impl Snapshot {
             processes: find::processes(scope.process),
             mounts: find::mounts(),
             namespaces: find::namespaces(),
-            cgroups: find::cgroups(),
+            cgroups: find::our_cgroups(),
             folders: scope
                 .folders
                 .iter()

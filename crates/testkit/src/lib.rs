@@ -4,7 +4,7 @@
 //!
 //! - [`Cli`] runs the built `cellblock` binary in a clean environment under a hard time limit;
 //! - [`require!`] ends a test early where the machine lacks a [`Capability`], and records that it did;
-//! - [`Snapshot`] counts what a sandbox could leave behind, and says what is left;
+//! - [`Owner`] counts what belongs to one process while others run sandboxes, [`Snapshot`] what is on the machine: they count what a sandbox could leave behind, and says what is left;
 //! - [`as_ordinary_user`] starts a program without any privilege.
 //!
 //! ```
@@ -30,7 +30,7 @@ mod user;
 pub use capability::{Capability, python313};
 pub use cli::{Cli, Finished, Running};
 pub use denied::without_user_namespaces;
-pub use leak::{Difference, Scope, Snapshot};
+pub use leak::{Count, Difference, Owner, Scope, Snapshot, Uncounted};
 pub use places::{binary, home, ordinary_home, target_dir, workspace_root};
 pub use skip::{Skipped, expected_skips, missing};
 pub use user::{ORDINARY_UID, as_ordinary_user};

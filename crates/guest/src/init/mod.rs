@@ -24,6 +24,7 @@ mod channel;
 mod command;
 mod files;
 mod list;
+mod others;
 mod path;
 mod stats;
 
@@ -115,7 +116,7 @@ impl Guest {
                 }
                 Ok(())
             }
-            ToGuest::KillAll { request } => self.kill_all(request),
+            ToGuest::KillAll { request, except } => self.kill_all(request, except),
             ToGuest::Exec {
                 exec,
                 argv,
@@ -187,16 +188,16 @@ impl Guest {
         }
     }
 
-    /// Kills every process of the room but this one, and answers when they are gone.
-    fn kill_all(&mut self, request: u64) -> Result<()> {
+    /// Kills every process of the room but this one and the spared one, and answers when they are gone.
+    fn kill_all(&mut self, request: u64, except: Option<u32>) -> Result<()> {
         let deadline = std::time::Instant::now() + KILL_LIMIT;
         loop {
             // As the first process of its pid namespace, the guest reaches all others by -1, and not itself.
             // Elsewhere it reaches what it has started; kernels are ended by whoever started them.
-            let none_left = if self.dir.is_none() {
-                kill_others()
-            } else {
-                tree::end_own(&[])
+            let none_left = match (self.dir.is_some(), except) {
+                (false, None) => kill_others(),
+                (false, Some(spared)) => others::kill_but(spared),
+                (true, _) => tree::end_own(&[]),
             };
             self.reap();
             if none_left {

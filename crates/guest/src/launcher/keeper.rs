@@ -1,6 +1,6 @@
 //! The first process of the keep: makes and ends rooms, asks the template for kernels, reaps.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use cellblock_jail::ids::{KeepIds, ROOM_USER};
 use cellblock_jail::process::{child_signals, clear_child_signals, reap_one, report};
 use cellblock_jail::room::{Room, RoomLimits, Rooms};
 use cellblock_jail::{Error, Result, fds};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::control::{Answer, Event, Launch, Operation, Request};
 use super::template::{FromTemplate, Template, ToTemplate};
@@ -17,8 +17,13 @@ use crate::init;
 
 /// A template that ends sooner than this after its start counts as failed.
 const TEMPLATE_MIN_LIFE: Duration = Duration::from_secs(2);
-/// Templates that may fail one after the other before no more is started.
+/// Templates that may fail one after the other before the next one has to wait.
 const TEMPLATE_TRIES: u32 = 3;
+/// How long it waits: for the first request after this time.
+const TEMPLATE_PAUSE: Duration = Duration::from_secs(1);
+/// Requests that a template may have at once. More would fill its socket while it imports or forks, and a keep that waits for room in
+/// that socket serves nobody. They are also held below the number of descriptors that an ordinary user may have on their way.
+const AT_TEMPLATE: usize = 16;
 
 /// The keep's state. One task owns it: this process.
 #[derive(Debug)]
@@ -29,17 +34,27 @@ pub(super) struct Keeper<'a> {
     open: HashMap<String, (Room, RoomLimits)>,
     /// Rooms that were killed and not yet reaped, by the pid of their init, with the request to answer.
     ending: HashMap<i32, (Room, u64)>,
-    /// First processes that ended by themselves, of rooms that the host has not destroyed yet.
-    gone: HashSet<i32>,
+    /// Rooms whose first process has ended by itself, and which the host has not destroyed yet.
+    gone: HashSet<String>,
     template: Option<Template>,
     template_started: Instant,
     template_failures: u32,
     /// Requests at the template, by token.
     waiting: HashMap<u64, u64>,
+    /// Requests that wait until the template has fewer.
+    queued: VecDeque<Start>,
     /// Kernels by pid.
     kernels: HashMap<i32, u64>,
     last_token: u64,
     children: OwnedFd,
+}
+
+/// A kernel that is asked for.
+#[derive(Debug)]
+struct Start {
+    room: String,
+    request: u64,
+    descriptors: Vec<OwnedFd>,
 }
 
 impl<'a> Keeper<'a> {
@@ -56,6 +71,7 @@ impl<'a> Keeper<'a> {
             template_started: Instant::now(),
             template_failures: 0,
             waiting: HashMap::new(),
+            queued: VecDeque::new(),
             kernels: HashMap::new(),
             last_token: 0,
             children: child_signals()?,
@@ -72,6 +88,7 @@ impl<'a> Keeper<'a> {
             if from_template {
                 self.hear_template()?;
             }
+            self.start_queued()?;
             if from_host {
                 let Some((request, descriptors)) = fds::receive::<Request>(self.control)? else {
                     return Ok(());
@@ -89,8 +106,11 @@ impl<'a> Keeper<'a> {
         if let Some(template) = &self.template {
             polled.push(PollFd::new(&template.socket, PollFlags::IN));
         }
+        let timeout = self
+            .pause()
+            .map(|left| Timespec::try_from(left).unwrap_or_default());
         loop {
-            match poll(&mut polled, None) {
+            match poll(&mut polled, timeout.as_ref()) {
                 Ok(_) => break,
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error).during("wait for work"),
@@ -111,12 +131,16 @@ impl<'a> Keeper<'a> {
                     Err(error) => self.reply(request.id, Err(chain(&error)), &[]),
                 };
             }
-            Operation::StartKernel { room } => match self.start_kernel(room, request.id, &descriptors) {
-                Ok(()) => return Ok(()),
-                Err(error) => Err(chain(&error)),
-            },
-            Operation::DestroyRoom { room } => match self.open.remove(room) {
-                Some((room, _)) if self.gone.remove(&room.init.pid) => return self.finish(&room, request.id),
+            Operation::StartKernel { room } => {
+                self.queued.push_back(Start {
+                    room: room.clone(),
+                    request: request.id,
+                    descriptors,
+                });
+                return self.start_queued();
+            }
+            Operation::DestroyRoom { room: name } => match self.open.remove(name) {
+                Some((room, _)) if self.gone.remove(name) => return self.finish(&room, request.id),
                 Some((room, _)) => {
                     room.init.kill();
                     self.ending.insert(room.init.pid, (room, request.id));
@@ -149,13 +173,43 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    fn start_kernel(&mut self, room: &str, request: u64, descriptors: &[OwnedFd]) -> Result<()> {
-        let Some((room, limits)) = self.open.get(room) else {
-            return Err(Error::Child(format!("no room `{room}`")));
+    /// Hands over as many requests as the template may have.
+    fn start_queued(&mut self) -> Result<()> {
+        if self.pause().is_some() {
+            return Ok(());
+        }
+        if self.template.is_none() && !self.queued.is_empty() {
+            self.start_template();
+        }
+        while self.waiting.len() < AT_TEMPLATE {
+            let Some(start) = self.queued.pop_front() else {
+                break;
+            };
+            if let Err(error) = self.start_kernel(&start) {
+                self.reply(start.request, Err(chain(&error)), &[])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How long requests are held until the next template may be started; `None` when nothing holds them.
+    fn pause(&self) -> Option<Duration> {
+        let left = TEMPLATE_PAUSE.checked_sub(self.template_started.elapsed())?;
+        (self.template.is_none() && !self.queued.is_empty()).then_some(left)
+    }
+
+    fn start_kernel(&mut self, start: &Start) -> Result<()> {
+        let Start {
+            room,
+            request,
+            descriptors,
+        } = start;
+        let Some((room, limits)) = self.open.get(room).filter(|_| !self.gone.contains(room)) else {
+            return Err(Error::Child(format!("room `{room}` is gone")));
         };
         let Some(template) = &self.template else {
             return Err(Error::Child(
-                "the template has ended and could not be started again".into(),
+                "the template has ended and cannot be started now; try again in a while".into(),
             ));
         };
         self.last_token += 1;
@@ -172,7 +226,7 @@ impl<'a> Keeper<'a> {
         sent.extend(room.rules.iter().map(AsFd::as_fd));
         sent.extend(doors.iter().map(AsFd::as_fd));
         fds::send(&template.socket, &ask, &sent)?;
-        self.waiting.insert(self.last_token, request);
+        self.waiting.insert(self.last_token, *request);
         Ok(())
     }
 
@@ -192,6 +246,7 @@ impl<'a> Keeper<'a> {
                 let Some(request) = self.waiting.remove(&token) else {
                     return Ok(());
                 };
+                self.start_queued()?;
                 let opened = rustix::process::Pid::from_raw(pid)
                     .ok_or(rustix::io::Errno::SRCH)
                     .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()));
@@ -200,10 +255,12 @@ impl<'a> Keeper<'a> {
                     Err(_) => self.reply(request, Err("the kernel ended while it was starting".into()), &[]),
                 }
             }
-            FromTemplate::Failed { token, error } => match self.waiting.remove(&token) {
-                Some(request) => self.reply(request, Err(format!("fork a kernel: {error}")), &[]),
-                None => Ok(()),
-            },
+            FromTemplate::Failed { token, error } => {
+                if let Some(request) = self.waiting.remove(&token) {
+                    self.reply(request, Err(format!("fork a kernel: {error}")), &[])?;
+                }
+                self.start_queued()
+            }
             FromTemplate::Ended { pid, status } => self.kernel_ended(pid, status),
         }
     }
@@ -225,12 +282,20 @@ impl<'a> Keeper<'a> {
         self.template_failures = if failed { self.template_failures + 1 } else { 0 };
         self.tell(&Event::TemplateEnded)?;
         if self.template_failures < TEMPLATE_TRIES {
-            self.template = Some(Template::start(self.launch)?);
-            self.template_started = Instant::now();
+            self.start_template();
         } else {
-            report("launcher: the template ended right after its start too often; not starting it again");
+            report("launcher: the template ended right after its start too often; the next one has to wait");
         }
-        Ok(())
+        self.start_queued()
+    }
+
+    /// A machine that is out of processes or memory now may have some later: kernels that run must not end because of it.
+    fn start_template(&mut self) {
+        self.template_started = Instant::now();
+        match Template::start(self.launch) {
+            Ok(template) => self.template = Some(template),
+            Err(error) => report(&format!("launcher: {}", chain(&error))),
+        }
     }
 
     fn kernel_ended(&mut self, pid: i32, status: i32) -> Result<()> {
@@ -246,13 +311,20 @@ impl<'a> Keeper<'a> {
         while let Some((pid, status)) = reap_one() {
             if let Some((room, request)) = self.ending.remove(&pid) {
                 self.finish(&room, request)?;
-            } else if self.open.values().any(|(room, _)| room.init.pid == pid) {
-                self.gone.insert(pid);
+            } else if let Some(room) = self.room_of(pid) {
+                self.gone.insert(room);
             } else {
                 self.kernel_ended(pid, status)?;
             }
         }
         Ok(())
+    }
+
+    /// The room whose first process has just ended. Pids come again, so rooms that have none any more do not count.
+    fn room_of(&self, pid: i32) -> Option<String> {
+        let mut open = self.open.iter();
+        open.find(|(name, (room, _))| room.init.pid == pid && !self.gone.contains(*name))
+            .map(|(name, _)| name.clone())
     }
 
     fn finish(&self, room: &Room, request: u64) -> Result<()> {

@@ -56,6 +56,10 @@ fn fail(error: &Error) -> i32 {
 }
 
 fn launch_keep(control: &OwnedFd, launch: &Launch) -> Result<i32> {
+    // A room costs the keep a dozen descriptors.
+    let mut files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    files.current = files.maximum;
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, files);
     // A terminal's Ctrl-C is for the host, which ends cells by itself.
     let _ = rustix::process::setsid();
     cgroup::sweep();
@@ -103,14 +107,26 @@ fn keep_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees) -> Result<i3
     let mut keep_open = vec![control.as_raw_fd()];
     keep_open.extend(trees.descriptors());
     let child = keep::start(&plan, trees, &keep_open, || {
-        fds::send(control, &Event::Started { report }, &[])?;
         let rooms = Rooms {
             ids: launch.ids,
             trees,
             filters: &filters,
             demands: &launch.demands,
         };
-        keeper::Keeper::new(control, launch, rooms)?.serve()
+        match keeper::Keeper::new(control, launch, rooms) {
+            Ok(keeper) => {
+                fds::send(control, &Event::Started { report }, &[])?;
+                keeper.serve()
+            }
+            Err(error) => {
+                let refused = Event::Refused {
+                    error: chain(&error),
+                    missing_protection: false,
+                };
+                fds::send(control, &refused, &[])?;
+                Err(error)
+            }
+        }
     })?;
     let_go_of_control();
     child.wait()

@@ -15,7 +15,7 @@ use super::run::{End, Ran, Terms, run};
 use super::{Request, judge};
 use crate::cell::Cell;
 use crate::error::{Error, Result};
-use crate::execution::{Event, Execution, Outcome, SandboxReport};
+use crate::execution::{Event, Execution, Outcome, Resource, SandboxReport};
 use crate::input::Input;
 use crate::interpreter::Shared;
 use crate::output::Output;
@@ -46,6 +46,11 @@ impl Default for SessionOptions {
 
 /// Rows of the head, and of the tail, of a table that is too large to be sent.
 const PREVIEW_ROWS: u32 = 500;
+/// What the next cell is told when a kernel or a whole sandbox was lost and no cell could tell.
+const KERNEL_LOST: &str = "the kernel was lost and replaced; all variables are gone; files in /workspace are kept. \
+                           Run what defines your variables again";
+const SANDBOX_LOST: &str = "the sandbox was lost and replaced; all variables and files are gone. \
+                            Run what defines your variables and writes your files again";
 /// Binding an input, resetting and the like; none of them runs a user's loop.
 const HOUSEKEEPING: Duration = Duration::from_mins(2);
 
@@ -62,8 +67,12 @@ pub(super) struct Actor {
     /// Whether the inputs' files are in the sandbox.
     furnished: bool,
     inputs: Vec<Input>,
-    /// Inputs that could not be copied into a new sandbox, with the reason, until a cell has told.
-    given_up: Vec<String>,
+    /// What went wrong between cells, until a cell has told: lost variables and files, inputs that could not be copied into a new sandbox.
+    untold: Vec<String>,
+    /// Whether a cell has run in the kernel that is there, so that its loss is one of variables.
+    has_variables: bool,
+    /// Whether a cell has run in the sandbox that is there, so that its loss is one of files.
+    has_files: bool,
     layers: Vec<String>,
     /// Cells that were run.
     cells: u64,
@@ -90,7 +99,9 @@ impl Actor {
             kernel: None,
             furnished: false,
             inputs: Vec::new(),
-            given_up: Vec::new(),
+            untold: Vec::new(),
+            has_variables: false,
+            has_files: false,
             layers: Vec::new(),
             cells: 0,
             messages: 0,
@@ -147,7 +158,7 @@ impl Actor {
     fn keep_or_destroy<T>(&mut self, result: Result<T>) -> Result<T> {
         let destroys = match &result {
             Err(Error::Sandbox(error)) => error.effect() == crate::error::Effect::Destroys,
-            Err(Error::Output(_)) => true,
+            Err(Error::Output(error)) => error.is_from_the_kernel(),
             _ => false,
         };
         if destroys {
@@ -157,6 +168,11 @@ impl Actor {
     }
 
     fn discard(&mut self) {
+        if self.has_files || self.has_variables {
+            self.untold.clear();
+            self.untold.push(SANDBOX_LOST.to_owned());
+        }
+        (self.has_files, self.has_variables) = (false, false);
         self.kernel = None;
         self.sandbox = None;
         self.furnished = false;
@@ -188,9 +204,20 @@ impl Actor {
             store: cell.store,
         };
         let started = std::time::Instant::now();
-        let ran = self.run(&message, timeout, events).await?;
+        let before = std::mem::take(&mut self.untold);
+        (self.has_files, self.has_variables) = (true, true);
+        let ran = match self.run(&message, timeout, events).await {
+            Ok(ran) => ran,
+            Err(error) => {
+                self.untold = before;
+                return Err(error);
+            }
+        };
         let duration = started.elapsed();
-        let verdict = self.judge(&ran, timeout).await;
+        let verdict = self.judge(&ran, timeout).await?;
+        // The verdict tells of the loss.
+        self.has_variables &= self.kernel.is_some();
+        self.end_others(&verdict.outcome).await;
         let collected = if cell.collect_files && self.sandbox.is_some() {
             self.collect().await?
         } else {
@@ -205,7 +232,7 @@ impl Actor {
             stderr: ran.stderr.finish(),
             files: collected.0,
             skipped_files: collected.1,
-            note: self.note(verdict.note),
+            note: self.note(before, verdict.note),
             duration,
             sandbox: SandboxReport {
                 backend: self.shared.backend.name().to_owned(),
@@ -216,8 +243,12 @@ impl Actor {
     }
 
     /// What a model must be told besides the outcome.
-    fn note(&mut self, of_outcome: Option<String>) -> Option<String> {
-        let notes: Vec<_> = self.given_up.drain(..).chain(of_outcome).collect();
+    fn note(&mut self, before: Vec<String>, of_outcome: Option<String>) -> Option<String> {
+        let notes: Vec<_> = before
+            .into_iter()
+            .chain(self.untold.drain(..))
+            .chain(of_outcome)
+            .collect();
         (!notes.is_empty()).then(|| notes.join(". "))
     }
 
@@ -226,7 +257,20 @@ impl Actor {
         self.messages
     }
 
-    async fn judge(&mut self, ran: &Ran, timeout: Duration) -> judge::Verdict {
+    /// What a cell that started too many processes has left would write into the streams of the next one.
+    async fn end_others(&self, outcome: &Outcome) {
+        let too_many =
+            matches!(outcome, Outcome::LimitExceeded(exceeded) if exceeded.which == Resource::Processes);
+        if let (true, Some(sandbox), Some(kernel)) = (too_many, &self.sandbox, &self.kernel) {
+            if let Err(error) = sandbox.guest().kill_others(kernel.pid).await {
+                tracing::info!(error = &error as &dyn std::error::Error, "processes are left");
+            }
+            kernel.discard_written();
+        }
+    }
+
+    /// Fails when Cellblock's own part of the sandbox is gone, rather than the kernel alone.
+    async fn judge(&mut self, ran: &Ran, timeout: Duration) -> Result<judge::Verdict> {
         let report = self.shared.backend.report();
         let mut evidence = judge::Evidence {
             ran,
@@ -239,13 +283,29 @@ impl Actor {
             usage: self.usage,
             before: self.usage,
             disks: Vec::new(),
+            files_kept: true,
         };
         if let (Some(sandbox), true) = (&self.sandbox, judge::needs_evidence(ran)) {
-            evidence.usage = sandbox.usage().await.unwrap_or(self.usage);
-            evidence.disks = sandbox.guest().disks().await.unwrap_or_default();
+            let usage = sandbox.usage().await;
+            let disks = sandbox.guest().disks().await;
+            evidence.usage = *usage.as_ref().unwrap_or(&self.usage);
+            let (disks, unanswered) = match disks {
+                Ok(disks) => (disks, None),
+                Err(error) => (Vec::new(), Some(error)),
+            };
+            let mut errors = usage.err().into_iter().chain(unanswered);
+            let gone = errors.find(|error| error.effect() == crate::error::Effect::Destroys);
+            evidence.files_kept = gone.is_none();
+            // Memory that ran out may have taken the guest along; everything else that ends it is not the cell's doing.
+            let by_memory = evidence.usage.memory_kills > evidence.before.memory_kills;
+            if let (End::Lost(_), false, Some(gone)) = (&ran.end, by_memory, gone) {
+                return Err(gone.into());
+            }
+            evidence.disks = disks;
             self.usage = evidence.usage;
         }
-        judge::judge(&evidence)
+        self.has_files &= evidence.files_kept;
+        Ok(judge::judge(&evidence))
     }
 
     /// Makes sure that packages are on the kernel's path.
@@ -256,13 +316,12 @@ impl Actor {
         let layer = self.shared.layer(requirements).await?;
         if !self.layers.contains(&layer) {
             self.layers.push(layer);
-            if let Some(kernel) = &mut self.kernel {
-                write_frame(
-                    &mut kernel.writer,
-                    &configure(&self.options, &self.limits, &self.layers),
-                    &[],
-                )
-                .await?;
+            let message = configure(&self.options, &self.limits, &self.layers);
+            if let Some(kernel) = &mut self.kernel
+                && write_frame(&mut kernel.writer, &message, &[]).await.is_err()
+            {
+                // It has died meanwhile; the next one is told when it starts.
+                self.lose_kernel();
             }
         }
         Ok(())
@@ -275,7 +334,7 @@ impl Actor {
             .as_ref()
             .is_some_and(|kernel| kernel.end.borrow().is_some())
         {
-            self.kernel = None;
+            self.lose_kernel();
         }
         if self.kernel.is_some() {
             return Ok(());
@@ -284,12 +343,13 @@ impl Actor {
             Some(kernel) => kernel,
             None => self.settle().await?,
         };
-        write_frame(
-            &mut kernel.writer,
-            &configure(&self.options, &self.limits, &self.layers),
-            &[],
-        )
-        .await?;
+        let message = configure(&self.options, &self.limits, &self.layers);
+        if write_frame(&mut kernel.writer, &message, &[]).await.is_err() {
+            // It died before its first message, perhaps with its launcher: once more, from the beginning.
+            self.discard();
+            kernel = self.settle().await?;
+            write_frame(&mut kernel.writer, &message, &[]).await?;
+        }
         self.kernel = Some(kernel);
         if !self.furnished {
             self.furnish().await?;
@@ -309,7 +369,7 @@ impl Actor {
                 // The reason names a path of the host, which is nothing for a model.
                 Err(Error::Input { name, reason }) => {
                     tracing::warn!(name, reason, "gave up an input");
-                    self.given_up.push(format!(
+                    self.untold.push(format!(
                         "input `{name}` could not be copied into a new sandbox and is no longer bound"
                     ));
                 }
@@ -321,6 +381,14 @@ impl Actor {
         }
         self.furnished = true;
         Ok(())
+    }
+
+    /// Forgets a kernel that ended while no cell ran.
+    fn lose_kernel(&mut self) {
+        self.kernel = None;
+        if std::mem::take(&mut self.has_variables) {
+            self.untold.push(KERNEL_LOST.to_owned());
+        }
     }
 
     /// A fresh kernel in the sandbox that is there, so that its files survive; `None` when that cannot be.
@@ -364,11 +432,20 @@ impl Actor {
             events,
             decoding: &self.shared.decoding,
         };
-        let ran = run(kernel, message, terms).await?;
+        let mut ran = run(kernel, message, terms).await?;
         if matches!(ran.end, End::Lost(_)) {
             self.kernel = None;
         }
-        Ok(ran)
+        match ran.failure.take() {
+            Some(failure) => {
+                // Nobody else tells of the loss.
+                if self.kernel.is_none() {
+                    self.lose_kernel();
+                }
+                Err(failure)
+            }
+            None => Ok(ran),
+        }
     }
 
     /// A request that user code has no part in: anything but completion is an error, given as its message.
@@ -383,7 +460,10 @@ impl Actor {
                 error: Some(error), ..
             } => Err(error.message.clone()),
             End::Done { .. } => Err("it was interrupted".to_owned()),
-            End::Lost(_) => Err("the kernel ended meanwhile".to_owned()),
+            End::Lost(_) => {
+                self.lose_kernel();
+                Err("the kernel ended meanwhile".to_owned())
+            }
         })
     }
 

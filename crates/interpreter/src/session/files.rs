@@ -51,17 +51,17 @@ impl Actor {
         };
         let mut files = Vec::new();
         let mut skipped = Vec::new();
+        // Taken over at the end only: what could not be stored is collected again after the next cell.
+        let mut now = Collected::default();
         for (index, listing) in listings.into_iter().enumerate() {
-            self.collected.stamps[index] = Some(listing.stamp);
+            now.stamps[index] = Some(listing.stamp);
             note_skipped(&listing, limit, &mut skipped);
             for entry in listing.files {
-                let known = self
-                    .collected
-                    .seen
-                    .insert(entry.path.clone(), (entry.size, entry.mtime_ns));
-                if known == Some((entry.size, entry.mtime_ns)) {
+                let state = (entry.size, entry.mtime_ns);
+                if self.collected.seen.get(&entry.path) == Some(&state) {
                     continue;
                 }
+                now.seen.insert(entry.path.clone(), state);
                 match self.store_file(&entry, ROOTS[index], files.len()).await? {
                     Ok(Some(file)) => files.push(file),
                     Ok(None) => {}
@@ -72,6 +72,8 @@ impl Actor {
                 }
             }
         }
+        self.collected.stamps = now.stamps;
+        self.collected.seen.extend(now.seen);
         Ok((files, skipped))
     }
 
@@ -126,7 +128,7 @@ impl Actor {
         };
         let (file, _) = download(sandbox.guest(), path, self.limits.collected_file_bytes).await?;
         let mut content = Vec::new();
-        std::io::Read::read_to_end(&mut &file, &mut content).map_err(spool)?;
+        std::io::Read::read_to_end(&mut &file, &mut content).map_err(|source| spool(path, &source))?;
         Ok(content)
     }
 
@@ -140,6 +142,7 @@ impl Actor {
 
 /// Copies a file of the sandbox into an unlinked file of the host, positioned at its start.
 async fn download(guest: &Guest, path: &str, limit: u64) -> Result<(std::fs::File, u64)> {
+    let spool = |source| spool(path, &source);
     let mut file = tempfile::tempfile().map_err(spool)?;
     let mut offset = 0;
     loop {
@@ -169,8 +172,14 @@ async fn download(guest: &Guest, path: &str, limit: u64) -> Result<(std::fs::Fil
     Ok((file, offset))
 }
 
-fn spool(source: std::io::Error) -> Error {
-    Error::Spool(source)
+fn spool(path: &str, source: &std::io::Error) -> Error {
+    let below = std::env::temp_dir();
+    let told = format!(
+        "copy `{}` into a file below `{}`: {source}",
+        escape(path),
+        below.display()
+    );
+    Error::Spool(std::io::Error::new(source.kind(), told))
 }
 
 fn note_skipped(listing: &Listing, limit: u32, skipped: &mut Vec<SkippedFile>) {

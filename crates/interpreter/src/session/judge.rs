@@ -33,6 +33,8 @@ pub(super) struct Evidence<'a> {
     pub(super) before: Usage,
     pub(super) usage: Usage,
     pub(super) disks: Vec<Disk>,
+    /// Whether the sandbox is still there when its kernel is not.
+    pub(super) files_kept: bool,
 }
 
 /// What the machine's cgroups count.
@@ -51,7 +53,10 @@ pub(super) struct Verdict {
 
 const LOST: &str =
     "all variables are gone; files in /workspace are kept. Run what defines your variables again";
+const ALL_LOST: &str =
+    "all variables and files are gone. Run what defines your variables and writes your files again";
 const KEPT: &str = "variables are kept";
+const ALONE: &str = "variables are kept, all other processes of the sandbox were ended";
 
 /// Whether use of resources has to be asked for before judging. Asking costs two round trips, which a cell that went well is spared.
 pub(super) fn needs_evidence(ran: &Ran) -> bool {
@@ -113,7 +118,8 @@ impl Evidence<'_> {
     fn lost(&self, ending: Ending) -> Verdict {
         if self.usage.memory_kills > self.before.memory_kills {
             let peak = self.usage.memory_peak_bytes.max(self.limits.memory_bytes);
-            return exceeded(Resource::Memory, self.limits.memory_bytes, peak, true);
+            let state = if self.files_kept { LOST } else { ALL_LOST };
+            return exceeded(Resource::Memory, self.limits.memory_bytes, peak, true, state);
         }
         let reason = match (self.ran.stopped, ending) {
             (Some(Stop::Output), _) => return self.flooded(true),
@@ -142,6 +148,7 @@ impl Evidence<'_> {
             self.limits.stream_bytes,
             written,
             kernel_lost,
+            if kernel_lost { LOST } else { KEPT },
         )
     }
 
@@ -169,7 +176,10 @@ impl Evidence<'_> {
             _ => None,
         };
         match found {
-            Some((which, limit, actual)) => exceeded(which, limit, actual, false),
+            Some((which, limit, actual)) => {
+                let state = if which == Resource::Processes { ALONE } else { KEPT };
+                exceeded(which, limit, actual, false, state)
+            }
             None => Verdict {
                 outcome: Outcome::Raised,
                 note: None,
@@ -204,7 +214,7 @@ impl Evidence<'_> {
     }
 }
 
-fn exceeded(which: Resource, limit: u64, actual: u64, kernel_lost: bool) -> Verdict {
+fn exceeded(which: Resource, limit: u64, actual: u64, kernel_lost: bool, state: &str) -> Verdict {
     let show = |value| {
         if which.is_bytes() {
             size(value)
@@ -223,7 +233,6 @@ fn exceeded(which: Resource, limit: u64, actual: u64, kernel_lost: bool) -> Verd
         Resource::OpenFiles => "Close files and sockets, for example with `with`",
         Resource::OutputBytes => "Print a summary instead, or write the data to a file in /tmp/output",
     };
-    let state = if kernel_lost { LOST } else { KEPT };
     let note = format!(
         "the cell exceeded the limit on {}: limit {}, actual {}; {state}. {advice}",
         which.describe(),
@@ -290,11 +299,11 @@ mod tests {
 
     #[test]
     fn a_limit_is_told_with_its_value_the_actual_one_and_a_way_out() {
-        let verdict = exceeded(Resource::Processes, 256, 257, false);
+        let verdict = exceeded(Resource::Processes, 256, 257, false, ALONE);
         assert_eq!(
             verdict.note.unwrap(),
-            "the cell exceeded the limit on number of processes: limit 256, actual 257; variables are kept. \
-             Start fewer processes and threads, and wait for those that you started"
+            "the cell exceeded the limit on number of processes: limit 256, actual 257; variables are kept, \
+             all other processes of the sandbox were ended. Start fewer processes and threads, and wait for those that you started"
         );
     }
 }

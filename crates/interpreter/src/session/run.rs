@@ -18,7 +18,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::execution::Event;
 use crate::output::{Decoding, Output};
 use crate::stream::Capture;
@@ -39,6 +39,8 @@ pub(super) struct Ran {
     pub(super) stdout: Capture,
     pub(super) stderr: Capture,
     pub(super) variables: Vec<Variable>,
+    /// Why an output could not be kept, where this machine and not the kernel is to blame. The kernel was followed to its end all the same.
+    pub(super) failure: Option<Error>,
 }
 
 /// How a request ended.
@@ -86,6 +88,7 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
         buffer: vec![0; READ],
         open: [true, true],
         surplus: 0,
+        failure: None,
     };
     let number = number_of(message);
     let mut end = kernel.end.clone();
@@ -105,9 +108,13 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
                     run.stop(kernel, Stop::Asked, terms.limits.grace);
                 }
             }
-            frame = kernel.frames.next() => match frame? {
-                None => return run.lost(kernel, &terms).await,
-                Some(frame) => {
+            frame = kernel.frames.next() => match frame {
+                // A kernel can be killed while it speaks.
+                Ok(None) => return run.lost(kernel, &terms).await,
+                Err(error) if error.is_cut() => return run.lost(kernel, &terms).await,
+                Err(error) if error.is_spill() => run.fail(error.into()),
+                Err(error) => return Err(error.into()),
+                Ok(Some(frame)) => {
                     match frame.message {
                         // Frames of another request are left over from one that was given up, or forged.
                         FromKernel::Output { cell, .. } | FromKernel::Done { cell, .. } if cell != number => {}
@@ -115,9 +122,14 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
                             // The exception that ends a cell comes whatever the limit.
                             let extra = usize::from(matches!(output, cellblock_protocol::Output::Exception(_)));
                             if run.outputs.len() < terms.limits.outputs as usize + extra {
-                                let output = terms.decoding.decode(output, frame.blobs).await?;
-                                terms.tell(|| Event::Output(output.clone())).await;
-                                run.outputs.push(output);
+                                match terms.decoding.decode(output, frame.blobs).await {
+                                    Ok(output) => {
+                                        terms.tell(|| Event::Output(output.clone())).await;
+                                        run.outputs.push(output);
+                                    }
+                                    Err(error) if error.is_from_the_kernel() => return Err(error.into()),
+                                    Err(error) => run.fail(error.into()),
+                                }
                             } else {
                                 run.surplus += 1;
                             }
@@ -127,7 +139,11 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
                             let end = End::Done { outcome, error, rejections };
                             return Ok(run.finish(end, variables.unwrap_or_default(), outputs_dropped));
                         }
-                        FromKernel::Call { call, method, .. } => refuse_call(kernel, call, &method).await?,
+                        FromKernel::Call { call, method, .. } => {
+                            if refuse_call(kernel, call, &method).await.is_err() {
+                                return run.lost(kernel, &terms).await;
+                            }
+                        }
                         FromKernel::Hello { .. } => {}
                     }
                 }
@@ -203,6 +219,7 @@ struct Run {
     buffer: Vec<u8>,
     open: [bool; 2],
     surplus: u32,
+    failure: Option<Error>,
 }
 
 impl Run {
@@ -282,6 +299,16 @@ impl Run {
             stdout: self.stdout,
             stderr: self.stderr,
             variables,
+            failure: self.failure,
         }
+    }
+
+    /// The first failure says most; the next ones follow from it.
+    fn fail(&mut self, error: Error) {
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "could not keep an output"
+        );
+        self.failure.get_or_insert(error);
     }
 }

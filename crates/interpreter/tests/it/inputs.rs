@@ -195,7 +195,10 @@ fn an_input_whose_file_is_gone_is_given_up_with_a_note_when_the_sandbox_is_lost(
         let next = run(&session, "'t' in globals()").await;
         assert_eq!(
             next.note.as_deref(),
-            Some("input `t` could not be copied into a new sandbox and is no longer bound")
+            Some(
+                "the sandbox was lost and replaced; all variables and files are gone. Run what defines your variables \
+                 and writes your files again. input `t` could not be copied into a new sandbox and is no longer bound"
+            )
         );
         assert_eq!(crate::support::scalar(&next), false);
         assert_eq!(run(&session, "1").await.note, None);

@@ -177,10 +177,13 @@ fn below(mount: &Path, group: &str) -> PathBuf {
     mount.join(group.trim_start_matches('/'))
 }
 
-/// Clock ticks after boot at which a process began (`proc_pid_stat(5)`, field 22).
+/// Clock ticks after boot at which a process began (`proc_pid_stat(5)`, field 22). A zombie counts as gone: its parent may be long in
+/// collecting it, or never do.
 fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let lives = !matches!(fields.next()?, "Z" | "X");
+    fields.nth(18)?.parse().ok().filter(|_| lives)
 }
 
 #[cfg(test)]
@@ -207,5 +210,16 @@ mod tests {
         let own = name_of(std::process::id()).unwrap();
         assert!(own.starts_with(&format!("cellblock-{}-", std::process::id())));
         assert_eq!(name_of(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_process_that_nobody_has_collected_yet_is_gone() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let stat = format!("/proc/{}/stat", child.id());
+        while !fs::read_to_string(&stat).unwrap().contains(") Z ") {
+            std::thread::yield_now();
+        }
+        assert_eq!(name_of(child.id()), None);
+        child.wait().unwrap();
     }
 }

@@ -350,7 +350,8 @@ pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
     let id = any::<u64>;
     prop_oneof![
         any::<u32>().prop_map(|pid| ToGuest::Interrupt { pid }),
-        id().prop_map(|request| ToGuest::KillAll { request }),
+        (id(), prop::option::of(any::<u32>()))
+            .prop_map(|(request, except)| ToGuest::KillAll { request, except }),
         (id(), texts(), text(), btree_map(text(), text(), 0..3), id()).prop_map(
             |(exec, argv, cwd, env, timeout_ms)| ToGuest::Exec {
                 exec,

@@ -72,6 +72,8 @@ pub struct Kernel {
     pub stderr: pipe::Receiver,
     /// Becomes `Some` when the kernel's process has ended.
     pub end: watch::Receiver<Option<Ending>>,
+    /// Its number in the sandbox, as it said before any code of a user ran.
+    pub pid: u32,
     /// Signals the kernel without naming a pid.
     pidfd: Option<OwnedFd>,
 }
@@ -95,6 +97,7 @@ impl Kernel {
             stdout,
             stderr,
             end,
+            pid: 0,
             pidfd,
         }
     }
@@ -110,8 +113,12 @@ impl Kernel {
         match first.map(|frame| frame.message) {
             Some(FromKernel::Hello {
                 generation: GENERATION,
+                pid,
                 ..
-            }) => Ok(()),
+            }) => {
+                self.pid = pid;
+                Ok(())
+            }
             Some(FromKernel::Hello { generation, .. }) => Err(Error::protocol(
                 "kernel",
                 format!("it speaks generation {generation}, not {GENERATION}"),
@@ -126,6 +133,19 @@ impl Kernel {
                     reason,
                 }
                 .into())
+            }
+        }
+    }
+
+    /// Drops what is in its pipes now and nobody has read.
+    pub fn discard_written(&self) {
+        let mut nowhere = vec![0; 64 * 1024];
+        for pipe in [&self.stdout, &self.stderr] {
+            // More than a pipe holds: whoever writes all the time does not keep the host here.
+            for _ in 0..64 {
+                if !matches!(pipe.try_read(&mut nowhere), Ok(1..)) {
+                    break;
+                }
             }
         }
     }

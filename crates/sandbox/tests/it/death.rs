@@ -13,7 +13,7 @@ use crate::support::{backend, block_on, descendants, ended, execute, kill, limit
 /// A template that dies sooner than this after its start is not started again.
 const TEMPLATE_MIN_LIFE: Duration = Duration::from_secs(2);
 
-const GONE: &str = "the launcher has ended; no sandbox of this process works any more";
+const GONE: &str = "the launcher has ended, and every sandbox with it; the next sandbox gets a new launcher";
 
 #[test]
 fn kernels_outlive_their_template_and_the_pool_goes_on_with_the_next_one() {
@@ -49,7 +49,7 @@ fn kernels_outlive_their_template_and_the_pool_goes_on_with_the_next_one() {
 }
 
 #[test]
-fn a_launcher_that_dies_ends_its_kernels_and_every_later_request_with_a_clear_error() {
+fn a_launcher_that_dies_ends_its_kernels_with_a_clear_error_and_the_next_sandbox_gets_another() {
     block_on(async {
         let backend = backend().await;
         let launcher = backend.launcher_pid().unwrap();
@@ -57,18 +57,20 @@ fn a_launcher_that_dies_ends_its_kernels_and_every_later_request_with_a_clear_er
         let below = descendants(launcher);
         kill(launcher);
         assert_eq!(ended(&lease.kernel).await, Ending::Unknown);
-        let error = create(&backend, &Limits::default()).await.unwrap_err();
+        let error = lease.sandbox.usage().await.unwrap_err();
         assert_eq!(error.to_string(), GONE);
         assert_eq!(
             (error.blame(), error.retry(), error.effect()),
-            (Blame::Backend, Retry::Never, Effect::Destroys)
+            (Blame::Backend, Retry::Fresh, Effect::Destroys)
         );
-        assert_eq!(lease.sandbox.usage().await.unwrap_err().to_string(), GONE);
         assert_eq!(lease.sandbox.start_kernel().await.unwrap_err().to_string(), GONE);
         assert_eq!(
             lease.sandbox.guest().disks().await.unwrap_err().to_string(),
             "the guest is gone"
         );
+        let mut next = create(&backend, &Limits::default()).await.unwrap();
+        assert_eq!(execute(&mut next.kernel, "6 * 7").await, shows(42));
+        assert_ne!(backend.launcher_pid().unwrap(), launcher);
         until("gone", || {
             below.iter().all(|it| {
                 std::fs::read_to_string(format!("/proc/{}/comm", it.pid))
@@ -92,13 +94,9 @@ fn a_keep_that_dies_ends_the_launcher_too() {
         assert_eq!(keep.name, "cellblock-keep");
         kill(keep.pid);
         assert_eq!(ended(&lease.kernel).await, Ending::Unknown);
-        assert_eq!(
-            create(&backend, &Limits::default())
-                .await
-                .unwrap_err()
-                .to_string(),
-            GONE
-        );
+        assert_eq!(lease.sandbox.usage().await.unwrap_err().to_string(), GONE);
+        let mut next = create(&backend, &Limits::default()).await.unwrap();
+        assert_eq!(execute(&mut next.kernel, "6 * 7").await, shows(42));
         until("gone", || {
             !std::path::Path::new(&format!("/proc/{launcher}")).exists()
         })
@@ -116,7 +114,10 @@ fn a_template_that_never_got_warm_because_the_launcher_died_is_an_error_and_not_
         let backend = cellblock_sandbox::backend::process::ProcessBackend::start(&config)
             .await
             .unwrap();
-        kill(backend.launcher_pid().unwrap());
-        assert_eq!(backend.warmed().await.unwrap_err().to_string(), GONE);
+        let (warmed, ()) = tokio::join!(backend.warmed(), async {
+            tokio::task::yield_now().await;
+            kill(backend.launcher_pid().unwrap());
+        });
+        assert_eq!(warmed.unwrap_err().to_string(), GONE);
     });
 }

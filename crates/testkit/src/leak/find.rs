@@ -5,15 +5,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// One line of `/proc/<pid>/stat`, as far as it is needed.
-struct Process {
-    id: u32,
-    name: String,
+#[derive(Debug, Clone)]
+pub(super) struct Process {
+    pub(super) id: u32,
+    pub(super) name: String,
     state: String,
-    parent: u32,
-    started: String,
+    pub(super) parent: u32,
+    pub(super) started: String,
 }
 
-fn all_processes() -> Vec<Process> {
+pub(super) fn all_processes() -> Vec<Process> {
     let ids = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     ids.filter_map(|id: u32| parse(id, &fs::read_to_string(format!("/proc/{id}/stat")).ok()?))
@@ -85,6 +86,15 @@ fn mount(line: &str) -> Option<(&str, &str, &str)> {
     Some((fields.next()?, fields.nth(3)?, after.split(' ').next()?))
 }
 
+/// Lists where something is mounted in this mount namespace.
+pub(super) fn mount_points() -> Vec<PathBuf> {
+    let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    text.lines()
+        .filter_map(mount)
+        .map(|(_, point, _)| PathBuf::from(point))
+        .collect()
+}
+
 /// Lists the namespaces that any process is in.
 pub(super) fn namespaces() -> BTreeSet<String> {
     all_processes()
@@ -100,8 +110,8 @@ pub(super) fn namespaces() -> BTreeSet<String> {
         .collect()
 }
 
-/// Lists the control groups named `cellblock-*` in every mounted hierarchy.
-pub(super) fn cgroups() -> BTreeSet<String> {
+/// Lists the control groups in every mounted hierarchy whose path passes the test.
+pub(super) fn cgroups(wanted: impl Fn(&String) -> bool) -> BTreeSet<String> {
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let roots = text
         .lines()
@@ -114,13 +124,23 @@ pub(super) fn cgroups() -> BTreeSet<String> {
             if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 continue;
             }
-            if entry.file_name().to_string_lossy().starts_with("cellblock-") {
-                found.insert(entry.path().display().to_string());
+            let path = entry.path().display().to_string();
+            if wanted(&path) {
+                found.insert(path);
             }
             open.push(entry.path());
         }
     }
     found
+}
+
+/// Lists the control groups named `cellblock-*`.
+pub(super) fn our_cgroups() -> BTreeSet<String> {
+    cgroups(|path| {
+        path.rsplit('/')
+            .next()
+            .is_some_and(|name| name.starts_with("cellblock-"))
+    })
 }
 
 /// Lists the entries of a directory that may not exist.

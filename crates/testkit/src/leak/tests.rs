@@ -108,10 +108,10 @@ fn a_cgroup_named_after_us_is_found() {
     require!(CgroupV1);
     let folder = Path::new("/sys/fs/cgroup/pids").join(format!("cellblock-leak-{}", std::process::id()));
     fs::create_dir(&folder).unwrap();
-    let found = find::cgroups();
+    let found = find::our_cgroups();
     fs::remove_dir(&folder).unwrap();
     assert!(found.contains(&folder.display().to_string()), "{found:?}");
-    assert!(!find::cgroups().contains(&folder.display().to_string()));
+    assert!(!find::our_cgroups().contains(&folder.display().to_string()));
 }
 
 #[test]
@@ -160,4 +160,76 @@ fn a_report_names_the_kind_of_every_leak() {
     };
     assert_eq!(left.to_string(), "mount left: 7 tmpfs at /x\n");
     assert_eq!(no_difference().to_string(), "nothing is left");
+}
+
+#[test]
+fn an_owner_finds_an_orphan_that_it_saw_before_its_parent_died() {
+    let mut owner = Owner::this_process();
+    let mut parent = Command::new("sh")
+        .args(["-c", "sleep 1000 & echo; wait"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = [0];
+    std::io::Read::read_exact(parent.stdout.as_mut().unwrap(), &mut line).unwrap();
+    let both = ancestry::below(parent.id(), &std::collections::BTreeMap::new());
+    let [orphan] = &both[..] else {
+        panic!("not one child: {both:?}")
+    };
+    owner.look();
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    let seen = |owner: &mut Owner| {
+        let all = owner
+            .until(&Count::default(), Duration::ZERO)
+            .unwrap_err()
+            .to_string();
+        all.contains(&format!("{} {}", orphan.id, orphan.name))
+    };
+    assert!(seen(&mut owner));
+    let id = rustix::process::Pid::from_raw(orphan.id.cast_signed()).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while seen(&mut owner) {
+        assert!(Instant::now() < deadline, "it is still counted");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn an_owner_does_not_count_what_others_have() {
+    let mut other = Command::new("sleep").arg("1000").spawn().unwrap();
+    let mut stranger = Owner::of(other.id());
+    let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+    assert_eq!(stranger.count().processes, 0);
+    assert!(Owner::this_process().count().processes >= 2);
+    for process in [&mut other, &mut child] {
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+}
+
+#[test]
+fn an_owner_counts_the_cgroups_of_a_launcher_below_it_by_name() {
+    require!(Root);
+    require!(CgroupV1);
+    let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+    let mut owner = Owner::this_process();
+    let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    let started = stat
+        .rsplit_once(')')
+        .unwrap()
+        .1
+        .split_whitespace()
+        .nth(19)
+        .unwrap();
+    let folder = Path::new("/sys/fs/cgroup/pids").join(format!("cellblock-{}-{started}", child.id()));
+    fs::create_dir_all(folder.join("room-0")).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(owner.count().cgroups, 2);
+    assert_eq!(Owner::this_process().count().cgroups, 0);
+    fs::remove_dir(folder.join("room-0")).unwrap();
+    fs::remove_dir(&folder).unwrap();
+    assert_eq!(owner.count().cgroups, 0);
 }

@@ -11,7 +11,7 @@ use crate::error::{During, Kind, Result};
 /// Ids above any that distributions give to users, containers or `systemd-nspawn`.
 const FIRST: u32 = 0x6000_0000;
 /// Ids per launcher: one for its keep and one per room.
-const COUNT: u32 = 0x1_0000;
+pub(super) const COUNT: u32 = 0x1_0000;
 /// How many launchers may run at once.
 const RANGES: u32 = 4096;
 /// Locks that tell which ranges are taken; root's, so that no other user can hold them.

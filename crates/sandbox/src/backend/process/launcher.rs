@@ -22,8 +22,8 @@ use crate::error::{During, Kind, Result};
 
 /// How long the keep may take to stand.
 const START_LIMIT: Duration = Duration::from_secs(20);
-/// Requests that may wait for the owner task.
-const QUEUE: usize = 1024;
+/// How long the launcher may take to tell how a kernel ended, once its process is seen to have ended.
+const STATUS_LIMIT: Duration = Duration::from_secs(2);
 
 type Reply = Result<(Answer, Vec<OwnedFd>), String>;
 
@@ -37,7 +37,8 @@ struct Ask {
 /// A running launcher. Its process ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Launcher {
-    asks: mpsc::Sender<Ask>,
+    /// Unbounded, so that the end of a room can always be asked for; whoever asks for more waits for the answer first.
+    asks: mpsc::UnboundedSender<Ask>,
     report: Report,
     shared: Arc<Shared>,
     warm: watch::Receiver<Option<Vec<String>>>,
@@ -53,10 +54,14 @@ struct Shared {
 
 impl Shared {
     fn end_of(&self, kernel: u64) -> watch::Sender<Option<Ending>> {
-        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
-        ends.entry(kernel)
+        self.lock()
+            .entry(kernel)
             .or_insert_with(|| watch::channel(None).0)
             .clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, watch::Sender<Option<Ending>>>> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -92,7 +97,11 @@ impl Launcher {
                 what: "the launcher",
                 limit: START_LIMIT,
             })??;
-        let (asks, queue) = mpsc::channel(QUEUE);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "only the host itself asks, and waits for the answer; the end of a room must never be dropped"
+        )]
+        let (asks, queue) = mpsc::unbounded_channel();
         let (warm_sender, warm) = watch::channel(None);
         let shared = Arc::new(Shared::default());
         let owner = Owner {
@@ -100,6 +109,7 @@ impl Launcher {
             shared: Arc::clone(&shared),
             warm: warm_sender,
             waiting: HashMap::new(),
+            outgoing: None,
             next: 0,
         };
         tokio::spawn(owner.run(queue, child));
@@ -111,6 +121,11 @@ impl Launcher {
             pid,
             _ids: ids,
         })
+    }
+
+    /// Whether its process has ended, as far as it is known.
+    pub(super) fn is_gone(&self) -> bool {
+        self.asks.is_closed()
     }
 
     pub(super) fn report(&self) -> Report {
@@ -152,14 +167,14 @@ impl Launcher {
             descriptors,
             answer: Some(answer),
         };
-        self.asks.send(ask).await.map_err(|_| Kind::LauncherGone)?;
+        self.asks.send(ask).map_err(|_| Kind::LauncherGone)?;
         let reply = answered.await.map_err(|_| Kind::LauncherGone)?;
         reply.map_err(|reason| Kind::Launcher { action, reason }.into())
     }
 
     /// Asks for something whose answer nobody waits for.
     pub(super) fn forget(&self, operation: Operation) {
-        let _ = self.asks.try_send(Ask {
+        let _ = self.asks.send(Ask {
             operation,
             descriptors: Vec::new(),
             answer: None,
@@ -169,6 +184,30 @@ impl Launcher {
     /// The end of a kernel, seen or still to come.
     pub(super) fn kernel_end(&self, kernel: u64) -> watch::Receiver<Option<Ending>> {
         self.shared.end_of(kernel).subscribe()
+    }
+
+    /// Sees to it that the end of a kernel is noticed, even when a template dies before it has told of it.
+    pub(super) fn watch(&self, kernel: u64, pidfd: BorrowedFd<'_>) -> Result<()> {
+        let pidfd = rustix::io::fcntl_dupfd_cloexec(pidfd, 3).during("duplicate a descriptor")?;
+        rustix::io::ioctl_fionbio(&pidfd, true).during("make a process handle non-blocking")?;
+        // Asked for readiness only, as the control socket is: that comes when the process has ended.
+        let pidfd = UnixStream::from_std(pidfd.into()).during("watch a kernel's process")?;
+        let end = self.shared.end_of(kernel);
+        let shared = Arc::downgrade(&self.shared);
+        tokio::spawn(async move {
+            if pidfd.readable().await.is_ok() {
+                drop(pidfd);
+                let mut told = end.subscribe();
+                let told = tokio::time::timeout(STATUS_LIMIT, told.wait_for(Option::is_some)).await;
+                if told.is_err() {
+                    end.send_replace(Some(Ending::Unknown));
+                    if let Some(shared) = shared.upgrade() {
+                        shared.lock().remove(&kernel);
+                    }
+                }
+            }
+        });
+        Ok(())
     }
 }
 
@@ -218,11 +257,14 @@ async fn receive(Control(socket): &Control) -> Result<Option<(Event, Vec<OwnedFd
         .during("receive from the launcher")
 }
 
-async fn send(Control(socket): &Control, request: &Request, descriptors: &[OwnedFd]) -> Result<()> {
-    let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
+async fn send(Control(socket): &Control, outgoing: Option<&Outgoing>) -> Result<()> {
+    let Some(outgoing) = outgoing else {
+        return std::future::pending().await;
+    };
+    let borrowed: Vec<_> = outgoing.descriptors.iter().map(AsFd::as_fd).collect();
     socket
         .async_io(Interest::WRITABLE, || {
-            fds::send(socket.as_fd(), request, &borrowed).map_err(io_error)
+            fds::send(socket.as_fd(), &outgoing.request, &borrowed).map_err(io_error)
         })
         .await
         .during("send to the launcher")
@@ -243,11 +285,20 @@ struct Owner {
     shared: Arc<Shared>,
     warm: watch::Sender<Option<Vec<String>>>,
     waiting: HashMap<u64, oneshot::Sender<Reply>>,
+    /// What is sent next. Events are heard meanwhile: a keep that cannot get rid of its replies takes no requests.
+    outgoing: Option<Outgoing>,
     next: u64,
 }
 
+#[derive(Debug)]
+struct Outgoing {
+    request: Request,
+    descriptors: Vec<OwnedFd>,
+    answer: Option<oneshot::Sender<Reply>>,
+}
+
 impl Owner {
-    async fn run(mut self, mut queue: mpsc::Receiver<Ask>, mut child: Child) {
+    async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Ask>, mut child: Child) {
         loop {
             tokio::select! {
                 event = receive(&self.control) => match event {
@@ -258,13 +309,16 @@ impl Owner {
                         break;
                     }
                 },
-                ask = queue.recv() => match ask {
-                    Some(ask) => self.pass_on(ask).await,
+                ask = queue.recv(), if self.outgoing.is_none() => match ask {
+                    Some(ask) => self.take(ask),
                     None => break,
                 },
+                sent = send(&self.control, self.outgoing.as_ref()) => self.sent(sent),
             }
         }
-        let ends = std::mem::take(&mut *self.shared.ends.lock().unwrap_or_else(PoisonError::into_inner));
+        // From here on everybody sees that it is gone.
+        drop(queue);
+        let ends = std::mem::take(&mut *self.shared.lock());
         for end in ends.into_values() {
             end.send_replace(Some(Ending::Unknown));
         }
@@ -273,23 +327,32 @@ impl Owner {
         let _ = child.wait().await;
     }
 
-    async fn pass_on(&mut self, ask: Ask) {
+    fn take(&mut self, ask: Ask) {
         self.next += 1;
-        let request = Request {
-            id: self.next,
-            operation: ask.operation,
+        self.outgoing = Some(Outgoing {
+            request: Request {
+                id: self.next,
+                operation: ask.operation,
+            },
+            descriptors: ask.descriptors,
+            answer: ask.answer,
+        });
+    }
+
+    fn sent(&mut self, result: Result<()>) {
+        let Some(Outgoing {
+            request,
+            answer: Some(answer),
+            ..
+        }) = self.outgoing.take()
+        else {
+            return;
         };
-        match send(&self.control, &request, &ask.descriptors).await {
-            Ok(()) => {
-                if let Some(answer) = ask.answer {
-                    self.waiting.insert(request.id, answer);
-                }
-            }
-            Err(error) => {
-                if let Some(answer) = ask.answer {
-                    let _ = answer.send(Err(error.to_string()));
-                }
-            }
+        match result {
+            Ok(()) => drop(self.waiting.insert(request.id, answer)),
+            // A launcher that is gone is heard of by the end of its socket, and then nobody waits any more.
+            Err(error) if error.is_broken_pipe() => drop(answer),
+            Err(error) => drop(answer.send(Err(cellblock_jail::error::chain(&error)))),
         }
     }
 
@@ -303,7 +366,7 @@ impl Owner {
             Event::KernelEnded { kernel, status } => {
                 let end = self.shared.end_of(kernel);
                 end.send_replace(Some(Ending::from_status(status)));
-                let mut ends = self.shared.ends.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut ends = self.shared.lock();
                 // A receiver that is made later would find nothing; kernels whose start was never answered have none.
                 if end.receiver_count() > 0 {
                     ends.remove(&kernel);

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_guest::launcher::control::Launch;
 use cellblock_jail::protection::{Demands, Protection, Report};
 
 use super::{Backend, BoxFuture, Sandbox};
@@ -13,10 +12,12 @@ use crate::limits::Limits;
 
 mod ids;
 mod launcher;
+mod launchers;
 mod room;
 mod rooms;
+mod slots;
 
-use launcher::Launcher;
+use launchers::Launchers;
 use rooms::Rooms;
 
 pub use ids::has_full_id_range;
@@ -52,36 +53,24 @@ const WARM_LIMIT: Duration = Duration::from_mins(3);
 impl ProcessBackend {
     /// Starts the launcher and, inside its keep, the template. Returns once rooms can be made.
     pub async fn start(config: &ProcessConfig) -> Result<Self> {
-        let (ids, held) = ids::choose()?;
-        let launch = Launch {
-            ids,
-            demands: config.demands.clone(),
-            python: config.python.clone(),
-            interpreter: config.interpreter.clone(),
-            library_path: config.library_path.clone(),
-            layers: config.layers.clone(),
-            preload: config.preload.clone(),
-            scratch: scratch(config),
-        };
-        let launcher = Launcher::start(config.launcher.as_deref(), &launch, held).await?;
         Ok(Self {
-            rooms: Arc::new(Rooms::new(launcher)),
+            rooms: Arc::new(Rooms::new(Launchers::start(config).await?)),
         })
     }
 
     /// Modules of the image that the template could not import, with reasons; empty until it is warm.
     pub fn failed_modules(&self) -> Vec<String> {
-        self.rooms.launcher.failed_modules()
+        self.rooms.launchers.current().failed_modules()
     }
 
-    /// The process id of the launcher.
+    /// The process id of the launcher, which is another one after the first has died.
     pub fn launcher_pid(&self) -> Option<u32> {
-        self.rooms.launcher.pid()
+        self.rooms.launchers.current().pid()
     }
 
     /// Takes a spare room with these limits, or makes one; a spare is made for the next caller meanwhile.
     async fn take_room(&self, limits: &Limits) -> Result<Box<dyn Sandbox>> {
-        let report = self.rooms.launcher.report();
+        let report = self.rooms.launchers.alive().await?.report();
         let limits = limits.room(
             report.is_active(Protection::MemoryCgroup),
             report.is_active(Protection::ProcessCgroup),
@@ -101,7 +90,7 @@ impl Backend for ProcessBackend {
     }
 
     fn report(&self) -> Report {
-        self.rooms.launcher.report()
+        self.rooms.launchers.current().report()
     }
 
     fn create<'a>(&'a self, limits: &'a Limits) -> BoxFuture<'a, Result<Box<dyn Sandbox>>> {
@@ -110,7 +99,8 @@ impl Backend for ProcessBackend {
 
     fn warmed(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async {
-            tokio::time::timeout(WARM_LIMIT, self.rooms.launcher.warmed())
+            let launcher = self.rooms.launchers.alive().await?;
+            tokio::time::timeout(WARM_LIMIT, launcher.warmed())
                 .await
                 .map_err(|_| Kind::TooLate {
                     what: "the image's template",
@@ -118,22 +108,4 @@ impl Backend for ProcessBackend {
                 })?
         })
     }
-}
-
-/// Where rooms without namespaces have their directories: beside the layers, which lie in the data directory.
-fn scratch(config: &ProcessConfig) -> PathBuf {
-    let home = config.layers.as_ref().and_then(|layers| layers.parent());
-    home.map_or_else(
-        || std::env::temp_dir().join(format!("cellblock-rooms-{}", rustix::process::geteuid().as_raw())),
-        |home| home.join("rooms"),
-    )
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "the form that map_err takes")]
-fn internal(error: cellblock_jail::Error) -> crate::Error {
-    Kind::Launcher {
-        action: "prepare descriptors",
-        reason: cellblock_jail::error::chain(&error),
-    }
-    .into()
 }

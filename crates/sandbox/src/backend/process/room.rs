@@ -11,6 +11,7 @@ use tokio::net::unix::pipe;
 
 use super::internal;
 use super::launcher::Launcher;
+use super::slots::Slot;
 use crate::backend::{BoxFuture, Kernel, Sandbox};
 use crate::error::{During, Kind, Result};
 use crate::guest::Guest;
@@ -22,17 +23,25 @@ pub(super) struct Room {
     name: String,
     init: Option<OwnedFd>,
     guest: Option<Guest>,
+    /// Given back when the room is dropped.
+    _slot: Slot,
 }
 
 impl Room {
     /// Owns a room from before it is asked for, so that one whose answer nobody awaits is ended as well.
-    pub(super) fn claim(launcher: Arc<Launcher>, name: String) -> Self {
+    pub(super) fn claim(launcher: Arc<Launcher>, name: String, slot: Slot) -> Self {
         Self {
             launcher,
             name,
             init: None,
             guest: None,
+            _slot: slot,
         }
+    }
+
+    /// Whether the launcher that made it is still there.
+    pub(super) fn is_served(&self) -> bool {
+        !self.launcher.is_gone()
     }
 
     /// Asks for the room.
@@ -64,9 +73,13 @@ impl Room {
             .into());
         };
         let end = self.launcher.kernel_end(kernel);
+        let pidfd = received.pop();
+        if let Some(pidfd) = &pidfd {
+            self.launcher.watch(kernel, pidfd.as_fd())?;
+        }
         // Our copies of the kernel's ends would hide its death.
         drop((theirs, stdout_in, stderr_in));
-        let mut kernel = Kernel::new(stream(ours)?, stdout, stderr, end, received.pop());
+        let mut kernel = Kernel::new(stream(ours)?, stdout, stderr, end, pidfd);
         kernel.ready().await?;
         Ok(kernel)
     }
@@ -110,7 +123,11 @@ impl Sandbox for Room {
             let operation = Operation::DestroyRoom {
                 room: std::mem::take(&mut self.name),
             };
-            self.launcher.ask(operation, &[], "end a room").await.map(drop)
+            match self.launcher.ask(operation, &[], "end a room").await {
+                // Nothing of a room outlives its launcher.
+                Err(_) if self.launcher.is_gone() => Ok(()),
+                ended => ended.map(drop),
+            }
         })
     }
 }

@@ -1,15 +1,16 @@
 //! Making rooms, and keeping one spare: a room costs a millisecond or two and little memory, and making it needs no image.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cellblock_guest::launcher::control::Operation;
 use cellblock_jail::room::RoomLimits;
 
-use super::launcher::Launcher;
+use super::launchers::Launchers;
 use super::room::Room;
-use crate::error::Result;
+use super::slots::{SLOTS, Slots};
+use crate::error::{Kind, Result};
 
 /// How long making a spare waits, so that it does not compete with the kernel that was just asked for.
 const PAUSE: Duration = Duration::from_millis(25);
@@ -17,8 +18,9 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// Where rooms come from.
 #[derive(Debug)]
 pub(super) struct Rooms {
-    pub(super) launcher: Arc<Launcher>,
-    next: AtomicU32,
+    pub(super) launchers: Launchers,
+    next: AtomicU64,
+    slots: Slots,
     spare: Mutex<Spare>,
 }
 
@@ -29,22 +31,25 @@ struct Spare {
 }
 
 impl Rooms {
-    pub(super) fn new(launcher: Launcher) -> Self {
+    pub(super) fn new(launchers: Launchers) -> Self {
         Self {
-            launcher: Arc::new(launcher),
-            next: AtomicU32::new(0),
+            launchers,
+            next: AtomicU64::new(0),
+            slots: Slots::default(),
             spare: Mutex::default(),
         }
     }
 
     /// Makes a room.
     pub(super) async fn make(&self, limits: RoomLimits) -> Result<Room> {
-        let slot = self.next.fetch_add(1, Ordering::Relaxed);
-        let name = format!("room-{slot}");
-        let mut room = Room::claim(Arc::clone(&self.launcher), name.clone());
+        let launcher = self.launchers.alive().await?;
+        let name = format!("room-{}", self.next.fetch_add(1, Ordering::Relaxed));
+        let slot = self.slots.take().ok_or(Kind::Full { limit: SLOTS })?;
+        let number = slot.number();
+        let mut room = Room::claim(launcher, name.clone(), slot);
         room.make(Operation::CreateRoom {
             room: name,
-            slot,
+            slot: number,
             limits,
         })
         .await?;
@@ -54,7 +59,7 @@ impl Rooms {
     /// The spare room, if it has these limits. One with others is given up: callers with the same limits are the rule.
     pub(super) fn take_spare(&self, limits: &RoomLimits) -> Option<Room> {
         let (made_with, room) = self.lock().room.take()?;
-        (made_with == *limits).then_some(room)
+        (made_with == *limits && room.is_served()).then_some(room)
     }
 
     /// Makes a spare room in the background, unless one is there or on its way.

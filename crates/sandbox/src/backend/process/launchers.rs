@@ -1,0 +1,87 @@
+//! The launcher in use, and the next one when it has died: a backend outlives its launcher.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cellblock_guest::launcher::control::Launch;
+
+use super::launcher::Launcher;
+use super::{ProcessConfig, ids};
+use crate::error::Result;
+
+/// Starts launchers, one at a time.
+#[derive(Debug)]
+pub(super) struct Launchers {
+    config: ProcessConfig,
+    current: Mutex<Arc<Launcher>>,
+    /// Held while one is started, so that many callers who find the old one gone start one together.
+    starting: tokio::sync::Mutex<()>,
+}
+
+impl Launchers {
+    /// Starts the first one.
+    pub(super) async fn start(config: &ProcessConfig) -> Result<Self> {
+        Ok(Self {
+            config: config.clone(),
+            current: Mutex::new(Arc::new(launch(config).await?)),
+            starting: tokio::sync::Mutex::new(()),
+        })
+    }
+
+    /// The one that was started last, whether it lives or not.
+    pub(super) fn current(&self) -> Arc<Launcher> {
+        Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// One that lives: the current one, or a new one in its place. What the old one held is gone with it.
+    pub(super) async fn alive(&self) -> Result<Arc<Launcher>> {
+        if let Some(launcher) = self.if_alive() {
+            return Ok(launcher);
+        }
+        let _alone = self.starting.lock().await;
+        if let Some(launcher) = self.if_alive() {
+            return Ok(launcher);
+        }
+        tracing::warn!("the launcher has ended; starting another");
+        let launcher = Arc::new(launch(&self.config).await?);
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&launcher);
+        Ok(launcher)
+    }
+
+    fn if_alive(&self) -> Option<Arc<Launcher>> {
+        Some(self.current()).filter(|launcher| !launcher.is_gone())
+    }
+}
+
+async fn launch(config: &ProcessConfig) -> Result<Launcher> {
+    let (ids, held) = ids::choose()?;
+    let launch = Launch {
+        ids,
+        demands: config.demands.clone(),
+        python: config.python.clone(),
+        interpreter: config.interpreter.clone(),
+        library_path: config.library_path.clone(),
+        layers: config.layers.clone(),
+        preload: config.preload.clone(),
+        scratch: scratch(config),
+    };
+    Launcher::start(config.launcher.as_deref(), &launch, held).await
+}
+
+/// Where rooms without namespaces have their directories: beside the layers, which lie in the data directory.
+fn scratch(config: &ProcessConfig) -> PathBuf {
+    let home = config.layers.as_ref().and_then(|layers| layers.parent());
+    home.map_or_else(
+        || std::env::temp_dir().join(format!("cellblock-rooms-{}", rustix::process::geteuid().as_raw())),
+        |home| home.join("rooms"),
+    )
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the form that map_err takes")]
+fn internal(error: cellblock_jail::Error) -> crate::Error {
+    Kind::Launcher {
+        action: "prepare descriptors",
+        reason: cellblock_jail::error::chain(&error),
+    }
+    .into()
+}
