@@ -1,0 +1,29 @@
+"""Two processes together get no more CPU than the limit."""
+# covers: CIRCLE, cpu, direct
+# limits: {"cpu_millis": 200}
+# ordinary: without cgroups nothing bounds the share of the CPU
+
+import os
+import time
+
+from probe import held, reached
+
+WALL = 2.0
+children = []
+for _ in range(2):
+    child = os.fork()
+    if child == 0:
+        end = time.monotonic() + WALL
+        while time.monotonic() < end:
+            pass
+        os._exit(0)
+    children.append(child)
+used = 0.0
+start = time.monotonic()
+for child in children:
+    usage = os.wait4(child, 0)[2]
+    used += usage.ru_utime + usage.ru_stime
+share = used / (time.monotonic() - start)
+if share > 0.35:
+    reached(f"{share:.2f} of a CPU")
+held(f"{share:.2f} of a CPU")

@@ -1,0 +1,9 @@
+"""Code cannot rewrite where the kernel believes its memory to be."""
+# covers: kernel surface of container escapes; prctl
+
+import errno
+
+from probe import decide_by_answer, syscall
+
+PR_SET_MM = 35
+decide_by_answer(syscall(157, PR_SET_MM, 99, 0, 0, 0), "PR_SET_MM", (errno.EPERM,))
