@@ -2,7 +2,7 @@
 
 Must be started as the first process of mount, pid, network, IPC, host name and cgroup namespaces of its own. What probes write goes to a layer
 in memory over the machine's files, what they start ends with this process, and their network is a loopback that nobody else has.
-Called as `uncontained.py SUITE IMAGE SCRATCH`: the suite's folder, the image's, and an empty folder.
+Called as `uncontained.py SUITE IMAGE SCRATCH START`: the suite's folder, the image's, an empty folder, and how the probes' names begin.
 """
 
 import contextlib
@@ -20,13 +20,13 @@ from pathlib import Path
 
 SECONDS = 30
 MIB = 1 << 20
-# Hard limits of each probe: so much is more than any of them wants, and does the machine no harm.
+# Limits of each probe, soft and hard: so much is more than any of them wants, and does the machine no harm.
 LIMITS = {
-    resource.RLIMIT_AS: 4096 * MIB,
-    resource.RLIMIT_FSIZE: 512 * MIB,
-    resource.RLIMIT_CPU: SECONDS,
-    resource.RLIMIT_NOFILE: 4096,
-    resource.RLIMIT_CORE: 0,
+    resource.RLIMIT_AS: (4096 * MIB, 4096 * MIB),
+    resource.RLIMIT_FSIZE: (512 * MIB, 512 * MIB),
+    resource.RLIMIT_CPU: (SECONDS, SECONDS),
+    resource.RLIMIT_NOFILE: (2048, 4096),
+    resource.RLIMIT_CORE: (0, 2 * MIB),
 }
 
 
@@ -54,7 +54,11 @@ def enter(suite: Path, image: Path, scratch: Path) -> None:
         mount("--rbind", source, root / source[1:])
     mount("-t", "proc", "proc", root / "proc")
     mount("-t", "tmpfs", "-o", "size=256m", "tmpfs", root / "dev/shm")
-    os.chroot(root)
+    # Not `chroot`: the kernel refuses user namespaces to processes in one.
+    os.chdir(root)
+    subprocess.run(["pivot_root", ".", "."], check=True)
+    mount("--make-rprivate", "/")
+    subprocess.run(["umount", "--lazy", "."], check=True)
     os.chdir("/")
 
 
@@ -78,8 +82,9 @@ def end_strays(keep: set[int]) -> None:
 def bound() -> None:
     """Runs in the child: limits it, and offers it first to a machine that is out of memory."""
     Path("/proc/self/oom_score_adj").write_text("1000")
-    for kind, value in LIMITS.items():
-        resource.setrlimit(kind, (value, value))
+    for kind, (soft, hard) in LIMITS.items():
+        _, most = resource.getrlimit(kind)
+        resource.setrlimit(kind, (soft, hard if most == resource.RLIM_INFINITY else min(hard, most)))
 
 
 def leak(folder: Path) -> tuple[int, ...]:
@@ -92,9 +97,10 @@ def run(probe: Path, work: Path, shared: Path, leaked: tuple[int, ...]) -> str:
     """Runs one probe, and answers the end of what it said."""
     work.mkdir()
     environment = os.environ | {"PYTHONPATH": str(shared)}
-    with (work.parent / "said").open("w+b") as said:
+    # Its input is a file, as if somebody had left commands there.
+    with (work.parent / "said").open("w+b") as said, (shared / "probe.py").open("rb") as given:
         started = subprocess.Popen(
-            [sys.executable, "-B", probe], cwd=work, env=environment, stdin=subprocess.DEVNULL,
+            [sys.executable, "-B", probe], cwd=work, env=environment, stdin=given,
             stdout=said, stderr=subprocess.STDOUT, preexec_fn=bound, start_new_session=True, pass_fds=leaked,
         )  # fmt: skip
         try:
@@ -110,7 +116,8 @@ def run(probe: Path, work: Path, shared: Path, leaked: tuple[int, ...]) -> str:
 
 def main() -> None:
     """Runs all."""
-    suite, image, scratch = map(Path, sys.argv[1:])
+    suite, image, scratch = map(Path, sys.argv[1:4])
+    start = sys.argv[4]
     enter(suite, image, scratch)
     raise_loopback()
     place = Path("/uncontained")
@@ -127,7 +134,10 @@ def main() -> None:
     leaked = leak(Path(told["folder"]))
     said = {}
     for probe in sorted((suite / "probes").glob("*/*.py")):
-        said[f"{probe.parent.name}/{probe.stem}"] = run(probe, place / "work", shared, leaked)
+        name = f"{probe.parent.name}/{probe.stem}"
+        if not name.startswith(start):
+            continue
+        said[name] = run(probe, place / "work", shared, leaked)
         end_strays({os.getpid(), bait.pid, told["bystander"]})
     print(json.dumps(said), flush=True)
 

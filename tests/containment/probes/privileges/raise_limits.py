@@ -5,7 +5,7 @@ import resource
 
 from probe import holds_if, reached
 
-_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 with holds_if(OSError, ValueError):
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard + 1, hard + 1))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft + 1, max(soft + 1, hard)))
     reached(resource.getrlimit(resource.RLIMIT_NOFILE))

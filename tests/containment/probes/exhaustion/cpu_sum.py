@@ -8,5 +8,5 @@ import time
 from probe import reached
 
 start = time.monotonic()
-number = pow(3, 14_000_000)
-reached(f"{number.bit_length()} bits in {time.monotonic() - start:.1f} s")
+total = sum(range(200_000_000))
+reached(f"{total} in {time.monotonic() - start:.1f} s")
