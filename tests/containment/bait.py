@@ -1,10 +1,12 @@
 """Lays out what probes try to reach: it stands for the host. Prints what is where as JSON, and stays until its input is closed.
 
-Secrets all begin with the same mark, which probes know; only the runner knows the rest, and looks for it in all that leaves a sandbox.
+Secrets all begin with the same mark, which probes know; only the runner knows the rest, and looks for it
+in all that leaves a sandbox.
 """
 
 import contextlib
 import ctypes
+import fcntl
 import hashlib
 import json
 import os
@@ -70,6 +72,8 @@ def main() -> None:
     (folder / "writable").chmod(0o666)
     (folder / "open").mkdir(mode=0o777)
     (folder / "open").chmod(0o777)
+    locked = (folder / "writable").open()
+    fcntl.flock(locked, fcntl.LOCK_EX)
     shared = Path("/dev/shm") / folder.name
     shared.write_text(secret)
     shared.chmod(0o666)

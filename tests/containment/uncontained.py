@@ -1,8 +1,9 @@
 """Runs every probe without a sandbox, to show that it can reach what it tries; prints what each said as JSON.
 
-Must be started as the first process of mount, pid, network, IPC, host name and cgroup namespaces of its own. What probes write goes to a layer
-in memory over the machine's files, what they start ends with this process, and their network is a loopback that nobody else has.
-Called as `uncontained.py SUITE IMAGE SCRATCH START`: the suite's folder, the image's, an empty folder, and how the probes' names begin.
+Must be started as the first process of mount, pid, network, IPC, host name and cgroup namespaces of its own. What probes write
+goes to a layer in memory over the machine's files, what they start ends with this process, and their network is a loopback that
+nobody else has. Called as `uncontained.py SUITE IMAGE SCRATCH START`: the suite's folder, the image's, an empty folder, and how the
+names of the probes to run begin.
 """
 
 import contextlib
@@ -90,7 +91,8 @@ def bound() -> None:
 def leak(folder: Path) -> tuple[int, ...]:
     """Opens what a careless host would let its sandboxes inherit."""
     opened = (folder / "secret", folder, Path("/proc/self/ns/net"))
-    return (*(os.open(path, os.O_RDONLY) for path in opened), socket.socket(socket.AF_UNIX).detach())
+    one, other = socket.socketpair()
+    return (*(os.open(path, os.O_RDONLY) for path in opened), one.detach(), other.detach())
 
 
 def run(probe: Path, work: Path, shared: Path, leaked: tuple[int, ...]) -> str:
@@ -124,7 +126,10 @@ def main() -> None:
     shared = place / "shared"
     shared.mkdir(parents=True)
     bait = subprocess.Popen(
-        [sys.executable, "-B", suite / "bait.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | {"TMPDIR": str(place)}
+        [sys.executable, "-B", suite / "bait.py"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"TMPDIR": str(place)},
     )
     assert bait.stdout is not None
     told = json.loads(bait.stdout.readline())

@@ -14,4 +14,6 @@ def leave(token: str) -> object:
 def find(token: str) -> bool:
     """Looks at the arguments of every process."""
     pids = (name for name in os.listdir("/proc") if name.isdigit())
-    return any(token.encode() in Path("/proc", pid, "cmdline").read_bytes() for pid in pids if os.access(f"/proc/{pid}/cmdline", os.R_OK))
+    return any(
+        token.encode() in Path("/proc", pid, "cmdline").read_bytes() for pid in pids if os.access(f"/proc/{pid}/cmdline", os.R_OK)
+    )

@@ -55,7 +55,7 @@ def decide(result: int, what: str) -> NoReturn:
 
 
 def decide_by_answer(result: int, what: str, refusals: tuple[int, ...] = (errno.EPERM,)) -> NoReturn:
-    """Ends the probe after a call that can do no harm, as its arguments are wrong: any answer but a refusal came from the call itself."""
+    """Ends the probe after a call with wrong arguments, which does no harm: any answer but a refusal came from the call itself."""
     if -result in refusals:
         held(os.strerror(-result))
     reached(f"{what} got past the filter: {os.strerror(-result) if result < 0 else result}")

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cellblock_interpreter::output::Output;
-use cellblock_interpreter::{Cell, Error, Execution};
+use cellblock_interpreter::{Cell, Error, Execution, Outcome, Session, SessionOptions};
 use cellblock_testkit::require;
 use tokio::task::JoinSet;
 
@@ -44,7 +44,7 @@ pub(crate) async fn run(probes: Vec<Probe>) -> Vec<String> {
         let group = GROUPS.iter().find(|group| **group == probe.group).unwrap();
         let (good, all) = held.entry(group).or_default();
         *all += 1;
-        *good += usize::from(wrong.is_empty());
+        *good += usize::from(wrong.is_empty() && probe.residue.is_none());
         complaints.extend(wrong.into_iter().map(|it| format!("{}: {it}", probe.name)));
     };
     let (measured, others): (Vec<_>, Vec<_>) = probes.into_iter().partition(|probe| probe.group == MEASURED);
@@ -96,12 +96,17 @@ async fn one(probe: &Probe, bait: &Bait) -> Vec<String> {
     let ended = session.execute(cell).await;
     let mut wrong = Vec::new();
     match judge(probe, &ended) {
-        Verdict::Held(_) => {}
+        Verdict::Held(_) if probe.residue.is_none() => {}
+        Verdict::Held(_) => wrong.push("held: strike `residue` from its header".into()),
+        Verdict::Reached(_) if probe.residue.is_some() => {}
         Verdict::Reached(what) => wrong.push(format!("reached {what}")),
         Verdict::Missing(why) => wrong.push(format!("{why}: {}", told(&ended))),
     }
     let all = everything(&ended).await;
-    if all.windows(bait.secret.len()).any(|part| part == bait.secret.as_bytes()) {
+    if all
+        .windows(bait.secret.len())
+        .any(|part| part == bait.secret.as_bytes())
+    {
         wrong.push("a secret of the host came out".into());
     }
     if let (Ok(execution), Some(names)) = (&ended, &probe.delivers) {
@@ -112,10 +117,10 @@ async fn one(probe: &Probe, bait: &Bait) -> Vec<String> {
         }
     }
     if probe.is_dangerous() {
-        if !works(&session).await {
-            wrong.push("its session does not go on".into());
+        if !goes_on(&session).await {
+            wrong.push("its session does not go on, and does not say why".into());
         }
-        if !works(&interpreter().await.session(cellblock_interpreter::SessionOptions::default())).await {
+        if !works(&interpreter().await.session(SessionOptions::default())).await {
             wrong.push("a session after it does not work".into());
         }
     }
@@ -123,6 +128,12 @@ async fn one(probe: &Probe, bait: &Bait) -> Vec<String> {
         wrong.push(format!("its session could not be closed: {error}"));
     }
     wrong
+}
+
+/// The next cell of the session works, or ends by a limit: files of the probe may leave no memory for another kernel.
+async fn goes_on(session: &Session) -> bool {
+    let ended = session.execute("6 * 7").await;
+    ended.is_ok_and(|ended| matches!(ended.outcome, Outcome::Completed | Outcome::LimitExceeded(_)))
 }
 
 /// Runs a probe and looks at the most memory that the host held meanwhile.

@@ -8,7 +8,7 @@ use cellblock_testkit::require;
 use crate::support::{block_on, image, interpreter, session};
 
 /// Draws of every generator of the image that has a state, or asks something that has one.
-const GENERATORS: [(&str, &str); 16] = [
+const GENERATORS: [(&str, &str); 20] = [
     ("random", "__import__('random').random()"),
     ("random.Random", "__import__('random').Random().random()"),
     ("numpy, the old way", "np.random.rand()"),
@@ -21,9 +21,22 @@ const GENERATORS: [(&str, &str); 16] = [
     ("uuid 1, its node", "__import__('uuid').getnode()"),
     ("names of temporary files", "__import__('tempfile').mktemp()"),
     ("names of temporary folders", "__import__('tempfile').mkdtemp()"),
-    ("keys of multiprocessing", "bytes(__import__('multiprocessing').current_process().authkey).hex()"),
+    (
+        "keys of multiprocessing",
+        "bytes(__import__('multiprocessing').current_process().authkey).hex()",
+    ),
     ("scipy", "__import__('scipy.stats').stats.norm.rvs()"),
     ("pandas", "pd.Series(range(1_000_000)).sample(1).item()"),
+    (
+        "scikit-learn",
+        "__import__('sklearn.utils').utils.check_random_state(None).rand()",
+    ),
+    (
+        "sqlite",
+        "__import__('sqlite3').connect(':memory:').execute('SELECT random()').fetchone()[0]",
+    ),
+    ("pyarrow", "__import__('pyarrow.compute').compute.random(1)[0]"),
+    ("polars, its order", "pl.Series(range(1000)).shuffle().to_list()"),
     ("polars", "pl.Series(range(1_000_000)).sample(1).item()"),
 ];
 
@@ -45,12 +58,10 @@ fn generators_of_two_processes_that_are_not_reseeded_do_draw_the_same() {
     require!(UserNamespaces);
     require!(CgroupV1);
     // The control of the test above: it could fail, as kernels are forks as well.
-    let twins = "import os\nread, write = os.pipe()\nfor _ in range(2):\n    child = os.fork()\n    if child == 0:\n        os.write(write, f'{DRAW}\\n'.encode())\n        os._exit(0)\n    os.waitpid(child, 0)\ndrawn = os.read(read, 1000).split()\nprint(drawn[0] == drawn[1])";
+    let twins = "import os\nread, write = os.pipe()\nfor _ in range(2):\n    child = os.fork()\n    if child == 0:\n        os.write(write, f'{np.random.rand()}\\n'.encode())\n        os._exit(0)\n    os.waitpid(child, 0)\ndrawn = os.read(read, 1000).split()\nprint(drawn[0] == drawn[1])";
     block_on(async {
         let session = session(None, "{}").await;
-        for draw in ["__import__(\"random\").random()", "np.random.rand()"] {
-            assert_eq!(printed(&session, &twins.replace("DRAW", draw)).await, "True\n", "{draw}");
-        }
+        assert_eq!(printed(&session, twins).await, "True\n");
     });
 }
 
@@ -72,18 +83,15 @@ fn what_one_sandbox_does_with_hashes_changes_nothing_in_another() {
     require!(CgroupV1);
     let look = "words = [f'word{n}' for n in range(1000)]\nprint(hash(tuple(words)), list(set(words))[:10], sum(map(hash, words)))";
     // The seed itself is overwritten, as are the tables of interned and of hashed strings.
-    let disturb = "import ctypes, sys\nsecret = (ctypes.c_char * 24).in_dll(ctypes.pythonapi, '_Py_HashSecret')\nbefore = hash('fresh' + 'ly')\nsecret[:] = bytes(24)\nfor n in range(100_000): sys.intern(f'x{n}')\nprint(hash('other' + 'wise' + chr(65)))";
+    let disturb = "import ctypes, sys\nsecret = (ctypes.c_char * 24).in_dll(ctypes.pythonapi, '_Py_HashSecret')\nbefore = hash(''.join(['new', 'word']))\nfor n in range(100_000): sys.intern(f'x{n}')\nsecret[:] = bytes(24)\nprint('disturbed' if hash(''.join(['new', 'word'])) != before else 'as before', flush=True)";
     block_on(async {
         let (one, two) = tokio::join!(session(None, "{}"), session(None, "{}"));
         let before = printed(&two, look).await;
         // The seed is the template's, so both begin alike; that is told in SECURITY.md.
         assert_eq!(printed(&one, look).await, before);
         let disturbed = one.execute(disturb).await.unwrap();
-        assert_eq!(disturbed.outcome, Outcome::Completed, "{disturbed:#?}");
-        // The disturbed one hashes otherwise from now on, which shows that it was disturbed.
-        let fresh = "print(hash(''.join(['new', 'word'])))";
-        let (mine, theirs) = tokio::join!(printed(&one, fresh), printed(&two, fresh));
-        assert_ne!(mine, theirs);
+        // Its dictionaries are of no use any more, so that it may end in any way.
+        assert_eq!(disturbed.stdout.text, "disturbed\n", "{disturbed:#?}");
         assert_eq!(printed(&two, look).await, before);
         let third = session(None, "{}").await;
         assert_eq!(printed(&third, look).await, before);

@@ -65,8 +65,11 @@ pub(crate) async fn session(limits: Option<Limits>, bait: &str) -> Session {
     };
     let session = interpreter().await.session(options);
     let read = |name: &str| std::fs::read(crate::probe::folder().join("shared").join(name)).unwrap();
-    let shared = ["probe.py", "forge.py"].map(|name| (name, read(name)));
-    for (name, content) in shared.into_iter().chain([("bait.json", bait.as_bytes().to_vec())]) {
+    let shared = ["probe.py", "forge.py", "calls.py"].map(|name| (name, read(name)));
+    for (name, content) in shared
+        .into_iter()
+        .chain([("bait.json", bait.as_bytes().to_vec())])
+    {
         session
             .write_file(format!("/tmp/shared/{name}"), content)
             .await

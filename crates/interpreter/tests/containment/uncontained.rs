@@ -16,7 +16,17 @@ fn without_a_sandbox_every_probe_reaches_but_those_that_say_why_not() {
     let image = block_on(image());
     let scratch = tempfile::tempdir().unwrap();
     let output = Command::new("unshare")
-        .args(["--mount", "--pid", "--net", "--ipc", "--uts", "--cgroup", "--fork", "--kill-child", "--"])
+        .args([
+            "--mount",
+            "--pid",
+            "--net",
+            "--ipc",
+            "--uts",
+            "--cgroup",
+            "--fork",
+            "--kill-child",
+            "--",
+        ])
         .arg(python(&image))
         .args(["-I", "-B"])
         .arg(folder().join("uncontained.py"))
@@ -45,5 +55,8 @@ fn without_a_sandbox_every_probe_reaches_but_those_that_say_why_not() {
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
     // Not through `print!`, which a passing test swallows.
-    let _ = writeln!(std::io::stderr(), "uncontained probes that reached what they try: {reached} of {all}");
+    let _ = writeln!(
+        std::io::stderr(),
+        "uncontained probes that reached what they try: {reached} of {all}"
+    );
 }

@@ -19,7 +19,10 @@ pub(crate) enum Verdict {
 impl Verdict {
     /// What a probe said about itself.
     pub(crate) fn said(text: &str) -> Option<Self> {
-        let find = |mark: &str| text.lines().find_map(|line| line.strip_prefix(mark).map(str::to_owned));
+        let find = |mark: &str| {
+            text.lines()
+                .find_map(|line| line.strip_prefix(mark).map(str::to_owned))
+        };
         find("@reached ")
             .map(Self::Reached)
             .or_else(|| find("@held ").map(Self::Held))

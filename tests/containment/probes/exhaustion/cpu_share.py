@@ -1,4 +1,4 @@
-"""Two processes together get no more CPU than the limit."""
+"""Many processes together get no more CPU than the limit."""
 # covers: CIRCLE, cpu, direct
 # limits: {"cpu_millis": 200}
 # ordinary: without cgroups nothing bounds the share of the CPU
@@ -10,7 +10,7 @@ from probe import held, reached
 
 WALL = 2.0
 children = []
-for _ in range(2):
+for _ in range(16):
     child = os.fork()
     if child == 0:
         end = time.monotonic() + WALL

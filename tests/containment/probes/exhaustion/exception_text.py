@@ -3,4 +3,4 @@
 # ends: raised ValueError
 # uncontained: a huge text is a danger to who reads it, and nobody does
 
-raise ValueError("x" * 50_000_000)
+raise ValueError("x" * 1_000_000)

@@ -8,8 +8,16 @@ import sys
 
 from probe import held, reached
 
-bomb = "import os, time\nfor _ in range(150):\n    if os.fork() == 0:\n        os.close(1)\n        os.close(2)\n        time.sleep(20)\nprint('all')"
-ran = subprocess.run([sys.executable, "-S", "-c", bomb], capture_output=True, text=True, check=False)
+BOMB = """
+import os, time
+for _ in range(150):
+    if os.fork() == 0:
+        os.close(1)
+        os.close(2)
+        time.sleep(20)
+print("all")
+"""
+ran = subprocess.run([sys.executable, "-S", "-c", BOMB], capture_output=True, text=True, check=False)
 if ran.stdout.strip() == "all":
     reached("150 processes")
 held(ran.stderr)

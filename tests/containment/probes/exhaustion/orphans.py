@@ -8,8 +8,7 @@ import time
 
 from probe import held, reached
 
-started = 0
-for _ in range(150):
+for started in range(150):
     child = os.fork()
     if child == 0:
         try:
@@ -22,5 +21,4 @@ for _ in range(150):
         os._exit(0)
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
         held(f"refused after {started}")
-    started += 1
 reached("150 daemons")

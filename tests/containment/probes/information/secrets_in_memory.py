@@ -13,7 +13,7 @@ needles = [f"{name}=".encode() for name in names]
 with open("/proc/self/mem", "rb", buffering=0) as memory:
     for line in Path("/proc/self/maps").read_text().splitlines():
         area, rights, *_ = line.split()
-        if "[heap]" not in line and "[stack]" not in line or "r" not in rights:
+        if ("[heap]" not in line and "[stack]" not in line) or "r" not in rights:
             continue
         start, end = (int(part, 16) for part in area.split("-"))
         with contextlib.suppress(OSError):
