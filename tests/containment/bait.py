@@ -97,7 +97,7 @@ def main() -> None:
         "bystander": bystander.pid,
         "keeper": os.getpid(),
         # Where the host keeps the image and this suite.
-        "paths": [sys.prefix, str(Path(__file__).parent)],
+        "paths": sorted({sys.prefix, os.path.realpath(sys.prefix), str(Path(__file__).parent)}),
         "host_name": socket.gethostname(),
         # Short values, such as `1`, are the same everywhere and say nothing.
         "environment": {name: hashlib.sha256(value.encode()).hexdigest() for name, value in os.environ.items() if len(value) > 5},

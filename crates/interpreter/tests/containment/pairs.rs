@@ -157,11 +157,13 @@ fn token() -> String {
     format!("pair{digits:016x}")
 }
 
+/// Defines what names all namespaces of the process that asks.
+const NAMES: &str = "import os\nnames = lambda: ' '.join(os.readlink(f'/proc/self/ns/{kind}') for kind in ('user', 'pid', 'mnt', 'net', 'ipc', 'uts', 'cgroup'))\n";
+
 #[test]
 fn every_namespace_is_another_in_each_sandbox_and_the_same_within_one() {
     require!(UserNamespaces);
     require!(CgroupV1);
-    const NAMES: &str = "import os\nnames = lambda: ' '.join(os.readlink(f'/proc/self/ns/{kind}') for kind in ('user', 'pid', 'mnt', 'net', 'ipc', 'uts', 'cgroup'))\n";
     block_on(async {
         let (one, two) = tokio::join!(ready(NAMES), ready(NAMES));
         let (first, second) = (value(&one, "names()").await, value(&two, "names()").await);

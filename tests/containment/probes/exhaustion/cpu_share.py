@@ -10,6 +10,7 @@ from probe import held, reached
 
 WALL = 2.0
 children = []
+start = time.monotonic()
 for _ in range(16):
     child = os.fork()
     if child == 0:
@@ -19,7 +20,6 @@ for _ in range(16):
         os._exit(0)
     children.append(child)
 used = 0.0
-start = time.monotonic()
 for child in children:
     usage = os.wait4(child, 0)[2]
     used += usage.ru_utime + usage.ru_stime
