@@ -45,7 +45,12 @@ pub(crate) async fn run(probes: Vec<Probe>) -> Vec<String> {
         let (good, all) = held.entry(group).or_default();
         *all += 1;
         *good += usize::from(wrong.is_empty() && probe.residue.is_none());
-        complaints.extend(wrong.into_iter().map(|it| format!("{}: {it}", probe.name)));
+        for complaint in wrong {
+            // At once as well, for whoever watches a run that takes long.
+            let complaint = format!("{}: {complaint}", probe.name);
+            let _ = writeln!(std::io::stderr(), "{complaint}");
+            complaints.push(complaint);
+        }
     };
     let (measured, others): (Vec<_>, Vec<_>) = probes.into_iter().partition(|probe| probe.group == MEASURED);
     let mut running: JoinSet<(Probe, (Vec<String>, Duration))> = JoinSet::new();

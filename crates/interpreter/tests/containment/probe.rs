@@ -99,7 +99,7 @@ impl Probe {
             limits: take("limits").map(|text| {
                 serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: limits: {error}"))
             }),
-            time: Duration::from_secs_f64(take("time").map_or(20.0, |text| text.parse().unwrap())),
+            time: Duration::from_secs_f64(take("time").map_or(60.0, |text| text.parse().unwrap())),
             ends: list(take("ends"), " | "),
             delivers: take("delivers").map(|text| list(Some(text), " ")),
             covers: take("covers").unwrap_or_default(),

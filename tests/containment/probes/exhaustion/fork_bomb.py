@@ -1,6 +1,6 @@
 """Code cannot start more processes than its limit."""
 # covers: SandboxEval, dangerous operations; a fork bomb
-# limits: {"processes": 48}
+# limits: {"processes": 24}
 # ends: limit_exceeded processes
 
 import os
@@ -8,8 +8,8 @@ import time
 
 from probe import reached
 
-for _ in range(150):
+for _ in range(60):
     if os.fork() == 0:
         time.sleep(20)
         os._exit(0)
-reached("150 processes")
+reached("60 processes")

@@ -1,6 +1,6 @@
 """Processes that start processes together stay within the limit."""
 # covers: SandboxEval, dangerous operations; a fork bomb
-# limits: {"processes": 48}
+# limits: {"processes": 24}
 # ends: completed | limit_exceeded processes
 
 import contextlib
@@ -9,7 +9,7 @@ import time
 
 from probe import held, reached
 
-GENERATIONS = 7
+GENERATIONS = 6
 ready, tell = os.pipe2(os.O_NONBLOCK)
 first = os.getpid()
 for _ in range(GENERATIONS):
@@ -24,6 +24,6 @@ while time.monotonic() < deadline and alive < 2**GENERATIONS:
     with contextlib.suppress(BlockingIOError):
         alive += len(os.read(ready, 1024))
     time.sleep(0.02)
-if alive > 48:
+if alive > 24:
     reached(f"{alive} processes")
 held(f"{alive} processes")

@@ -1,6 +1,6 @@
 """Processes that left their parent count against the limit."""
 # covers: SandboxEval, dangerous operations; daemons
-# limits: {"processes": 48}
+# limits: {"processes": 24}
 # ends: completed
 
 import os
@@ -8,7 +8,7 @@ import time
 
 from probe import held, reached
 
-for started in range(150):
+for started in range(60):
     child = os.fork()
     if child == 0:
         try:
@@ -21,4 +21,4 @@ for started in range(150):
         os._exit(0)
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
         held(f"refused after {started}")
-reached("150 daemons")
+reached("60 daemons")

@@ -1,6 +1,6 @@
 """Code cannot start more threads than its limit."""
 # covers: SandboxEval, dangerous operations; a thread bomb
-# limits: {"processes": 48}
+# limits: {"processes": 24}
 # ends: limit_exceeded processes
 
 import threading
@@ -8,6 +8,6 @@ import threading
 from probe import reached
 
 stop = threading.Event()
-for _ in range(150):
+for _ in range(60):
     threading.Thread(target=stop.wait, args=(20,), daemon=True).start()
-reached("150 threads")
+reached("60 threads")
