@@ -25,7 +25,7 @@ pub enum Step {
     Deny,
     /// Generated files are up to date
     Generated,
-    /// ruff and the unit tests of the Python kernel
+    /// ruff, over the Python kernel and the containment suite, and the unit tests of the kernel
     Python,
 }
 
@@ -109,7 +109,17 @@ fn deny(root: &Path) -> Result<()> {
 fn python(root: &Path) -> Result<()> {
     let package = root.join("crates/guest/python");
     let ruff = find_program("ruff").context("ruff is missing; run `pip install ruff`")?;
-    let linted = spawn(Command::new(ruff).args(["check", "--no-cache"]).arg(&package));
+    let probes = root.join("tests/containment");
+    let linted = spawn(
+        Command::new(&ruff)
+            .args(["check", "--no-cache"])
+            .args([&package, &probes]),
+    );
+    let formatted = spawn(
+        Command::new(ruff)
+            .args(["format", "--check", "--no-cache"])
+            .arg(&probes),
+    );
     let python = kernel_python(root).context("no Python 3.11 or newer on PATH, and no image was built")?;
     eprintln!("kernel tests with {}", python.display());
     let tested = spawn(
@@ -117,7 +127,7 @@ fn python(root: &Path) -> Result<()> {
             .args(["-B", "-m", "unittest", "discover", "--start-directory", "."])
             .current_dir(package),
     );
-    linted.and(tested)
+    linted.and(formatted).and(tested)
 }
 
 /// Finds the interpreter for the kernel's tests: `CELLBLOCK_PYTHON`, that of an image with pandas, or one on PATH.

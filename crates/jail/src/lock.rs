@@ -19,6 +19,10 @@ pub struct ProcessLimits {
     pub processes: Option<u64>,
 }
 
+/// Signals that may wait, and timers, which need one each. All sandboxes and the host's user count against one limit, so that each sandbox may
+/// have a small part of it only.
+const PENDING_SIGNALS: u64 = 1024;
+
 impl ProcessLimits {
     /// Sets them on the calling process.
     pub fn apply(&self) -> Result<()> {
@@ -28,6 +32,7 @@ impl ProcessLimits {
         };
         setrlimit(Resource::Nofile, both(self.open_files)).during("limit open files")?;
         setrlimit(Resource::Fsize, both(self.file_bytes)).during("limit file sizes")?;
+        setrlimit(Resource::Sigpending, both(PENDING_SIGNALS)).during("limit waiting signals")?;
         setrlimit(Resource::Core, both(0)).during("switch off core dumps")?;
         if let Some(bytes) = self.address_space {
             setrlimit(Resource::As, both(bytes)).during("limit address space")?;

@@ -75,8 +75,14 @@ const DIRECTORIES: [&str; 7] = [
 /// Directories that every host has; the first that exists carries the new tree until it becomes the root.
 const SCAFFOLDS: [&str; 4] = ["/tmp", "/run", "/mnt", "/usr"];
 
-const MASKED_FILES: [&str; 14] = [
+const MASKED_FILES: [&str; 24] = [
+    "/proc/buddyinfo",
+    "/proc/cmdline",
     "/proc/config.gz",
+    "/proc/diskstats",
+    "/proc/interrupts",
+    "/proc/iomem",
+    "/proc/ioports",
     "/proc/kallsyms",
     "/proc/kcore",
     "/proc/keys",
@@ -85,11 +91,15 @@ const MASKED_FILES: [&str; 14] = [
     "/proc/kpagecount",
     "/proc/kpageflags",
     "/proc/latency_stats",
+    "/proc/pagetypeinfo",
+    "/proc/partitions",
     "/proc/sched_debug",
     "/proc/slabinfo",
+    "/proc/softirqs",
     "/proc/sysrq-trigger",
     "/proc/timer_list",
     "/proc/vmallocinfo",
+    "/proc/zoneinfo",
 ];
 const MASKED_DIRECTORIES: [&str; 7] = [
     "/proc/acpi",

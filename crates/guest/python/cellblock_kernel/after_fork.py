@@ -27,6 +27,14 @@ def refresh() -> None:
     if "uuid" in modules:
         modules["uuid"]._node = None
         modules["uuid"]._last_timestamp = None
+    if "_ssl" in modules or "_hashlib" in modules:
+        # OpenSSL knows a fork by a new process number, and the first kernel of every room has the same, often the template's own.
+        try:
+            import _ssl
+        except ImportError:
+            pass  # nothing in this image can draw from OpenSSL
+        else:
+            _ssl.RAND_add(os.urandom(32), 32.0)
     if "multiprocessing.process" in modules:
         modules["multiprocessing.process"].current_process().authkey = os.urandom(32)
     if sys.version_info >= (3, 14) and "multiprocessing" in modules:

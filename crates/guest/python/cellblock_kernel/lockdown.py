@@ -22,6 +22,7 @@ _PR_CAP_AMBIENT_CLEAR_ALL = 4
 _SECCOMP_MODE_FILTER = 2
 _CAPABILITY_VERSION_3 = 0x20080522
 _SYS_LANDLOCK_RESTRICT_SELF = 446
+_RLIMIT_SIGPENDING = 11
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _setns = _libc.setns
@@ -29,6 +30,7 @@ _prctl = _libc.prctl
 _prctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong]
 _syscall = _libc.syscall
 _capset = _libc.capset
+_setrlimit = _libc.setrlimit
 
 
 class _Program(ctypes.Structure):
@@ -69,6 +71,8 @@ class Filters:
             _check(_prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(program), 0, 0), "seccomp")
 
 
+# Soft and hard, as `struct rlimit`; the module `resource` does not name this one.
+_PENDING_SIGNALS = (ctypes.c_ulong * 2)(1024, 1024)
 _NO_CAPABILITIES = (ctypes.c_uint32 * 6)()
 # What tools on the host show; the kernel cuts it at 15 bytes.
 _NAME = ctypes.create_string_buffer(b"cellblock-py")
@@ -120,6 +124,8 @@ def _limit(limits: dict[str, int | None]) -> None:
         if value is not None:
             resource.setrlimit(kind, (value, value))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # As the guest has it: timers need one each, and all sandboxes count against the limit of the host's user.
+    _check(_setrlimit(_RLIMIT_SIGPENDING, ctypes.byref(_PENDING_SIGNALS)), "limit waiting signals")
 
 
 def _drop_capabilities() -> None:

@@ -42,7 +42,6 @@ class Template:
         """Takes the launcher's packet socket, and whether system calls are filtered."""
         self._control = socket.socket(fileno=control)
         self._own = os.open("/proc/self/ns/pid", os.O_RDONLY)
-        self._null = os.open("/dev/null", os.O_RDWR)
         programs = [pathlib.Path(path).read_bytes() for path in _FILTERS] if filtered else []
         self._own_filters, self._filters = lockdown.Filters(programs[:-1]), lockdown.Filters(programs[-1:])
 
@@ -100,7 +99,7 @@ class Template:
             try:
                 pid = os.fork()
                 if pid == 0:
-                    _become_kernel(request, descriptors, self._null, self._filters)
+                    _become_kernel(request, descriptors, self._filters)
             finally:
                 lockdown.enter_pid_namespace(self._own)
         except OSError as error:
@@ -122,7 +121,7 @@ class Template:
         self._control.send(json.dumps(message).encode())
 
 
-def _become_kernel(request: dict[str, Any], descriptors: list[int], null: int, filters: lockdown.Filters) -> None:
+def _become_kernel(request: dict[str, Any], descriptors: list[int], filters: lockdown.Filters) -> None:
     """Runs in the child, and never returns."""
     status = 71
     try:
@@ -134,7 +133,8 @@ def _become_kernel(request: dict[str, Any], descriptors: list[int], null: int, f
         channel, stdout, stderr, *rest = descriptors[_NAMESPACES:]
         os.dup2(stderr, 2)
         os.dup2(stdout, 1)
-        os.dup2(null, 0)
+        # Opened here and not once for all: flags and owner of an open file are common to all that inherited it.
+        os.dup2(os.open("/dev/null", os.O_RDWR), 0)
         rules = rest.pop(0) if request["rules"] else None
         lockdown.lock_down(lockdown.Room(namespaces, request["user"], rules, rest, request["limits"], request["own_id"]), filters)
         channel = _keep_only(channel)

@@ -104,6 +104,8 @@ impl Actor {
             Err(Error::Sandbox(error)) if error.blame() == crate::error::Blame::Caller => {
                 return Ok(Err(error.to_string()));
             }
+            // It grew while it was read: what the sandbox does with its files must not cost the cell its result.
+            Err(Error::Request(reason)) => return Ok(Err(reason)),
             Err(error) => return Err(error),
         };
         let about = About {

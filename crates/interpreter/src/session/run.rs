@@ -93,8 +93,14 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
     let number = number_of(message);
     let mut end = kernel.end.clone();
     terms.interrupts.mark_unchanged();
-    if write_frame(&mut kernel.writer, message, &[]).await.is_err() {
-        return run.lost(kernel, &terms).await;
+    // A kernel that does not read must not hold up its host, so the cell's time runs from here.
+    match tokio::time::timeout(terms.timeout, write_frame(&mut kernel.writer, message, &[])).await {
+        Ok(Ok(())) => {}
+        Ok(Err(_)) => return run.lost(kernel, &terms).await,
+        Err(_) => {
+            run.stopped = Some(Stop::Deadline);
+            return run.lost(kernel, &terms).await;
+        }
     }
     loop {
         let wake = run
@@ -140,8 +146,11 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
                             return Ok(run.finish(end, variables.unwrap_or_default(), outputs_dropped));
                         }
                         FromKernel::Call { call, method, .. } => {
-                            if refuse_call(kernel, call, &method).await.is_err() {
-                                return run.lost(kernel, &terms).await;
+                            // Whoever asks reads the answer; one that lets answers pile up would hold its host past every deadline.
+                            let answer = refuse_call(kernel, call, &method);
+                            match tokio::time::timeout(terms.limits.grace, answer).await {
+                                Ok(Ok(())) => {}
+                                Ok(Err(_)) | Err(_) => return run.lost(kernel, &terms).await,
                             }
                         }
                         FromKernel::Hello { .. } => {}

@@ -131,3 +131,42 @@ fn a_cell_that_catches_the_interrupt_and_ends_by_itself_has_completed() {
         assert!(goes_on(&session, "caught").await);
     });
 }
+
+#[test]
+fn a_kernel_that_does_not_read_its_next_cell_is_lost_at_that_cells_deadline() {
+    block_on(async {
+        let session = session().await;
+        // A child stops the kernel once the cell is over; what the host then sends is more than a socket holds.
+        let code = "import os, signal, time\nkernel = os.getpid()\nif os.fork() == 0:\n    time.sleep(0.3)\n    \
+                    os.kill(kernel, signal.SIGSTOP)\n    open('/workspace/stopped', 'w').close()\n    os._exit(0)";
+        run(&session, code).await;
+        let deadline = std::time::Instant::now() + 20 * SECOND;
+        while session.read_file("/workspace/stopped").await.is_err() {
+            assert!(std::time::Instant::now() < deadline, "the kernel was not stopped");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let large = format!("x = 1 # {}", "y".repeat(2 << 20));
+        let ended = run_for(&session, SECOND, &large).await;
+        assert_eq!(
+            ended.outcome,
+            Outcome::KernelLost {
+                reason: "the cell ran longer than its limit of 1 s and did not stop when interrupted, so its kernel was killed"
+                    .into()
+            }
+        );
+        assert!(!goes_on(&session, "kernel").await);
+    });
+}
+
+#[test]
+fn a_kernel_that_asks_and_does_not_read_the_answers_is_lost() {
+    block_on(async {
+        let session = session().await;
+        let code = "import json, os, struct\n\
+                    head = json.dumps({'type': 'call', 'call': 1, 'method': 'x' * 10_000, 'params': None}).encode()\n\
+                    for _ in range(20_000): os.write(3, struct.pack('>II', 4 + len(head), len(head)) + head)";
+        let ended = run_for(&session, SECOND, code).await;
+        assert_eq!(ended.outcome.name(), "kernel_lost");
+        assert!(!goes_on(&session, "head").await);
+    });
+}

@@ -164,9 +164,6 @@ pub const ALLOWED: &[Allowed] = &[
     allow(libc::SYS_copy_file_range, "shutil's fast copies"),
     allow(libc::SYS_fadvise64, "shutil's fast copies"),
     allow(libc::SYS_readahead, "shutil's fast copies"),
-    allow(libc::SYS_inotify_init1, "file watchers"),
-    allow(libc::SYS_inotify_add_watch, "file watchers"),
-    allow(libc::SYS_inotify_rm_watch, "file watchers"),
     allow(
         libc::SYS_memfd_create,
         "pyarrow, multiprocessing.shared_memory users",
@@ -524,8 +521,6 @@ pub const ALLOWED: &[Allowed] = &[
     #[cfg(target_arch = "x86_64")]
     allow(libc::SYS_eventfd, "older C code and static binaries"),
     #[cfg(target_arch = "x86_64")]
-    allow(libc::SYS_inotify_init, "older C code and static binaries"),
-    #[cfg(target_arch = "x86_64")]
     allow(libc::SYS_signalfd, "older C code and static binaries"),
     #[cfg(target_arch = "x86_64")]
     allow(libc::SYS_mkdir, "older C code and static binaries"),
@@ -577,4 +572,8 @@ pub const REPLACED: &[(i64, &str)] = &[
     (libc::SYS_io_uring_enter, "runtimes fall back to epoll"),
     (libc::SYS_io_uring_register, "runtimes fall back to epoll"),
     (libc::SYS_userfaultfd, "collectors fall back to signals"),
+    // The image and the system's programs are the host's own inodes: a watch on them tells what the host and other sandboxes open and run.
+    (libc::SYS_inotify_init1, "file watchers fall back to polling"),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_inotify_init, "file watchers fall back to polling"),
 ];

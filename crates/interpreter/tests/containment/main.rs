@@ -1,0 +1,15 @@
+//! The containment suite: probes in real sandboxes, the same probes without one, and pairs of sandboxes that must not share.
+//!
+//! The programs are in `tests/containment/` at the root, whose README says how they are written.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bait;
+mod contained;
+mod ordinary;
+mod pairs;
+mod probe;
+mod seeds;
+mod support;
+mod uncontained;
+mod verdict;

@@ -1,0 +1,91 @@
+//! The interpreter that the tests of this binary share, and sessions with the suite's shared module in them.
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use cellblock_artifact::Store;
+use cellblock_interpreter::{Cell, Config, Interpreter, Limits, Outcome, Session, SessionOptions};
+use cellblock_sandbox::image::{self, DEFAULT_IMAGE, Home, Image, Sink};
+use cellblock_sandbox::jail::protection::Demands;
+use cellblock_sandbox::pool::PoolConfig;
+use tokio::runtime::Runtime;
+use tokio::sync::OnceCell;
+
+/// The interpreter's tasks live here, so it must outlive each test.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+static INTERPRETER: OnceCell<Interpreter> = OnceCell::const_new();
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    RUNTIME.block_on(future)
+}
+
+/// The default image of the home that all tests share, built if it is not there.
+pub(crate) async fn image() -> Image {
+    let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
+    let store = image::Store::new(home);
+    store.open(DEFAULT_IMAGE, Sink::new(|_| {})).await.unwrap()
+}
+
+/// The image's interpreter, to be run outside a sandbox.
+pub(crate) fn python(image: &Image) -> PathBuf {
+    image.python().join("bin").join(image.interpreter())
+}
+
+pub(crate) async fn interpreter() -> &'static Interpreter {
+    INTERPRETER.get_or_init(start).await
+}
+
+async fn start() -> Interpreter {
+    // The second run, as an ordinary user, may not write below the target directory.
+    let artifacts = std::env::var_os("CELLBLOCK_TEST_STORE").map_or_else(
+        || PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("containment"),
+        PathBuf::from,
+    );
+    let interpreter = Interpreter::start(Config {
+        image: image().await,
+        limits: Limits::default(),
+        pool: PoolConfig::default(),
+        preload: None,
+        demands: Demands::default(),
+        store: Store::local(artifacts).unwrap(),
+        // A test harness has threads before `main` could call `boot`.
+        launcher: Some(cellblock_testkit::binary().unwrap()),
+    })
+    .await
+    .unwrap();
+    interpreter.warmed().await.unwrap();
+    interpreter
+}
+
+/// A session in which `from probe import …` works.
+pub(crate) async fn session(limits: Option<Limits>, bait: &str) -> Session {
+    let options = SessionOptions {
+        limits,
+        ..SessionOptions::default()
+    };
+    let session = interpreter().await.session(options);
+    let read = |name: &str| std::fs::read(crate::probe::folder().join("shared").join(name)).unwrap();
+    let shared = ["probe.py", "forge.py", "calls.py"].map(|name| (name, read(name)));
+    for (name, content) in shared
+        .into_iter()
+        .chain([("bait.json", bait.as_bytes().to_vec())])
+    {
+        session
+            .write_file(format!("/tmp/shared/{name}"), content)
+            .await
+            .unwrap();
+    }
+    let ready = Cell {
+        collect_files: false,
+        ..Cell::new("import sys\nsys.path.insert(0, '/tmp/shared')")
+    };
+    let ended = session.execute(ready).await.unwrap();
+    assert_eq!(ended.outcome, Outcome::Completed, "{ended:#?}");
+    session
+}
+
+/// The next cell of a session works.
+pub(crate) async fn works(session: &Session) -> bool {
+    let ended = session.execute("print(6 * 7)").await;
+    ended.is_ok_and(|ended| ended.outcome == Outcome::Completed && ended.stdout.text == "42\n")
+}

@@ -1,0 +1,16 @@
+"""Code has inherited no descriptor of a folder."""
+# covers: known failure: a leaked descriptor (runc, CVE-2024-21626)
+
+import os
+import stat
+
+from probe import held, reached
+
+for descriptor in range(3, 1024):
+    try:
+        kind = os.fstat(descriptor).st_mode
+    except OSError:
+        continue
+    if stat.S_ISDIR(kind):
+        reached(f"descriptor {descriptor}")
+held("there is none")

@@ -1,0 +1,16 @@
+"""Descriptors that code sends with its frames do not stay open in the host."""
+# covers: known failure: descriptors passed to the host exhaust it
+# time: 2
+# ends: completed | kernel_lost
+# uncontained: it attacks the host through the kernel's channel, which plain Python has not
+
+import os
+import socket
+
+from forge import CHANNEL, frame
+
+null = os.open("/dev/null", os.O_RDONLY)
+greeting = frame({"type": "hello", "generation": 1, "pid": 1, "python": "3.13.0"})
+with socket.socket(fileno=os.dup(CHANNEL)) as channel:
+    for _ in range(8):
+        socket.send_fds(channel, [greeting], [null] * 100)

@@ -1,0 +1,7 @@
+"""Code cannot reach a service through multipath TCP."""
+# covers: SandboxEval, external communication; protocols that a filter forgets
+
+from probe import decide_by_answer, syscall
+
+AF_INET, SOCK_STREAM, IPPROTO_MPTCP = 2, 1, 262
+decide_by_answer(syscall(41, AF_INET, SOCK_STREAM, IPPROTO_MPTCP), "a multipath TCP socket")
