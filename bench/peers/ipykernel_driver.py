@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import time
 
@@ -14,7 +15,7 @@ class Kernel:
     def __init__(self):
         """Starts both."""
         self.manager = KernelManager(kernel_name="python3")
-        self.manager.start_kernel()
+        self.manager.start_kernel(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.client = self.manager.blocking_client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=120)
@@ -157,7 +158,7 @@ def release(_request):
 def main():
     """Answers requests until there are no more."""
     answers = os.fdopen(os.dup(1), "w")
-    # What kernels print on their own must not be taken for an answer.
+    # What anything else prints must not be taken for an answer.
     os.dup2(2, 1)
     things = {it.__name__: it for it in (first, warm, interrupt, stdout, flood, idle, release)}
     for line in sys.stdin:

@@ -44,33 +44,41 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Adds up the descendants of this process.
+    /// Adds up the descendants of this process. Floors and peers, which descend from it too, are none of the three.
     pub(crate) fn measure() -> Result<Self> {
-        let (mut sessions, mut template, mut launcher) = (Vec::new(), Vec::new(), Vec::new());
-        for (pid, name) in descendants(std::process::id())? {
-            match name.as_str() {
-                "cellblock-guest" | "cellblock-py" => sessions.push(pid),
-                name if name.starts_with("cellblock") => launcher.push(pid),
-                name if name.starts_with("python") => template.push(pid),
-                _ => {}
-            }
-        }
+        let all = processes()?;
+        let ours = below(&all, std::process::id());
+        let named = |name: &str| ours.iter().filter(move |pid| all[*pid].name == name).copied();
+        let keeps: Vec<u32> = named(KEEP).collect();
+        let template = ours.iter().filter(|pid| {
+            let process = &all[*pid];
+            process.name.starts_with("python") && keeps.contains(&process.parent)
+        });
+        let launcher = keeps.iter().flat_map(|keep| [*keep, all[keep].parent]);
         let tree = Self {
-            sessions: Memory::of(sessions),
-            template: Memory::of(template),
+            sessions: Memory::of(named("cellblock-guest").chain(named("cellblock-py"))),
+            template: Memory::of(template.copied()),
             launcher: Memory::of(launcher),
         };
         ensure!(
-            tree.sessions.processes > 0,
+            tree.sessions.processes > 0 && tree.template.processes > 0,
             "no sandbox process could be measured; run as root"
         );
         Ok(tree)
     }
 }
 
-/// All processes below this one, with their names. Other programs' sandboxes on the machine are none of them.
-fn descendants(root: u32) -> Result<Vec<(u32, String)>> {
-    let mut children: HashMap<u32, Vec<(u32, String)>> = HashMap::new();
+/// The first process of the outer wall, as tools on the host show it.
+const KEEP: &str = "cellblock-keep";
+
+struct Process {
+    name: String,
+    parent: u32,
+}
+
+/// Every process of the machine by its id.
+fn processes() -> Result<HashMap<u32, Process>> {
+    let mut found = HashMap::new();
     for entry in fs::read_dir("/proc").context("list processes")?.flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
@@ -79,18 +87,27 @@ fn descendants(root: u32) -> Result<Vec<(u32, String)>> {
             continue;
         };
         if let Some((name, parent)) = parse(&stat) {
-            children.entry(parent).or_default().push((pid, name.to_owned()));
+            let name = name.to_owned();
+            found.insert(pid, Process { name, parent });
         }
+    }
+    Ok(found)
+}
+
+/// The descendants of a process. Other programs' sandboxes on the machine are none of them.
+fn below(all: &HashMap<u32, Process>, root: u32) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for (pid, process) in all {
+        children.entry(process.parent).or_default().push(*pid);
     }
     let mut found = Vec::new();
     let mut open = vec![root];
     while let Some(parent) = open.pop() {
-        for child in children.remove(&parent).unwrap_or_default() {
-            open.push(child.0);
-            found.push(child);
-        }
+        let next = children.remove(&parent).unwrap_or_default();
+        open.extend(&next);
+        found.extend(next);
     }
-    Ok(found)
+    found
 }
 
 /// A process's name and its parent's id. The name may hold spaces and parentheses.
@@ -151,6 +168,18 @@ mod tests {
     fn a_name_with_spaces_and_parentheses_does_not_hide_the_parent() {
         assert_eq!(parse("12 (a) b (c)) S 7 12 12 0"), Some(("a) b (c)", 7)));
         assert_eq!(parse("nonsense"), None);
+    }
+
+    #[test]
+    fn descendants_are_found_at_any_depth_and_others_are_not() {
+        let process = |parent| Process {
+            name: String::new(),
+            parent,
+        };
+        let all = [(2, 1), (3, 2), (4, 3), (5, 1), (6, 5)].map(|(pid, parent)| (pid, process(parent)));
+        let mut found = below(&all.into(), 2);
+        found.sort_unstable();
+        assert_eq!(found, [3, 4]);
     }
 
     #[test]
