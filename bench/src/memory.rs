@@ -48,15 +48,18 @@ impl Tree {
     pub(crate) fn measure() -> Result<Self> {
         let all = processes()?;
         let ours = below(&all, std::process::id());
-        let named = |name: &str| ours.iter().filter(move |pid| all[*pid].name == name).copied();
-        let keeps: Vec<u32> = named(KEEP).collect();
+        let named = |names: &[&str]| -> Vec<u32> {
+            let wanted = |pid: &&u32| names.contains(&all[*pid].name.as_str());
+            ours.iter().filter(wanted).copied().collect()
+        };
+        let keeps = named(&[KEEP]);
         let template = ours.iter().filter(|pid| {
             let process = &all[*pid];
             process.name.starts_with("python") && keeps.contains(&process.parent)
         });
         let launcher = keeps.iter().flat_map(|keep| [*keep, all[keep].parent]);
         let tree = Self {
-            sessions: Memory::of(named("cellblock-guest").chain(named("cellblock-py"))),
+            sessions: Memory::of(named(&["cellblock-guest", "cellblock-py"])),
             template: Memory::of(template.copied()),
             launcher: Memory::of(launcher),
         };
