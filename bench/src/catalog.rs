@@ -213,9 +213,8 @@ pub(crate) const MEASURES: [Measure; 34] = [
     .beside(&["ipykernel/idle_uss"])
     .above(&["floor/idle_uss"])
     .promises(&[Promise::Most(8192.0)]),
-    row("idle_pss_500", "with its share (PSS), of 500", Unit::Kib)
-        .beside(&["ipykernel/idle_pss"])
-        .above(&["floor/idle_pss"]),
+    // No floor: it has 100 children, and a share depends on how many share.
+    row("idle_pss_500", "with its share (PSS), of 500", Unit::Kib).beside(&["ipykernel/idle_pss"]),
     row("total_uss_500", "500 idle sessions: private memory", Unit::Mib).promises(&[Promise::Most(4096.0)]),
     row(
         "total_pss_500",

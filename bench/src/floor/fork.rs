@@ -22,8 +22,8 @@ const DRIVER: &str = include_str!("../../floors/fork.py");
 const PACKAGE: &str = "crates/guest/python";
 /// The template's setting: memory in large pages, so that a fork copies fewer page table entries.
 const TUNABLES: (&str, &str) = ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
-/// Children whose memory is measured together.
-const IDLE: u64 = 20;
+/// Children whose memory is measured together: as many as sessions in the smaller measurement, since sharing depends on it.
+const IDLE: u64 = 100;
 
 /// Starts the process and waits until it has imported everything.
 pub(crate) fn start(python: &Python) -> Result<Rc<RefCell<Driver>>> {

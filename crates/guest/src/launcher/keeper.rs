@@ -21,6 +21,9 @@ const TEMPLATE_MIN_LIFE: Duration = Duration::from_secs(2);
 /// Templates that may fail one after the other before no more is started.
 const TEMPLATE_TRIES: u32 = 3;
 
+/// A kernel's channel, stdout and stderr.
+const KERNEL_DESCRIPTORS: usize = 3;
+
 /// The keep's state. One task owns it: this process.
 #[derive(Debug)]
 pub(super) struct Keeper<'a> {
@@ -154,6 +157,12 @@ impl<'a> Keeper<'a> {
         let Some((room, limits)) = self.open.get(room) else {
             return Err(Error::Child(format!("no room `{room}`")));
         };
+        if descriptors.len() != KERNEL_DESCRIPTORS {
+            return Err(Error::Child(
+                "the kernel's channels did not arrive: too many open files; raise the limit (`ulimit -n`)"
+                    .into(),
+            ));
+        }
         let Some(template) = &self.template else {
             return Err(Error::Child(
                 "the template has ended and could not be started again".into(),
