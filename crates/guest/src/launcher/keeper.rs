@@ -1,6 +1,6 @@
 //! The first process of the keep: makes and ends rooms, asks the template for kernels, reaps.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,9 @@ const TEMPLATE_MIN_LIFE: Duration = Duration::from_secs(2);
 /// Templates that may fail one after the other before no more is started.
 const TEMPLATE_TRIES: u32 = 3;
 
+/// Requests at the template at a time; it answers one after the other anyway. The kernel bounds how many descriptors a user may have on their
+/// way, and a request has more than a dozen.
+const AT_TEMPLATE: usize = 8;
 /// A kernel's channel, stdout and stderr.
 const KERNEL_DESCRIPTORS: usize = 3;
 
@@ -40,6 +43,8 @@ pub(super) struct Keeper<'a> {
     template_failures: u32,
     /// Requests at the template, by token.
     waiting: HashMap<u64, u64>,
+    /// Kernels to start when the template has answered others: room, request and descriptors.
+    queued: VecDeque<(String, u64, Vec<OwnedFd>)>,
     /// Kernels by pid.
     kernels: HashMap<i32, u64>,
     last_token: u64,
@@ -60,6 +65,7 @@ impl<'a> Keeper<'a> {
             template_started: Instant::now(),
             template_failures: 0,
             waiting: HashMap::new(),
+            queued: VecDeque::new(),
             kernels: HashMap::new(),
             last_token: 0,
             children: child_signals()?,
@@ -115,10 +121,10 @@ impl<'a> Keeper<'a> {
                     Err(error) => self.reply(request.id, Err(chain(&error)), &[]),
                 };
             }
-            Operation::StartKernel { room } => match self.start_kernel(room, request.id, &descriptors) {
-                Ok(()) => return Ok(()),
-                Err(error) => Err(chain(&error)),
-            },
+            Operation::StartKernel { room } => {
+                self.queued.push_back((room.clone(), request.id, descriptors));
+                return self.start_queued();
+            }
             Operation::DestroyRoom { room } => match self.open.remove(room) {
                 Some((room, _)) if self.gone.remove(&room.init.pid) => return self.finish(&room, request.id),
                 Some((room, _)) => {
@@ -150,6 +156,19 @@ impl<'a> Keeper<'a> {
             init::serve(channel, inside)
         })?;
         self.open.insert(name.to_owned(), (room, limits.clone()));
+        Ok(())
+    }
+
+    /// Hands the template as many requests as it may have at a time.
+    fn start_queued(&mut self) -> Result<()> {
+        while self.waiting.len() < AT_TEMPLATE {
+            let Some((room, request, descriptors)) = self.queued.pop_front() else {
+                break;
+            };
+            if let Err(error) = self.start_kernel(&room, request, &descriptors) {
+                self.reply(request, Err(chain(&error)), &[])?;
+            }
+        }
         Ok(())
     }
 
@@ -194,6 +213,11 @@ impl<'a> Keeper<'a> {
         let Some((message, _)) = fds::receive::<FromTemplate>(&template.socket)? else {
             return self.replace_template();
         };
+        self.hear(message)?;
+        self.start_queued()
+    }
+
+    fn hear(&mut self, message: FromTemplate) -> Result<()> {
         match message {
             FromTemplate::Ready { failed, import_ms } => {
                 self.tell(&Event::TemplateReady { failed, import_ms })
@@ -241,7 +265,7 @@ impl<'a> Keeper<'a> {
         } else {
             report("launcher: the template ended right after its start too often; not starting it again");
         }
-        Ok(())
+        self.start_queued()
     }
 
     fn kernel_ended(&mut self, pid: i32, status: i32) -> Result<()> {
