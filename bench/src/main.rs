@@ -3,89 +3,120 @@
 //! Interleaving matters more than repetition: on a noisy machine only numbers of the same minute may be compared.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-mod cellblock;
+mod catalog;
+mod driver;
+mod floor;
 mod memory;
 mod peer;
+mod plan;
+mod probe;
+mod programs;
+mod python;
 mod report;
 mod samples;
+mod subject;
 
-use cellblock::Subject;
-use peer::Peer;
-use samples::{Metric, Samples};
+use plan::{Extent, Group};
+use report::machine::Circumstances;
+use report::results::Results;
+use report::{chart, progress::note, table};
+use samples::Samples;
+use subject::Subject;
 
-/// Measures Cellblock beside ipykernel.
+/// Measures Cellblock beside `python -c`, ipykernel, bwrap, runsc and what the kernel allows at best.
 #[derive(Debug, Parser)]
+#[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
 struct Args {
-    /// Rounds of every start measurement
-    #[arg(long, default_value_t = 20)]
-    rounds: usize,
-    /// Warm cells per round
-    #[arg(long, default_value_t = 50)]
-    warm: usize,
-    /// Idle sessions whose memory is measured
-    #[arg(long, default_value_t = 20)]
-    sessions: usize,
-    /// Leaves out ipykernel
+    /// A few turns of everything, to see that it works
+    #[arg(long)]
+    quick: bool,
+    /// Only these, by name
+    #[arg(long, num_args = 1.., value_name = "NAME")]
+    only: Vec<Group>,
+    /// Leaves out peers and floors
     #[arg(long)]
     alone: bool,
-    /// Where the samples are written
+    /// Measures nothing: writes the table and the chart of the results that are there
+    #[arg(long)]
+    render: bool,
+    /// Where the samples are kept
     #[arg(long, default_value = "bench/results/latest.json")]
     output: PathBuf,
+    /// Where the chart is drawn
+    #[arg(long, default_value = "docs/bench.svg")]
+    chart: PathBuf,
 }
 
-/// The first analysis of a session: a table's summary and a chart as PNG.
-const CHART: &str = "\
-import pandas as pd, matplotlib.pyplot as plt
-frame = pd.DataFrame({'x': range(1000), 'y': [v ** 0.5 for v in range(1000)]})
-display(frame.describe())
-frame.plot(x='x', y='y')
-plt.show()
-";
-
-/// C code that is never interrupted: the signal is blocked.
-const DEAF: &str = "\
-import signal, time
-signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-time.sleep(100)
-";
-
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
     cellblock_interpreter::boot();
+    if std::env::args().nth(1).as_deref() == Some(floor::ROLE) {
+        return floor::serve_namespaces().map(|()| ExitCode::SUCCESS);
+    }
     let args = Args::parse();
-    tokio::runtime::Runtime::new()
-        .context("start the runtime")?
-        .block_on(run(&args))
+    let results = if args.render {
+        Results::read(&args.output)?
+    } else {
+        open_many_files()?;
+        let results = tokio::runtime::Runtime::new()
+            .context("start the runtime")?
+            .block_on(measure(&args))?;
+        results.write(&args.output)?;
+        results
+    };
+    show(&results);
+    std::fs::write(&args.chart, chart::svg(&results.samples))
+        .with_context(|| format!("draw `{}`", args.chart.display()))?;
+    // They are told in the report; a script should notice too.
+    Ok(if results.failures.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
-async fn run(args: &Args) -> Result<()> {
+async fn measure(args: &Args) -> Result<Results> {
+    let started = Instant::now();
     let subject = Subject::start().await?;
-    let mut peer = if args.alone {
-        None
-    } else {
-        Some(Peer::start(&subject)?)
+    let mut results = Results {
+        circumstances: Circumstances::of(&subject.image),
+        ..Results::default()
     };
+    let extent = Extent {
+        quick: args.quick,
+        only: &args.only,
+        alone: args.alone,
+    };
+    let (plans, missing) = plan::make(&subject, extent)?;
     let mut samples = Samples::default();
-    for round in 0..args.rounds {
-        report::progress(round + 1, args.rounds);
-        samples.add(Metric::ColdFirstResult, subject.first_result(false, "1+1").await?);
-        subject.refill().await;
-        samples.add(Metric::PoolFirstResult, subject.first_result(true, "1+1").await?);
-        samples.add(Metric::ColdFirstChart, subject.first_result(false, CHART).await?);
-        subject.refill().await;
-        samples.add(Metric::PoolFirstChart, subject.first_result(true, CHART).await?);
-        samples.extend(Metric::Warm, subject.warm(args.warm).await?);
-        samples.add(Metric::StopLoop, subject.stop("while True: pass").await?);
-        samples.add(Metric::StopDeaf, subject.stop(DEAF).await?);
-        if let Some(peer) = &mut peer {
-            samples.add(Metric::PeerFirstResult, peer.first_result("1+1")?);
-            samples.add(Metric::PeerFirstChart, peer.first_result(CHART)?);
-            samples.extend(Metric::PeerWarm, peer.warm(args.warm)?);
-        }
-    }
-    let memory = subject.idle_memory(args.sessions).await?;
-    report::write(&samples, &memory, &args.output)
+    results.failures = probe::run(plans, &mut samples).await;
+    results.missing = missing;
+    results.samples = samples;
+    results.circumstances.seconds = started.elapsed().as_secs();
+    note(&format!("took {} s", results.circumstances.seconds));
+    Ok(results)
+}
+
+/// Hundreds of sessions have some thousand descriptors; a login session usually allows a thousand until asked for more.
+fn open_many_files() -> Result<()> {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        },
+    )
+    .context("raise the limit of open files")
+}
+
+#[expect(clippy::print_stdout, reason = "this program is a command for developers")]
+fn show(results: &Results) {
+    println!("{}", table::markdown(results));
 }

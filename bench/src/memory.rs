@@ -1,64 +1,215 @@
-//! Private memory of sandboxes, from the kernel's own accounting.
+//! Memory of processes, from the kernel's own accounting. Needs root: guests hide their memory maps from others.
 
+use std::collections::HashMap;
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
-use serde::Serialize;
 
-/// Names of processes inside sandboxes: the guest and the Python kernel.
-const NAMES: [&str; 2] = ["cellblock-guest", "cellblock-py"];
-
-/// Memory of all sandboxes together, or of one on average.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+/// Memory of some processes together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Memory {
     /// Bytes that nothing else shares (USS).
-    pub(crate) private_bytes: u64,
+    pub(crate) private: u64,
     /// Bytes with shared pages counted in proportion (PSS).
-    pub(crate) proportional_bytes: u64,
+    pub(crate) proportional: u64,
     /// How many processes.
     pub(crate) processes: u64,
 }
 
 impl Memory {
-    /// The growth since an earlier measurement, per session.
-    pub(crate) fn since(self, before: Self, sessions: u64) -> Self {
-        Self {
-            private_bytes: self.private_bytes.saturating_sub(before.private_bytes) / sessions,
-            proportional_bytes: self.proportional_bytes.saturating_sub(before.proportional_bytes) / sessions,
-            processes: self.processes.saturating_sub(before.processes) / sessions,
+    /// Of these processes; those that have ended meanwhile are left out.
+    pub(crate) fn of(pids: impl IntoIterator<Item = u32>) -> Self {
+        let mut memory = Self::default();
+        for pid in pids {
+            let Ok(rollup) = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) else {
+                continue;
+            };
+            memory.private += field(&rollup, "Private_Clean:") + field(&rollup, "Private_Dirty:");
+            memory.proportional += field(&rollup, "Pss:");
+            memory.processes += 1;
         }
+        memory
     }
 }
 
-/// Adds up all sandbox processes of this machine. Needs root: guests hide their memory maps from others.
-pub(crate) fn measure() -> Result<Memory> {
-    let mut memory = Memory::default();
-    for entry in fs::read_dir("/proc").context("list processes")?.flatten() {
-        let path = entry.path();
-        let Ok(name) = fs::read_to_string(path.join("comm")) else {
-            continue;
+/// This program's sandboxes, by what their processes are.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    /// Guests and kernels: what a session costs.
+    pub(crate) sessions: Memory,
+    /// The process that has everything imported.
+    pub(crate) template: Memory,
+    /// The launcher and the keep.
+    pub(crate) launcher: Memory,
+}
+
+impl Tree {
+    /// Adds up the descendants of this process. Floors and peers, which descend from it too, are none of the three.
+    pub(crate) fn measure() -> Result<Self> {
+        let all = processes()?;
+        let ours = below(&all, std::process::id());
+        let named = |names: &[&str]| -> Vec<u32> {
+            let wanted = |pid: &&u32| names.contains(&all[*pid].name.as_str());
+            ours.iter().filter(wanted).copied().collect()
         };
-        if !NAMES.contains(&name.trim()) {
-            continue;
-        }
-        let Ok(rollup) = fs::read_to_string(path.join("smaps_rollup")) else {
-            continue;
+        let keeps = named(&[KEEP]);
+        let template = ours.iter().filter(|pid| {
+            let process = &all[*pid];
+            process.name.starts_with("python") && keeps.contains(&process.parent)
+        });
+        let launcher = keeps.iter().flat_map(|keep| [*keep, all[keep].parent]);
+        let tree = Self {
+            sessions: Memory::of(named(&["cellblock-guest", "cellblock-py"])),
+            template: Memory::of(template.copied()),
+            launcher: Memory::of(launcher),
         };
-        let field = |name: &str| -> u64 {
-            rollup
-                .lines()
-                .find_map(|line| line.strip_prefix(name))
-                .and_then(|rest| rest.trim().strip_suffix("kB")?.trim().parse().ok())
-                .unwrap_or(0)
-                * 1024
-        };
-        memory.private_bytes += field("Private_Clean:") + field("Private_Dirty:");
-        memory.proportional_bytes += field("Pss:");
-        memory.processes += 1;
+        ensure!(
+            tree.sessions.processes > 0 && tree.template.processes > 0,
+            "no sandbox process could be measured; run as root"
+        );
+        Ok(tree)
     }
-    ensure!(
-        memory.processes > 0,
-        "no sandbox process could be measured; run as root"
-    );
-    Ok(memory)
+}
+
+/// The first process of the outer wall, as tools on the host show it.
+const KEEP: &str = "cellblock-keep";
+
+struct Process {
+    name: String,
+    parent: u32,
+}
+
+/// Every process of the machine by its id.
+fn processes() -> Result<HashMap<u32, Process>> {
+    let mut found = HashMap::new();
+    for entry in fs::read_dir("/proc").context("list processes")?.flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else {
+            continue;
+        };
+        if let Some((name, parent)) = parse(&stat) {
+            let name = name.to_owned();
+            found.insert(pid, Process { name, parent });
+        }
+    }
+    Ok(found)
+}
+
+/// The descendants of a process. Other programs' sandboxes on the machine are none of them.
+fn below(all: &HashMap<u32, Process>, root: u32) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for (pid, process) in all {
+        children.entry(process.parent).or_default().push(*pid);
+    }
+    let mut found = Vec::new();
+    let mut open = vec![root];
+    while let Some(parent) = open.pop() {
+        let next = children.remove(&parent).unwrap_or_default();
+        open.extend(&next);
+        found.extend(next);
+    }
+    found
+}
+
+/// A process's name and its parent's id. The name may hold spaces and parentheses.
+fn parse(stat: &str) -> Option<(&str, u32)> {
+    let (head, rest) = stat.rsplit_once(") ")?;
+    let name = head.split_once('(')?.1;
+    let parent = rest.split(' ').nth(1)?.parse().ok()?;
+    Some((name, parent))
+}
+
+/// Bytes that the machine could still give to programs.
+pub(crate) fn available() -> Result<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").context("read the machine's memory")?;
+    Ok(field(&meminfo, "MemAvailable:"))
+}
+
+/// How much more memory this process had at most than at the start, in bytes.
+#[derive(Debug)]
+pub(crate) struct Peak {
+    before: u64,
+}
+
+impl Peak {
+    /// Starts over.
+    pub(crate) fn start() -> Result<Self> {
+        // `proc(5)`: 5 resets the peak to what is resident now.
+        fs::write("/proc/self/clear_refs", "5").context("reset the peak of memory")?;
+        Ok(Self {
+            before: status("VmRSS:")?,
+        })
+    }
+
+    /// The growth so far.
+    pub(crate) fn growth(&self) -> Result<u64> {
+        Ok(status("VmHWM:")?.saturating_sub(self.before))
+    }
+}
+
+fn status(name: &str) -> Result<u64> {
+    let status = fs::read_to_string("/proc/self/status").context("read this process's memory")?;
+    Ok(field(&status, name))
+}
+
+/// A line such as `Pss:   12 kB`, in bytes; 0 without it.
+fn field(text: &str, name: &str) -> u64 {
+    text.lines()
+        .find_map(|line| line.strip_prefix(name))
+        .and_then(|rest| rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())
+        .unwrap_or(0)
+        * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_spaces_and_parentheses_does_not_hide_the_parent() {
+        assert_eq!(parse("12 (a) b (c)) S 7 12 12 0"), Some(("a) b (c)", 7)));
+        assert_eq!(parse("nonsense"), None);
+    }
+
+    #[test]
+    fn descendants_are_found_at_any_depth_and_others_are_not() {
+        let process = |parent| Process {
+            name: String::new(),
+            parent,
+        };
+        let all = [(2, 1), (3, 2), (4, 3), (5, 1), (6, 5)].map(|(pid, parent)| (pid, process(parent)));
+        let mut found = below(&all.into(), 2);
+        found.sort_unstable();
+        assert_eq!(found, [3, 4]);
+    }
+
+    #[test]
+    fn fields_are_read_in_bytes() {
+        assert_eq!(
+            field("Rss:  9 kB\nPss:                  12 kB\n", "Pss:"),
+            12 * 1024
+        );
+        assert_eq!(field("Rss:  9 kB\n", "Pss:"), 0);
+    }
+
+    #[test]
+    fn a_process_has_private_memory_of_its_own() {
+        let memory = Memory::of([std::process::id()]);
+        assert_eq!(memory.processes, 1);
+        assert!(memory.private > 0 && memory.proportional >= memory.private);
+    }
+
+    #[test]
+    fn memory_that_was_used_and_given_back_is_in_the_peak() {
+        let peak = Peak::start().unwrap();
+        let large = vec![1_u8; 64 << 20];
+        assert_eq!(
+            large.iter().map(|byte| usize::from(*byte)).sum::<usize>(),
+            64 << 20
+        );
+        drop(large);
+        assert!(peak.growth().unwrap() >= 60 << 20);
+    }
 }

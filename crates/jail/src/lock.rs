@@ -1,6 +1,6 @@
 //! Locking down the calling process for good: the last steps before it runs or serves code it does not trust.
 
-use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{During, Result};
@@ -42,6 +42,17 @@ impl ProcessLimits {
         }
         Ok(())
     }
+}
+
+/// Lets the calling process open as many files as it may: a keep holds a dozen descriptors per room, and a login session allows a thousand
+/// until it is asked for more.
+pub fn open_many_files() -> Result<()> {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let limit = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    setrlimit(Resource::Nofile, limit).during("raise the limit of open files")
 }
 
 /// Becomes the room's user. Capabilities stay until [`crate::caps::drop_all`]: id 0 is not mapped, so the kernel does not drop them here.

@@ -136,6 +136,9 @@ impl Rooms<'_> {
             ids::write_room(init.pid, self.ids.room(slot))?;
             fds::send(ours.as_fd(), &(), &[])?;
             match fds::receive::<Option<String>>(ours.as_fd())? {
+                Some((None, handles)) if handles.len() < NAMESPACE_FILES.len() => Err(Error::Child(
+                    "the room's namespaces did not arrive: too many open files; raise the limit (`ulimit -n`)".into(),
+                )),
                 Some((None, handles)) => Ok(handles),
                 Some((Some(failure), _)) => Err(Error::Child(failure)),
                 None => Err(Error::Child("the room ended while it was being made".into())),

@@ -25,6 +25,9 @@ const TEMPLATE_PAUSE: Duration = Duration::from_secs(1);
 /// that socket serves nobody. They are also held below the number of descriptors that an ordinary user may have on their way.
 const AT_TEMPLATE: usize = 16;
 
+/// A kernel's channel, stdout and stderr.
+const KERNEL_DESCRIPTORS: usize = 3;
+
 /// The keep's state. One task owns it: this process.
 #[derive(Debug)]
 pub(super) struct Keeper<'a> {
@@ -207,6 +210,12 @@ impl<'a> Keeper<'a> {
         let Some((room, limits)) = self.open.get(room).filter(|_| !self.gone.contains(room)) else {
             return Err(Error::Child(format!("room `{room}` is gone")));
         };
+        if descriptors.len() != KERNEL_DESCRIPTORS {
+            return Err(Error::Child(
+                "the kernel's channels did not arrive: too many open files; raise the limit (`ulimit -n`)"
+                    .into(),
+            ));
+        }
         let Some(template) = &self.template else {
             return Err(Error::Child(
                 "the template has ended and cannot be started now; try again in a while".into(),
@@ -237,6 +246,11 @@ impl<'a> Keeper<'a> {
         let Some((message, _)) = fds::receive::<FromTemplate>(&template.socket)? else {
             return self.replace_template();
         };
+        self.hear(message)?;
+        self.start_queued()
+    }
+
+    fn hear(&mut self, message: FromTemplate) -> Result<()> {
         match message {
             FromTemplate::Ready { failed, import_ms } => {
                 self.tell(&Event::TemplateReady { failed, import_ms })
@@ -246,7 +260,6 @@ impl<'a> Keeper<'a> {
                 let Some(request) = self.waiting.remove(&token) else {
                     return Ok(());
                 };
-                self.start_queued()?;
                 let opened = rustix::process::Pid::from_raw(pid)
                     .ok_or(rustix::io::Errno::SRCH)
                     .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()));
@@ -255,12 +268,10 @@ impl<'a> Keeper<'a> {
                     Err(_) => self.reply(request, Err("the kernel ended while it was starting".into()), &[]),
                 }
             }
-            FromTemplate::Failed { token, error } => {
-                if let Some(request) = self.waiting.remove(&token) {
-                    self.reply(request, Err(format!("fork a kernel: {error}")), &[])?;
-                }
-                self.start_queued()
-            }
+            FromTemplate::Failed { token, error } => match self.waiting.remove(&token) {
+                Some(request) => self.reply(request, Err(format!("fork a kernel: {error}")), &[]),
+                None => Ok(()),
+            },
             FromTemplate::Ended { pid, status } => self.kernel_ended(pid, status),
         }
     }

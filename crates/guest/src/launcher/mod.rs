@@ -56,12 +56,12 @@ fn fail(error: &Error) -> i32 {
 }
 
 fn launch_keep(control: &OwnedFd, launch: &Launch) -> Result<i32> {
-    // A room costs the keep a dozen descriptors.
-    let mut files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    files.current = files.maximum;
-    let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, files);
     // A terminal's Ctrl-C is for the host, which ends cells by itself.
     let _ = rustix::process::setsid();
+    // Without it there are fewer rooms, not worse ones.
+    if let Err(error) = cellblock_jail::lock::open_many_files() {
+        let _ = fail(&error);
+    }
     cgroup::sweep();
     let trees = Trees::prepare(&Trees::own_name(), launch.ids.root());
     let outcome = confine_and_wait(control, launch, &trees);

@@ -1,0 +1,337 @@
+//! What is measured, what it is compared to, and what is promised.
+
+/// Rounds at a time, where rounds in a second are counted.
+pub(crate) const WIDTHS: [u32; 5] = [1, 2, 4, 8, 16];
+/// Rounds at a time of peers: as many as the project's machines have processors.
+pub(crate) const PEER_WIDTH: u32 = 2;
+/// Sessions that are asked for at once.
+pub(crate) const CONCURRENT: usize = 200;
+/// Idle sessions whose memory is measured.
+pub(crate) const IDLE: [usize; 2] = [100, 500];
+
+/// The series of rounds in a second at one width.
+pub(crate) fn throughput_name(width: u32) -> String {
+    format!("throughput_{width}")
+}
+
+/// What a number counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Unit {
+    /// Milliseconds.
+    Ms,
+    /// Milliseconds for so many megabytes.
+    MsFor(f64),
+    /// Kibibytes.
+    Kib,
+    /// Mebibytes.
+    Mib,
+    /// Rounds in a second: more is better.
+    PerSecond,
+}
+
+/// Something that holds for a median.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Promise {
+    /// At most this.
+    Most(f64),
+    /// At least this, by the best of all widths.
+    BestLeast(f64),
+    /// At most so many times the floor.
+    Floors(f64),
+    /// At least so many times sooner than ipykernel.
+    Sooner(f64),
+}
+
+/// One row of the report.
+#[derive(Clone, Debug)]
+pub(crate) struct Measure {
+    /// Its series, without `cellblock/`.
+    pub(crate) series: &'static str,
+    /// For people.
+    pub(crate) what: &'static str,
+    pub(crate) unit: Unit,
+    /// Series of peers that do the same.
+    pub(crate) peers: &'static [&'static str],
+    /// Series of floors, which add up.
+    pub(crate) floor: &'static [&'static str],
+    pub(crate) promises: &'static [Promise],
+}
+
+const FIRST: &[&str] = &["python/first", "bwrap/first", "runsc/first", "ipykernel/first"];
+const CHART: &[&str] = &["python/chart", "bwrap/chart", "runsc/chart", "ipykernel/chart"];
+const NEW: &[&str] = &["floor/fork", "floor/namespaces"];
+const ROUND_TRIP: &[&str] = &["floor/round_trip"];
+const RATES: &[&str] = &["python/throughput_2", "bwrap/throughput_2", "runsc/throughput_2"];
+
+const fn row(series: &'static str, what: &'static str, unit: Unit) -> Measure {
+    Measure {
+        series,
+        what,
+        unit,
+        peers: &[],
+        floor: &[],
+        promises: &[],
+    }
+}
+
+impl Measure {
+    const fn beside(mut self, peers: &'static [&'static str]) -> Self {
+        self.peers = peers;
+        self
+    }
+
+    const fn above(mut self, floor: &'static [&'static str]) -> Self {
+        self.floor = floor;
+        self
+    }
+
+    const fn promises(mut self, promises: &'static [Promise]) -> Self {
+        self.promises = promises;
+        self
+    }
+}
+
+/// Every row of the report, in its order.
+pub(crate) const MEASURES: [Measure; 34] = [
+    row("create_cold", "create, no pool", Unit::Ms)
+        .above(NEW)
+        .promises(&[Promise::Floors(2.0)]),
+    row("create_pool", "create, from the pool", Unit::Ms).above(ROUND_TRIP),
+    row("first_cell", "first cell `1+1` of a session", Unit::Ms).above(ROUND_TRIP),
+    row("cold_first", "create → `1+1`, no pool", Unit::Ms)
+        .beside(FIRST)
+        .above(NEW)
+        .promises(&[Promise::Most(15.0), Promise::Floors(2.0)]),
+    row("pool_first", "create → `1+1`, from the pool", Unit::Ms)
+        .beside(FIRST)
+        .above(ROUND_TRIP)
+        .promises(&[Promise::Most(2.0), Promise::Floors(3.0)]),
+    row("cold_chart", "create → table and chart, no pool", Unit::Ms)
+        .beside(CHART)
+        .above(&["floor/fork_chart"])
+        .promises(&[Promise::Sooner(20.0)]),
+    row("pool_chart", "create → table and chart, from the pool", Unit::Ms)
+        .beside(CHART)
+        .above(&["floor/fork_chart"])
+        .promises(&[Promise::Sooner(20.0)]),
+    row("warm", "warm `1+1`", Unit::Ms)
+        .beside(&["ipykernel/warm"])
+        .above(ROUND_TRIP)
+        .promises(&[Promise::Most(0.5), Promise::Floors(3.0)]),
+    row(
+        "interrupt",
+        "a Python loop stopped, after it was asked for",
+        Unit::Ms,
+    )
+    .beside(&["ipykernel/interrupt"])
+    .above(&["floor/interrupt"]),
+    row(
+        "deadline_loop",
+        "a Python loop stopped, after its deadline",
+        Unit::Ms,
+    )
+    .above(&["floor/interrupt"])
+    .promises(&[Promise::Most(100.0)]),
+    row(
+        "deadline_deaf",
+        "C code that does not listen stopped, after its deadline",
+        Unit::Ms,
+    )
+    .promises(&[Promise::Most(1000.0)]),
+    row("stdout", "10 MB on stdout", Unit::MsFor(10.0))
+        .beside(&[
+            "python/stdout",
+            "bwrap/stdout",
+            "runsc/stdout",
+            "ipykernel/stdout",
+        ])
+        .above(&["floor/stdout"]),
+    row(
+        "frame_in",
+        "100 MB table in as Parquet, and used",
+        Unit::MsFor(100.0),
+    )
+    .beside(&["python/frame_in"])
+    .above(&["floor/frame_in"]),
+    row(
+        "frame_out",
+        "100 MB table shown, stored as Parquet",
+        Unit::MsFor(100.0),
+    )
+    .beside(&["python/frame_out"])
+    .above(&["floor/frame_out"]),
+    row(
+        "concurrent",
+        "200 short sessions at once, until all are closed",
+        Unit::Ms,
+    )
+    .beside(&["python/concurrent", "bwrap/concurrent"])
+    .above(&["floor/concurrent"]),
+    row("concurrent_session", "each of those until its result", Unit::Ms)
+        .beside(&["python/concurrent_session", "bwrap/concurrent_session"])
+        .above(&["floor/concurrent_session"]),
+    row(
+        "throughput_1",
+        "create-run-destroy, one at a time",
+        Unit::PerSecond,
+    )
+    .above(&["floor/throughput_1"])
+    .promises(&[Promise::BestLeast(100.0)]),
+    row("throughput_2", "create-run-destroy, 2 at a time", Unit::PerSecond)
+        .beside(RATES)
+        .above(&["floor/throughput_2"])
+        .promises(&[Promise::BestLeast(100.0)]),
+    row("throughput_4", "create-run-destroy, 4 at a time", Unit::PerSecond)
+        .above(&["floor/throughput_4"])
+        .promises(&[Promise::BestLeast(100.0)]),
+    row("throughput_8", "create-run-destroy, 8 at a time", Unit::PerSecond)
+        .above(&["floor/throughput_8"])
+        .promises(&[Promise::BestLeast(100.0)]),
+    row(
+        "throughput_16",
+        "create-run-destroy, 16 at a time",
+        Unit::PerSecond,
+    )
+    .above(&["floor/throughput_16"])
+    .promises(&[Promise::BestLeast(100.0)]),
+    row(
+        "idle_uss_100",
+        "private memory (USS) of an idle session, of 100",
+        Unit::Kib,
+    )
+    .beside(&["ipykernel/idle_uss"])
+    .above(&["floor/idle_uss"])
+    .promises(&[Promise::Most(8192.0)]),
+    row("idle_pss_100", "with its share (PSS), of 100", Unit::Kib)
+        .beside(&["ipykernel/idle_pss"])
+        .above(&["floor/idle_pss"]),
+    row(
+        "idle_uss_500",
+        "private memory (USS) of an idle session, of 500",
+        Unit::Kib,
+    )
+    .beside(&["ipykernel/idle_uss"])
+    .above(&["floor/idle_uss"])
+    .promises(&[Promise::Most(8192.0)]),
+    // No floor: it has 100 children, and a share depends on how many share.
+    row("idle_pss_500", "with its share (PSS), of 500", Unit::Kib).beside(&["ipykernel/idle_pss"]),
+    row("total_uss_500", "500 idle sessions: private memory", Unit::Mib).promises(&[Promise::Most(4096.0)]),
+    row(
+        "total_pss_500",
+        "500 idle sessions: PSS with template and launcher",
+        Unit::Mib,
+    )
+    .promises(&[Promise::Most(4096.0)]),
+    row(
+        "total_used_500",
+        "500 idle sessions: what the machine has less to give",
+        Unit::Mib,
+    )
+    .promises(&[Promise::Most(4096.0)]),
+    row(
+        "template_pss_500",
+        "the template beside 500 sessions, PSS",
+        Unit::Mib,
+    ),
+    row(
+        "template_uss_500",
+        "the template beside 500 sessions, USS",
+        Unit::Mib,
+    ),
+    row(
+        "launcher_pss_500",
+        "launcher and keep beside 500 sessions, PSS",
+        Unit::Mib,
+    ),
+    row(
+        "total_used_100",
+        "100 idle sessions: what the machine has less to give",
+        Unit::Mib,
+    ),
+    row(
+        "flood",
+        "the host's memory grows under a flood of stdout, ended at 64 MiB",
+        Unit::Mib,
+    )
+    .beside(&["ipykernel/flood"]),
+    row(
+        "flood_1gib",
+        "the same for 1 GiB, with the limit raised",
+        Unit::Mib,
+    ),
+];
+
+/// The unit of any series, with who it is of.
+pub(crate) fn unit_of(series: &str) -> Unit {
+    let what = series.split_once('/').map_or(series, |(_, what)| what);
+    let known = MEASURES
+        .iter()
+        .find(|it| it.series == what || it.peers.contains(&series) || it.floor.contains(&series));
+    match known {
+        Some(measure) => measure.unit,
+        None if what.starts_with("total_")
+            || what.starts_with("template_")
+            || what.starts_with("launcher_") =>
+        {
+            Unit::Mib
+        }
+        None if what.starts_with("idle_") => Unit::Kib,
+        None => Unit::Ms,
+    }
+}
+
+/// How somebody is called in a report.
+pub(crate) fn name_of(who: &str) -> &'static str {
+    match who {
+        "cellblock" => "Cellblock",
+        "python" => "`python -c`",
+        "bwrap" => "`bwrap` + python",
+        "runsc" => "`runsc do` + python",
+        "ipykernel" => "ipykernel",
+        _ => "floor",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_series_has_two_rows() {
+        for (index, measure) in MEASURES.iter().enumerate() {
+            assert!(
+                MEASURES[index + 1..].iter().all(|it| it.series != measure.series),
+                "{}",
+                measure.series
+            );
+        }
+    }
+
+    #[test]
+    fn a_promise_that_compares_has_something_to_compare_to() {
+        for measure in &MEASURES {
+            for promise in measure.promises {
+                match promise {
+                    Promise::Floors(_) => assert!(!measure.floor.is_empty(), "{}", measure.series),
+                    Promise::Sooner(_) => {
+                        assert!(
+                            measure.peers.iter().any(|it| it.starts_with("ipykernel/")),
+                            "{}",
+                            measure.series
+                        );
+                    }
+                    Promise::Most(_) | Promise::BestLeast(_) => {}
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn series_that_have_no_row_have_a_unit() {
+        assert_eq!(unit_of("cellblock/warm"), Unit::Ms);
+        assert_eq!(unit_of("python/throughput_2"), Unit::PerSecond);
+        assert_eq!(unit_of("cellblock/template_pss_100"), Unit::Mib);
+        assert_eq!(unit_of("ipykernel/idle_uss"), Unit::Kib);
+        assert_eq!(unit_of("floor/stdout"), Unit::MsFor(10.0));
+    }
+}

@@ -1,0 +1,12 @@
+//! What the kernel of this machine allows at best: the least that each promise could cost.
+
+mod echo;
+mod fork;
+mod namespaces;
+
+pub(crate) use echo::{Echo, EchoProbe, Said};
+pub(crate) use fork::{ForkProbe, Forked, start as start_fork};
+pub(crate) use namespaces::{NamespaceProbe, ROLE, serve as serve_namespaces, start as start_namespaces};
+
+/// In the names of series.
+pub(crate) const WHO: &str = "floor";

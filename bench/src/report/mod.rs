@@ -1,0 +1,8 @@
+//! What a run says and keeps.
+
+pub(crate) mod chart;
+pub(crate) mod judge;
+pub(crate) mod machine;
+pub(crate) mod progress;
+pub(crate) mod results;
+pub(crate) mod table;

@@ -1,0 +1,128 @@
+//! Cellblock as it is measured: through its Rust API, with the default image and all of its libraries imported.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use cellblock_artifact::Store;
+use cellblock_interpreter::{Config, Execution, Interpreter, Limits, Outcome, Session, SessionOptions};
+use cellblock_sandbox::image::{self, DEFAULT_IMAGE, Image, Progress, Sink};
+use cellblock_sandbox::pool::PoolConfig;
+
+use crate::report::progress::note;
+
+mod concurrent;
+mod first;
+mod flood;
+mod frame;
+mod idle;
+mod interrupt;
+mod stdout;
+mod throughput;
+mod warm;
+
+pub(crate) use concurrent::Concurrent;
+pub(crate) use first::{Create, First};
+pub(crate) use flood::Flood;
+pub(crate) use frame::Frames;
+pub(crate) use idle::Idle;
+pub(crate) use interrupt::{Deadline, Interrupt};
+pub(crate) use stdout::Stdout;
+pub(crate) use throughput::Throughput;
+pub(crate) use warm::Warm;
+
+/// In the names of series.
+pub(crate) const WHO: &str = "cellblock";
+
+/// Sandboxes kept ready while measuring.
+const READY: usize = 2;
+/// How long the pool may take to fill up.
+const FILL_LIMIT: Duration = Duration::from_secs(30);
+
+/// A running interpreter.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    interpreter: Interpreter,
+    pub(crate) image: Image,
+}
+
+impl Subject {
+    pub(crate) async fn start() -> Result<Arc<Self>> {
+        let images = image::Store::find()?;
+        let image = images
+            .open(DEFAULT_IMAGE, progress())
+            .await
+            .context("open the default image")?;
+        let store = Store::local(images.home().root().join("bench-artifacts"))?;
+        let config = Config {
+            image: images.resolve(image.id())?,
+            limits: Limits::default(),
+            pool: PoolConfig {
+                ready: READY,
+                ..PoolConfig::default()
+            },
+            preload: None,
+            demands: cellblock_sandbox::jail::protection::Demands::default(),
+            store,
+            launcher: None,
+        };
+        let interpreter = Interpreter::start(config).await?;
+        interpreter.warmed().await?;
+        let failed = interpreter.failed_modules();
+        ensure!(failed.is_empty(), "the template is not whole: {failed:?}");
+        Ok(Arc::new(Self { interpreter, image }))
+    }
+
+    pub(crate) fn session(&self, pooled: bool) -> Session {
+        self.session_with(pooled, None)
+    }
+
+    pub(crate) fn session_with(&self, pooled: bool, limits: Option<Limits>) -> Session {
+        self.interpreter.session(SessionOptions {
+            pooled,
+            limits,
+            ..SessionOptions::default()
+        })
+    }
+
+    /// Waits until the pool is full, so that filling it up is not measured along with what comes next.
+    pub(crate) async fn settle(&self) -> Result<()> {
+        let started = Instant::now();
+        while self.interpreter.ready_sandboxes() < READY {
+            ensure!(started.elapsed() < FILL_LIMIT, "the pool does not fill up");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        // The last one is ready, and looks for something to do before it waits.
+        tokio::time::sleep(Duration::from_millis(15)).await;
+        Ok(())
+    }
+
+    /// Removes what a cell had stored, so that equal bytes are written again by the next.
+    pub(crate) async fn forget(&self, execution: &Execution) -> Result<()> {
+        for output in &execution.outputs {
+            for artifact in output.artifacts() {
+                self.interpreter.store().remove(artifact.sha256).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses an execution that did not do all that it should have.
+pub(crate) fn completed(execution: &Execution) -> Result<()> {
+    ensure!(
+        execution.outcome == Outcome::Completed,
+        "the cell ended as {}: {}",
+        execution.outcome.name(),
+        execution.note.as_deref().unwrap_or("no note")
+    );
+    Ok(())
+}
+
+fn progress() -> Sink {
+    Sink::new(|progress| {
+        if let Progress::Stage { .. } = progress {
+            note(&format!("{progress:?}"));
+        }
+    })
+}
