@@ -60,6 +60,22 @@ pub fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedFd<'_>])
     }
 }
 
+/// Writes some bytes and one descriptor to a stream socket, whole or not at all.
+pub fn hand_over(stream: impl AsFd, bytes: &[u8], fd: BorrowedFd<'_>) -> Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let rights = [fd];
+    ancillary.push(SendAncillaryMessage::ScmRights(&rights));
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    let sent =
+        sendmsg(stream, &[IoSlice::new(bytes)], &mut ancillary, flags).during("hand over a descriptor")?;
+    if sent == bytes.len() {
+        Ok(())
+    } else {
+        Err(io::Error::from(io::ErrorKind::WriteZero)).during("hand over a descriptor")
+    }
+}
+
 /// Receives one message with descriptors; `None` when the other side is gone.
 pub fn receive<M: DeserializeOwned>(socket: impl AsFd) -> Result<Option<(M, Vec<OwnedFd>)>> {
     let mut body = vec![0_u8; MAX_MESSAGE];

@@ -21,6 +21,9 @@ pub enum ToGuest {
         /// Repeated in the answer.
         #[serde(default)]
         request: u64,
+        /// A process that is spared, with its threads but not its children.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        but: Option<u32>,
     },
     /// Runs a command.
     Exec {

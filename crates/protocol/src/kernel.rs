@@ -22,6 +22,9 @@ pub enum ToKernel {
         /// Directories of requirement layers.
         #[serde(default)]
         sys_path: Vec<String>,
+        /// Whether a standby keeps the state from before each cell.
+        #[serde(default)]
+        rescue: bool,
     },
     /// Runs code.
     Execute {
@@ -81,6 +84,8 @@ pub enum ToKernel {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<CallError>,
     },
+    /// Makes a standby the kernel: sent on the spare channel, with the spare channel of the next standby beside it.
+    TakeOver {},
 }
 
 impl Message for ToKernel {
@@ -92,6 +97,7 @@ impl Message for ToKernel {
         "variables",
         "reset",
         "answer",
+        "take_over",
     ];
 }
 
@@ -212,10 +218,21 @@ pub enum FromKernel {
         #[serde(default)]
         params: Value,
     },
+    /// A standby holds the present state, or cannot be made.
+    Standby {
+        /// How many messages had changed the state: `configure`, `execute`, `bind` and `reset`.
+        changes: u64,
+        /// The standby's process in the sandbox.
+        #[serde(default)]
+        pid: Option<u32>,
+        /// Why there is none: what stands in the way.
+        #[serde(default)]
+        refused: Option<String>,
+    },
 }
 
 impl Message for FromKernel {
-    const TYPES: &'static [&'static str] = &["hello", "output", "done", "call"];
+    const TYPES: &'static [&'static str] = &["hello", "output", "done", "call", "standby"];
 }
 
 /// How a request ended, as the kernel saw it.

@@ -21,6 +21,7 @@ use path::{Refusal, Roots};
 mod channel;
 mod command;
 mod files;
+mod kill;
 mod list;
 mod path;
 mod stats;
@@ -110,7 +111,7 @@ impl Guest {
                 }
                 Ok(())
             }
-            ToGuest::KillAll { request } => self.kill_all(request),
+            ToGuest::KillAll { request, but } => self.kill_all(request, but),
             ToGuest::Exec {
                 exec,
                 argv,
@@ -180,12 +181,14 @@ impl Guest {
         }
     }
 
-    /// Kills every process of the room but this one, and answers when they are gone.
-    fn kill_all(&mut self, request: u64) -> Result<()> {
+    /// Kills every process of the room but this one and the one that is spared, and answers when they are gone.
+    fn kill_all(&mut self, request: u64, but: Option<u32>) -> Result<()> {
         let deadline = std::time::Instant::now() + KILL_LIMIT;
         loop {
-            // As the first process of its pid namespace, the guest reaches all others by -1, and not itself.
-            let none_left = kill_others();
+            let none_left = match but {
+                None => kill::all(),
+                Some(spared) => kill::all_but(spared),
+            };
             self.reap();
             if none_left {
                 return self.finish(request, Ok(()));
@@ -281,11 +284,4 @@ fn read_ready(pipe: &OwnedFd) -> Result<Option<Vec<u8>>> {
     let read = rustix::io::read(pipe, &mut chunk).during("read a command's output")?;
     chunk.truncate(read);
     Ok(Some(chunk))
-}
-
-/// Signals all other processes; answers whether there were none.
-fn kill_others() -> bool {
-    // SAFETY: kill touches no memory; -1 reaches every process of this pid namespace but the caller (kill(2)).
-    let result = unsafe { libc::kill(-1, libc::SIGKILL) };
-    result < 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
 }

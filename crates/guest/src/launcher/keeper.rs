@@ -12,6 +12,7 @@ use cellblock_jail::room::{Room, RoomLimits, Rooms};
 use cellblock_jail::{Error, Result, fds};
 use rustix::event::{PollFd, PollFlags, poll};
 
+use super::adopt;
 use super::control::{Answer, Event, Launch, Operation, Request};
 use super::template::{FromTemplate, Template, ToTemplate};
 use crate::init;
@@ -116,6 +117,12 @@ impl<'a> Keeper<'a> {
                 Ok(()) => return Ok(()),
                 Err(error) => Err(chain(&error)),
             },
+            Operation::AdoptKernel { room, pid } => match self.adopt_kernel(room, *pid) {
+                Ok((kernel, pidfd)) => {
+                    return self.reply(request.id, Ok(Answer::Kernel { kernel }), &[pidfd.as_fd()]);
+                }
+                Err(error) => Err(chain(&error)),
+            },
             Operation::DestroyRoom { room } => match self.open.remove(room) {
                 Some((room, _)) if self.gone.remove(&room.init.pid) => return self.finish(&room, request.id),
                 Some((room, _)) => {
@@ -176,6 +183,17 @@ impl<'a> Keeper<'a> {
         fds::send(&template.socket, &ask, &sent)?;
         self.waiting.insert(self.last_token, request);
         Ok(())
+    }
+
+    /// The number comes from inside the room, so any process of the room may be meant, and no other.
+    fn adopt_kernel(&mut self, room: &str, pid: u32) -> Result<(u64, OwnedFd)> {
+        let Some((room, _)) = self.open.get(room) else {
+            return Err(Error::Child(format!("no room `{room}`")));
+        };
+        let (pid, pidfd) = adopt::find(room, pid)?;
+        self.last_token += 1;
+        self.kernels.insert(pid, self.last_token);
+        Ok((self.last_token, pidfd))
     }
 
     fn hear_template(&mut self) -> Result<()> {

@@ -17,6 +17,7 @@ use cellblock_jail::{Error, Result, fds, probe};
 
 use control::{Event, Launch};
 
+mod adopt;
 pub mod control;
 mod keeper;
 mod template;

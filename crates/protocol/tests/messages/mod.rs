@@ -240,12 +240,13 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
         InputFormat::Value,
     ]);
     prop_oneof![
-        (texts(), guard, limits, texts()).prop_map(|(prelude, guard, limits, sys_path)| {
+        (texts(), guard, limits, texts(), any::<bool>()).prop_map(|(prelude, guard, limits, sys_path, rescue)| {
             ToKernel::Configure {
                 prelude,
                 guard,
                 limits,
                 sys_path,
+                rescue,
             }
         }),
         (
@@ -280,6 +281,7 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
             value,
             error
         }),
+        Just(ToKernel::TakeOver {}),
     ]
 }
 
@@ -342,6 +344,13 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
             method,
             params
         }),
+        (any::<u64>(), of(any::<u32>()), of(text())).prop_map(|(changes, pid, refused)| {
+            FromKernel::Standby {
+                changes,
+                pid,
+                refused,
+            }
+        }),
     ]
 }
 
@@ -350,7 +359,7 @@ pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
     let id = any::<u64>;
     prop_oneof![
         any::<u32>().prop_map(|pid| ToGuest::Interrupt { pid }),
-        id().prop_map(|request| ToGuest::KillAll { request }),
+        (id(), of(any::<u32>())).prop_map(|(request, but)| ToGuest::KillAll { request, but }),
         (id(), texts(), text(), btree_map(text(), text(), 0..3), id()).prop_map(
             |(exec, argv, cwd, env, timeout_ms)| ToGuest::Exec {
                 exec,
