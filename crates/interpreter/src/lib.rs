@@ -27,8 +27,9 @@ pub use cellblock_sandbox::boot;
 pub use cellblock_sandbox::limits::{Limits, MAX_CELL_TIME};
 pub use error::{Blame, Effect, Error, Result, Retry};
 pub use execution::{
-    Event, Exceeded, Execution, Outcome, ProducedFile, Resource, SandboxReport, SkippedFile, StreamText,
+    Event, Exceeded, Execution, Outcome, ProducedFile, Resource, SandboxReport, SkippedFile, State,
+    StreamText,
 };
 pub use input::Input;
 pub use interpreter::{Config, Interpreter};
-pub use session::{Running, Session, SessionOptions};
+pub use session::{Rescue, Running, Session, SessionOptions};

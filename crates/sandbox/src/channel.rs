@@ -21,6 +21,7 @@ pub struct FrameReader<R, M> {
     limits: Limits,
     buffer: BytesMut,
     partial: Option<Partial<M>>,
+    cut_off: bool,
 }
 
 /// A frame whose header has been read.
@@ -46,7 +47,17 @@ impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
             limits: Limits::default(),
             buffer: BytesMut::new(),
             partial: None,
+            cut_off: false,
         }
+    }
+
+    /// Whether the end came in the middle of a frame, as when a process is killed while it sends.
+    pub fn is_cut_off(&self) -> bool {
+        self.cut_off
+    }
+
+    fn is_between_frames(&self) -> bool {
+        self.buffer.is_empty() && self.partial.is_none()
     }
 
     /// The next frame; `None` at a clean end.
@@ -61,11 +72,11 @@ impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
                 read => read.during("read from a channel")?,
             };
             if read == 0 {
-                return if self.buffer.is_empty() && self.partial.is_none() {
-                    Ok(None)
-                } else {
-                    Err(Error::protocol(self.who, "it ended in the middle of a frame"))
-                };
+                if self.is_between_frames() {
+                    return Ok(None);
+                }
+                self.cut_off = true;
+                return Err(Error::protocol(self.who, "it ended in the middle of a frame"));
             }
         }
     }

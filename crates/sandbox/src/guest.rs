@@ -107,8 +107,17 @@ impl Guest {
 
     /// Kills every process but the guest; files stay.
     pub async fn kill_all(&self) -> Result<()> {
+        self.kill(None).await
+    }
+
+    /// Kills every process but the guest and one other; files stay.
+    pub async fn kill_all_but(&self, pid: u32) -> Result<()> {
+        self.kill(Some(pid)).await
+    }
+
+    async fn kill(&self, but: Option<u32>) -> Result<()> {
         self.ask(
-            ToGuest::KillAll { request: 0 },
+            ToGuest::KillAll { request: 0, but },
             None,
             "end the processes below",
             "/",
@@ -387,7 +396,7 @@ fn number_message(message: &mut ToGuest, number: u64) {
     match message {
         ToGuest::Interrupt { .. } => {}
         ToGuest::Exec { exec, .. } => *exec = number,
-        ToGuest::KillAll { request }
+        ToGuest::KillAll { request, .. }
         | ToGuest::List { request, .. }
         | ToGuest::Read { request, .. }
         | ToGuest::Write { request, .. }

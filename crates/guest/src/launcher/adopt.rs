@@ -32,10 +32,16 @@ pub(super) fn find(room: &Room, inside: u32) -> Result<(i32, OwnedFd)> {
         if !is_it(pid) {
             continue;
         }
-        let Some(number) = Pid::from_raw(pid) else { continue };
+        let Some(number) = Pid::from_raw(pid) else {
+            continue;
+        };
         let pidfd = pidfd_open(number, PidfdFlags::empty()).during("open the standby")?;
         // Asked again, as the number could have gone to another process before it was opened.
-        return if is_it(pid) { Ok((pid, pidfd)) } else { Err(missing()) };
+        return if is_it(pid) {
+            Ok((pid, pidfd))
+        } else {
+            Err(missing())
+        };
     }
     Err(missing())
 }

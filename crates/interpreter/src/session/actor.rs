@@ -12,10 +12,11 @@ use tokio::sync::{mpsc, watch};
 
 use super::files::Collected;
 use super::run::{End, Ran, Terms, run};
+use super::standby::Standby;
 use super::{Request, judge};
 use crate::cell::Cell;
 use crate::error::{Error, Result};
-use crate::execution::{Event, Execution, Outcome, SandboxReport};
+use crate::execution::{Event, Execution, SandboxReport};
 use crate::input::Input;
 use crate::interpreter::Shared;
 use crate::output::Output;
@@ -31,6 +32,18 @@ pub struct SessionOptions {
     pub limits: Option<Limits>,
     /// Whether a sandbox may come from the pool.
     pub pooled: bool,
+    /// Whether variables survive a cell that kills its kernel.
+    pub rescue: Rescue,
+}
+
+/// Whether a standby keeps the state from before each cell, to go on when the cell kills the kernel; see `docs/rescue.md`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rescue {
+    /// A standby is made after each cell, where that is sound.
+    #[default]
+    On,
+    /// A killed kernel takes its variables with it.
+    Off,
 }
 
 impl Default for SessionOptions {
@@ -40,6 +53,7 @@ impl Default for SessionOptions {
             guard: Guard::Off,
             limits: None,
             pooled: true,
+            rescue: Rescue::default(),
         }
     }
 }
@@ -54,16 +68,17 @@ const HOUSEKEEPING: Duration = Duration::from_mins(2);
 pub(super) struct Actor {
     pub(super) shared: Arc<Shared>,
     pub(super) limits: Limits,
-    options: SessionOptions,
+    pub(super) options: SessionOptions,
     interrupts: watch::Receiver<u64>,
     /// The sandbox, made on first use.
     pub(super) sandbox: Option<Box<dyn Sandbox>>,
-    kernel: Option<Kernel>,
+    pub(super) kernel: Option<Kernel>,
+    pub(super) standby: Standby,
     /// Whether the inputs' files are in the sandbox.
     furnished: bool,
     inputs: Vec<Input>,
-    /// Inputs that could not be copied into a new sandbox, with the reason, until a cell has told.
-    given_up: Vec<String>,
+    /// What was lost between cells, with the reason, until a cell has told.
+    pub(super) given_up: Vec<String>,
     layers: Vec<String>,
     /// Cells that were run.
     cells: u64,
@@ -88,6 +103,7 @@ impl Actor {
             interrupts,
             sandbox: None,
             kernel: None,
+            standby: Standby::default(),
             furnished: false,
             inputs: Vec::new(),
             given_up: Vec::new(),
@@ -199,6 +215,7 @@ impl Actor {
         Ok(Execution {
             cell: number,
             outcome: verdict.outcome,
+            state: ran.aftermath.state(),
             outputs: ran.outputs,
             outputs_dropped: ran.outputs_dropped,
             stdout: ran.stdout.finish(),
@@ -257,12 +274,9 @@ impl Actor {
         if !self.layers.contains(&layer) {
             self.layers.push(layer);
             if let Some(kernel) = &mut self.kernel {
-                write_frame(
-                    &mut kernel.writer,
-                    &configure(&self.options, &self.limits, &self.layers),
-                    &[],
-                )
-                .await?;
+                let message = configure(&self.options, &self.limits, &self.layers);
+                self.standby.sent(&message, 0);
+                write_frame(&mut kernel.writer, &message, &[]).await?;
             }
         }
         Ok(())
@@ -275,7 +289,7 @@ impl Actor {
             .as_ref()
             .is_some_and(|kernel| kernel.end.borrow().is_some())
         {
-            self.kernel = None;
+            self.lost_between_cells().await;
         }
         if self.kernel.is_some() {
             return Ok(());
@@ -284,12 +298,10 @@ impl Actor {
             Some(kernel) => kernel,
             None => self.settle().await?,
         };
-        write_frame(
-            &mut kernel.writer,
-            &configure(&self.options, &self.limits, &self.layers),
-            &[],
-        )
-        .await?;
+        let message = configure(&self.options, &self.limits, &self.layers);
+        self.standby = Standby::default();
+        self.standby.sent(&message, 0);
+        write_frame(&mut kernel.writer, &message, &[]).await?;
         self.kernel = Some(kernel);
         if !self.furnished {
             self.furnish().await?;
@@ -363,10 +375,12 @@ impl Actor {
             interrupts: &mut self.interrupts,
             events,
             decoding: &self.shared.decoding,
+            standby: &mut self.standby,
         };
-        let ran = run(kernel, message, terms).await?;
+        terms.standby.sent(message, self.cells);
+        let mut ran = run(kernel, message, terms).await?;
         if matches!(ran.end, End::Lost(_)) {
-            self.kernel = None;
+            ran.aftermath = self.rescue().await;
         }
         Ok(ran)
     }
@@ -484,16 +498,6 @@ fn configure(options: &SessionOptions, limits: &Limits, layers: &[String]) -> To
             .iter()
             .map(|layer| format!("/opt/layers/{layer}"))
             .collect(),
-    }
-}
-
-impl Execution {
-    /// Whether the session's variables are gone.
-    pub fn kernel_lost(&self) -> bool {
-        match &self.outcome {
-            Outcome::KernelLost { .. } => true,
-            Outcome::LimitExceeded(exceeded) => exceeded.kernel_lost,
-            Outcome::Completed | Outcome::Raised | Outcome::Interrupted | Outcome::Rejected { .. } => false,
-        }
+        rescue: options.rescue == Rescue::On,
     }
 }

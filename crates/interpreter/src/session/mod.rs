@@ -15,9 +15,11 @@ use crate::output::Output;
 mod actor;
 mod files;
 mod judge;
+mod rescue;
 mod run;
+mod standby;
 
-pub use actor::SessionOptions;
+pub use actor::{Rescue, SessionOptions};
 
 use actor::Actor;
 

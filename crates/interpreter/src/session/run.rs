@@ -18,6 +18,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use super::standby::Standby;
 use crate::error::Result;
 use crate::execution::Event;
 use crate::output::{Decoding, Output};
@@ -39,6 +40,20 @@ pub(super) struct Ran {
     pub(super) stdout: Capture,
     pub(super) stderr: Capture,
     pub(super) variables: Vec<Variable>,
+    /// What became of the session's state.
+    pub(super) aftermath: Aftermath,
+}
+
+/// What became of the session's state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Aftermath {
+    /// The kernel lives.
+    #[default]
+    Kept,
+    /// Another kernel has the state from before the request.
+    Rescued,
+    /// It is gone; the text says why it could not be rescued, if that was tried.
+    Lost(Option<String>),
 }
 
 /// How a request ended.
@@ -73,6 +88,7 @@ pub(super) struct Terms<'a> {
     pub(super) interrupts: &'a mut watch::Receiver<u64>,
     pub(super) events: Option<mpsc::Sender<Event>>,
     pub(super) decoding: &'a Decoding,
+    pub(super) standby: &'a mut Standby,
 }
 
 /// Sends a message and follows the kernel until it is done or gone.
@@ -105,9 +121,12 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
                     run.stop(kernel, Stop::Asked, terms.limits.grace);
                 }
             }
-            frame = kernel.frames.next() => match frame? {
-                None => return run.lost(kernel, &terms).await,
-                Some(frame) => {
+            frame = kernel.frames.next() => match frame {
+                // A kernel that is killed while it sends leaves half a frame.
+                Err(_) if kernel.frames.is_cut_off() => return run.lost(kernel, &terms).await,
+                Err(error) => return Err(error.into()),
+                Ok(None) => return run.lost(kernel, &terms).await,
+                Ok(Some(frame)) => {
                     match frame.message {
                         // Frames of another request are left over from one that was given up, or forged.
                         FromKernel::Output { cell, .. } | FromKernel::Done { cell, .. } if cell != number => {}
@@ -128,6 +147,7 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
                             return Ok(run.finish(end, variables.unwrap_or_default(), outputs_dropped));
                         }
                         FromKernel::Call { call, method, .. } => refuse_call(kernel, call, &method).await?,
+                        FromKernel::Standby { changes, pid, refused } => terms.standby.heard(changes, pid, refused),
                         FromKernel::Hello { .. } => {}
                     }
                 }
@@ -149,7 +169,7 @@ const fn number_of(message: &ToKernel) -> u64 {
         | ToKernel::Bind { cell, .. }
         | ToKernel::Variables { cell }
         | ToKernel::Reset { cell } => *cell,
-        ToKernel::Configure { .. } | ToKernel::Answer { .. } => 0,
+        ToKernel::Configure { .. } | ToKernel::Answer { .. } | ToKernel::TakeOver {} => 0,
     }
 }
 
@@ -282,6 +302,7 @@ impl Run {
             stdout: self.stdout,
             stderr: self.stderr,
             variables,
+            aftermath: Aftermath::Kept,
         }
     }
 }

@@ -240,15 +240,17 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
         InputFormat::Value,
     ]);
     prop_oneof![
-        (texts(), guard, limits, texts(), any::<bool>()).prop_map(|(prelude, guard, limits, sys_path, rescue)| {
-            ToKernel::Configure {
-                prelude,
-                guard,
-                limits,
-                sys_path,
-                rescue,
+        (texts(), guard, limits, texts(), any::<bool>()).prop_map(
+            |(prelude, guard, limits, sys_path, rescue)| {
+                ToKernel::Configure {
+                    prelude,
+                    guard,
+                    limits,
+                    sys_path,
+                    rescue,
+                }
             }
-        }),
+        ),
         (
             any::<u64>(),
             text(),

@@ -14,6 +14,7 @@ use cellblock_jail::fds;
 use cellblock_jail::protection::Report;
 use tokio::io::{AsyncBufReadExt, BufReader, Interest};
 use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -22,6 +23,8 @@ use crate::error::{During, Kind, Result};
 
 /// How long the keep may take to stand.
 const START_LIMIT: Duration = Duration::from_secs(20);
+/// How long the status of a process may come after its end.
+const STATUS_DELAY: Duration = Duration::from_millis(500);
 /// Requests that may wait for the owner task.
 const QUEUE: usize = 1024;
 
@@ -164,6 +167,30 @@ impl Launcher {
             descriptors: Vec::new(),
             answer: None,
         });
+    }
+
+    /// The same of a process that was in its room before it was a kernel. Where it is nobody's whose children the keep hears of, its end
+    /// is still seen, without its status.
+    pub(super) fn adopted_kernel_end(
+        &self,
+        kernel: u64,
+        pidfd: &OwnedFd,
+    ) -> Result<watch::Receiver<Option<Ending>>> {
+        let end = self.shared.end_of(kernel);
+        let receiver = end.subscribe();
+        let pidfd = pidfd.try_clone().during("watch a standby")?;
+        // A pidfd becomes readable as a pipe does; nothing is read from it.
+        let gone = pipe::Receiver::from_file_unchecked(File::from(pidfd)).during("watch a standby")?;
+        tokio::spawn(async move {
+            let _ = gone.readable().await;
+            tokio::time::sleep(STATUS_DELAY).await;
+            end.send_if_modified(|told| {
+                let unknown = told.is_none();
+                told.get_or_insert(Ending::Unknown);
+                unknown
+            });
+        });
+        Ok(receiver)
     }
 
     /// The end of a kernel, seen or still to come.
