@@ -1,6 +1,6 @@
 //! Sessions whose variables survive a cell that kills the kernel, and those whose variables cannot.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cellblock_interpreter::{Execution, Limits, Outcome, Rescue, Session, SessionOptions, State};
 use cellblock_testkit::require;
@@ -103,7 +103,7 @@ fn variables_survive_a_deadline_in_code_that_does_not_listen() {
     block_on(async {
         let session = rescuing().await;
         run(&session, DEFINE).await;
-        let stuck = format!("{SPOIL}ctypes.PyDLL(None).sleep(600)");
+        let stuck = format!("{SPOIL}import collections, itertools\ncollections.deque(itertools.repeat(0), maxlen=0)");
         let ended = run_for(&session, Duration::from_millis(500), &stuck).await;
         is_rescued(
             &ended,
@@ -323,19 +323,24 @@ fn a_kernel_that_ends_between_cells_is_rescued_and_the_next_cell_says_so() {
     block_on(async {
         let session = rescuing().await;
         run(&session, "kept = 1").await;
-        let killer = "import os, subprocess\nsubprocess.run(['sh', '-c', f'(sleep 0.3; kill -9 {os.getpid()}) > /dev/null 2>&1 &'])";
-        run(&session, killer).await;
-        let deadline = std::time::Instant::now() + Duration::from_secs(20);
-        let next = loop {
-            let next = run(&session, "kept").await;
-            if next.note.is_some() || std::time::Instant::now() > deadline {
-                break next;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        };
-        // It may also have died while the cell ran.
-        let note = next.note.unwrap();
-        assert!(note.contains("variables are as they were"), "{note}");
+        let killer = "\
+import os, subprocess
+script = f'until [ -e /workspace/now ]; do sleep 0.02; done; kill -9 {os.getpid()}; touch /workspace/killed'
+subprocess.run(['sh', '-c', f'({script}) > /dev/null 2>&1 &'])";
+        assert_eq!(run(&session, killer).await.outcome, Outcome::Completed);
+        // What runs now is answered after the standby was made.
+        session.variables().await.unwrap();
+        session.write_file("/workspace/now", "").await.unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while session.read_file("/workspace/killed").await.is_err() {
+            assert!(Instant::now() < deadline, "nobody killed the kernel");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let next = run(&session, "kept").await;
+        assert_eq!(
+            next.note.as_deref(),
+            Some("the kernel ended after the cell before this one; variables are as they were")
+        );
         assert_eq!(value(&session, "kept").await, 1);
     });
 }
