@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use cellblock_interpreter::{Execution, Limits, Outcome, Rescue, Session, SessionOptions, State};
+use cellblock_interpreter::{Execution, Limits, Outcome, State};
 use cellblock_testkit::require;
 use serde_json::json;
 
-use crate::support::{MIB, block_on, interpreter, run, run_for, value};
+use crate::support::{MIB, block_on, limited, run, run_for, session, unrescued, value};
 
 const DEFINE: &str = "\
 import os, ctypes, pandas as pd
@@ -40,20 +40,6 @@ const CHECK: &str = "\
 (int(frame.x.sum()), list(frame.s), double(4), point.x, type(point) is Point, first + next(lines), 'half' in globals()) \
 == (6, ['a', 'b', 'c'], 8, 5, True, 'one\\ntwo\\n', False)";
 
-async fn session_with(rescue: Rescue, change: impl FnOnce(&mut Limits)) -> Session {
-    let mut limits = Limits::default();
-    change(&mut limits);
-    interpreter().await.session(SessionOptions {
-        limits: Some(limits),
-        rescue,
-        ..SessionOptions::default()
-    })
-}
-
-async fn rescuing() -> Session {
-    session_with(Rescue::On, |_| {}).await
-}
-
 fn rescued_note(reason: &str) -> String {
     format!(
         "the cell was killed ({reason}); variables are as they were before it, files in /workspace as it left them"
@@ -84,7 +70,7 @@ fn variables_survive_each_way_in_which_a_cell_can_kill_its_kernel() {
                 "the kernel was killed by SIGABRT (it aborted itself)",
             ),
         ] {
-            let session = rescuing().await;
+            let session = session().await;
             run(&session, DEFINE).await;
             let ended = run(&session, &format!("{SPOIL}print('last words')\n{death}")).await;
             is_rescued(&ended, reason);
@@ -101,9 +87,10 @@ fn variables_survive_each_way_in_which_a_cell_can_kill_its_kernel() {
 #[test]
 fn variables_survive_a_deadline_in_code_that_does_not_listen() {
     block_on(async {
-        let session = rescuing().await;
+        let session = session().await;
         run(&session, DEFINE).await;
-        let stuck = format!("{SPOIL}import collections, itertools\ncollections.deque(itertools.repeat(0), maxlen=0)");
+        let stuck =
+            format!("{SPOIL}import collections, itertools\ncollections.deque(itertools.repeat(0), maxlen=0)");
         let ended = run_for(&session, Duration::from_millis(500), &stuck).await;
         is_rescued(
             &ended,
@@ -117,7 +104,7 @@ fn variables_survive_a_deadline_in_code_that_does_not_listen() {
 fn variables_survive_running_out_of_memory() {
     require!(CgroupV1);
     block_on(async {
-        let session = session_with(Rescue::On, |limits| limits.memory_bytes = 512 * MIB).await;
+        let session = limited(|limits| limits.memory_bytes = 512 * MIB).await;
         run(&session, DEFINE).await;
         let ended = run(
             &session,
@@ -142,7 +129,7 @@ fn variables_survive_running_out_of_memory() {
 #[test]
 fn three_kernels_in_a_row_may_die() {
     block_on(async {
-        let session = rescuing().await;
+        let session = session().await;
         run(&session, DEFINE).await;
         for round in 0..3 {
             let ended = run(&session, &format!("{SPOIL}os._exit({round})")).await;
@@ -162,7 +149,7 @@ fn three_kernels_in_a_row_may_die() {
 #[test]
 fn a_session_that_has_no_variables_yet_is_as_it_was() {
     block_on(async {
-        let session = rescuing().await;
+        let session = session().await;
         let reason = "the cell ended its own kernel with exit code 1";
         is_rescued(&run(&session, "x = 1\nimport os\nos._exit(1)").await, reason);
         assert_eq!(value(&session, "'x' in globals()").await, false);
@@ -172,7 +159,7 @@ fn a_session_that_has_no_variables_yet_is_as_it_was() {
 #[test]
 fn without_rescue_a_killed_kernel_takes_its_variables_with_it() {
     block_on(async {
-        let session = session_with(Rescue::Off, |_| {}).await;
+        let session = unrescued(|_| {}).await;
         run(&session, "import os\nkept = 1").await;
         assert_eq!(
             value(&session, "sum(name.isdigit() for name in os.listdir('/proc'))").await,
@@ -209,7 +196,7 @@ fn what_a_standby_cannot_hold_is_lost_and_the_note_says_what_and_since_when() {
                 "child processes",
             ),
         ] {
-            let session = rescuing().await;
+            let session = session().await;
             run(&session, "import os\nkept = 1").await;
             run(&session, code).await;
             run(&session, "more = 1").await;
@@ -228,7 +215,7 @@ fn what_a_standby_cannot_hold_is_lost_and_the_note_says_what_and_since_when() {
 #[test]
 fn libraries_that_were_used_before_a_rescue_work_after_it() {
     block_on(async {
-        let session = rescuing().await;
+        let session = session().await;
         let work = "\
 product = matrix @ matrix
 from sklearn.cluster import KMeans
@@ -261,7 +248,7 @@ decomposed = np.linalg.svd(matrix, compute_uv=False)";
 #[test]
 fn what_the_dead_cell_left_running_is_ended_and_cannot_write_into_the_next_cell() {
     block_on(async {
-        let session = rescuing().await;
+        let session = session().await;
         run(&session, "import os, subprocess\nkept = 1").await;
         let ended = run(
             &session,
@@ -280,7 +267,7 @@ fn what_the_dead_cell_left_running_is_ended_and_cannot_write_into_the_next_cell(
 #[test]
 fn cells_do_not_notice_the_standby_as_a_child() {
     block_on(async {
-        let session = rescuing().await;
+        let session = session().await;
         run(&session, "import os, signal, multiprocessing\nseen = []\nsignal.signal(signal.SIGCHLD, lambda *_: seen.append(1))").await;
         run(&session, "1").await;
         let waits = "try:\n    answer = os.wait()\nexcept ChildProcessError:\n    answer = None\n[answer, seen, multiprocessing.active_children()] == [None, [], []]";
@@ -291,7 +278,7 @@ fn cells_do_not_notice_the_standby_as_a_child() {
 #[test]
 fn inputs_and_other_changes_between_cells_survive() {
     block_on(async {
-        let session = rescuing().await;
+        let session = session().await;
         run(&session, "import os\nx = 1").await;
         session
             .bind(cellblock_interpreter::Input::value("given", &json!({"a": 1})))
@@ -321,7 +308,7 @@ fn inputs_and_other_changes_between_cells_survive() {
 #[test]
 fn a_kernel_that_ends_between_cells_is_rescued_and_the_next_cell_says_so() {
     block_on(async {
-        let session = rescuing().await;
+        let session = session().await;
         run(&session, "kept = 1").await;
         let killer = "\
 import os, subprocess
@@ -336,11 +323,9 @@ subprocess.run(['sh', '-c', f'({script}) > /dev/null 2>&1 &'])";
             assert!(Instant::now() < deadline, "nobody killed the kernel");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        let next = run(&session, "kept").await;
-        assert_eq!(
-            next.note.as_deref(),
-            Some("the kernel ended after the cell before this one; variables are as they were")
-        );
+        // The host may hear of it before the next cell or while it waits for its answer.
+        let note = run(&session, "kept").await.note.unwrap();
+        assert!(note.contains("; variables are as they were"), "{note}");
         assert_eq!(value(&session, "kept").await, 1);
     });
 }
@@ -359,7 +344,7 @@ fn a_forged_standby_gains_nothing_but_the_sandbox_that_it_is_in() {
             "b'{\"type\":\"standby\",\"changes\":2,\"pid\":99999}'",
             "b'{\"type\":\"standby\",\"changes\":2,\"pid\":%d}' % os.getpid()",
         ] {
-            let session = rescuing().await;
+            let session = session().await;
             run(&session, "import os\nkept = 1").await;
             let ended = run(&session, &format!("{}\nos._exit(1)", frame(claim))).await;
             assert_eq!(ended.outcome.name(), "kernel_lost");
@@ -367,7 +352,7 @@ fn a_forged_standby_gains_nothing_but_the_sandbox_that_it_is_in() {
             assert_eq!(value(&session, "6 * 7").await, 42);
         }
         // Frames that are none, on the spare channel, are what its reader finds when the standby is asked.
-        let session = rescuing().await;
+        let session = session().await;
         run(&session, "import os\nkept = 1").await;
         let result = session
             .execute("os.write(4, b'\\x7f' * 64)\nos._exit(1)")
@@ -396,8 +381,8 @@ for child in held:
     child.wait()
 count";
         let mut counts = Vec::new();
-        for rescue in [Rescue::On, Rescue::Off] {
-            let session = session_with(rescue, |limits| limits.processes = 20).await;
+        let few = |limits: &mut Limits| limits.processes = 20;
+        for session in [limited(few).await, unrescued(few).await] {
             run(&session, "ready = 1").await;
             counts.push(value(&session, most).await);
         }
