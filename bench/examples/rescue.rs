@@ -49,12 +49,26 @@ const STATES: [(&str, &str); 4] = [
     ),
 ];
 
-#[derive(Debug, Default)]
+/// In the order of the table.
+const POLICIES: [Rescue; 3] = [Rescue::On, Rescue::Idle, Rescue::Off];
+
+#[derive(Debug)]
 struct Samples {
     at_once: Vec<f64>,
     spaced: Vec<f64>,
     cpu: Vec<f64>,
     memory: Vec<f64>,
+}
+
+impl Samples {
+    const fn new() -> Self {
+        Self {
+            at_once: Vec::new(),
+            spaced: Vec::new(),
+            cpu: Vec::new(),
+            memory: Vec::new(),
+        }
+    }
 }
 
 fn main() -> Result<()> {
@@ -88,9 +102,9 @@ async fn run(args: &Args) -> Result<()> {
     );
     println!("|---|---|---|---|---|---|");
     for (name, code) in STATES {
-        let mut found = [Samples::default(), Samples::default()];
+        let mut found = [const { Samples::new() }; 3];
         for _ in 0..args.rounds {
-            for (samples, rescue) in found.iter_mut().zip([Rescue::On, Rescue::Off]) {
+            for (samples, rescue) in found.iter_mut().zip(POLICIES) {
                 let session = interpreter.session(SessionOptions {
                     pooled: false,
                     rescue,
@@ -100,7 +114,7 @@ async fn run(args: &Args) -> Result<()> {
                 session.close().await?;
             }
         }
-        for (samples, rescue) in found.iter_mut().zip(["on", "off"]) {
+        for (samples, rescue) in found.iter_mut().zip(["on", "idle", "off"]) {
             println!(
                 "| {name} | {rescue} | {:.2} ms | {:.2} ms | {:.2} ms | {:.1} MiB |",
                 median(&mut samples.at_once),

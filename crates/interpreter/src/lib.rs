@@ -22,7 +22,7 @@ mod session;
 mod stream;
 
 pub use cell::Cell;
-pub use cellblock_protocol::{CellMode, Guard, InputFormat, Rejection, Variable};
+pub use cellblock_protocol::{CellMode, Guard, InputFormat, Rejection, Rescue, Variable};
 pub use cellblock_sandbox::boot;
 pub use cellblock_sandbox::limits::{Limits, MAX_CELL_TIME};
 pub use error::{Blame, Effect, Error, Result, Retry};
@@ -32,4 +32,4 @@ pub use execution::{
 };
 pub use input::Input;
 pub use interpreter::{Config, Interpreter};
-pub use session::{Rescue, Running, Session, SessionOptions};
+pub use session::{Running, Session, SessionOptions};

@@ -15,16 +15,29 @@ pub enum ToKernel {
         /// Names of sets of names that are bound before the first cell.
         #[serde(default)]
         prelude: Vec<String>,
-        /// How strictly code is checked before it runs.
+        /// When a standby is made that keeps the state from before a cell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rescue {
+    /// Never.
+    #[default]
+    Off,
+    /// When the kernel has been idle for a moment.
+    Idle,
+    /// After every change of the state, before the next message is looked at.
+    On,
+}
+
+/// How strictly code is checked before it runs.
         guard: Guard,
         /// How much a cell may show.
         limits: OutputLimits,
         /// Directories of requirement layers.
         #[serde(default)]
         sys_path: Vec<String>,
-        /// Whether a standby keeps the state from before each cell.
+        /// When a standby is made that keeps the state from before a cell.
         #[serde(default)]
-        rescue: bool,
+        rescue: Rescue,
     },
     /// Runs code.
     Execute {
@@ -103,6 +116,19 @@ impl Message for ToKernel {
 
 fn first_line() -> u32 {
     1
+}
+
+/// When a standby is made that keeps the state from before a cell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rescue {
+    /// Never.
+    #[default]
+    Off,
+    /// When the kernel has been idle for a moment.
+    Idle,
+    /// After every change of the state, before the next message is looked at.
+    On,
 }
 
 /// How strictly code is checked before it runs.

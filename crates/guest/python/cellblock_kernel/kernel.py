@@ -81,7 +81,7 @@ class Kernel:
     def _configure(self, message: Message) -> None:
         self._limits.update(message.get("limits") or {})
         self._guard = message.get("guard") or self._guard
-        self._standby.wanted = message.get("rescue") is True
+        self._standby.policy = message.get("rescue") or "off"
         for directory in reversed(message.get("sys_path") or []):
             if directory not in sys.path:
                 sys.path.insert(0, directory)

@@ -52,6 +52,7 @@ def answer(channel: Channel, gate: Gate, spare_fd: int | None = None) -> None:
     broker.use(kernel.broker)
     try:
         while True:
+            standby.settle()
             message, blobs = channel.receive()
             kernel.handle(message, blobs)
     except (Closed, OSError):

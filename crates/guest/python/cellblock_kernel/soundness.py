@@ -70,18 +70,29 @@ def _openmp() -> list[Any]:
     return libraries
 
 
+# Threads that went on when they were told to stop, and why they forbid a copy.
+_stubborn: tuple[frozenset[str], str] = (frozenset(), "")
+
+
 def thread_obstacle() -> str | None:
     """Why the threads forbid a copy, after those that can be stopped are stopped."""
-    if len(threads()) == 1:
+    global _stubborn
+    found = frozenset(threads())
+    if len(found) == 1:
         return None
     if len(_frames()) > 1:
         return "threads that Python started"
+    known, reason = _stubborn
+    if known and known <= found:
+        return reason
     stop_pools()
     for _ in range(_LOOKS):
-        if len(threads()) == 1:
+        found = frozenset(threads())
+        if len(found) == 1:
             return None
         _sleep(_PAUSE)
-    return f"threads ({', '.join(_owners())})"
+    _stubborn = (found, f"threads ({', '.join(_owners())})")
+    return _stubborn[1]
 
 
 def _owners() -> list[str]:

@@ -27,6 +27,8 @@ _SYS_CLONE = 56
 # Where glibc on x86-64 keeps a thread's id in what `pthread_self` points to; checked before it is relied on.
 _TID_OFFSET = 0x2D0
 _MAX_MESSAGE = 4096
+# A model thinks for longer; a program that sends cell after cell need not wait for copies that it would never use.
+_IDLE_MS = 20
 
 # The interpreter's lock is held during these calls: no other thread runs between them.
 _libc: Any = ctypes.PyDLL(None, use_errno=True)
@@ -61,7 +63,8 @@ class Standby:
         self._streams = streams
         self._spare = spare
         self._hello = hello
-        self.wanted = False
+        self.policy = "off"
+        self._due = False
         self.loop_descriptors: Any = set
         self._pid = 0
         self._changes = 0
@@ -69,15 +72,24 @@ class Standby:
         self._places: dict[int, Any] = {}
 
     def changed(self, kind: str) -> None:
-        """Notes that a message was answered. In a standby that has taken over, this returns once more."""
+        """Notes that a message was answered."""
         if kind not in CHANGES:
             return
         self._changes += 1
         # Before its first cell a kernel is as any new one would be.
         self._touched = self._touched or kind == "execute"
-        if self.wanted and self._touched and self._channel.mine:
-            while self._renew():
-                pass
+        self._due = self.policy != "off" and self._touched
+
+    def settle(self) -> None:
+        """Makes a standby of the present state, unless there is one: now, or as `idle` has it only if no message comes for a while.
+
+        In a standby that has taken over, this returns once more.
+        """
+        if not self._due or (self.policy == "idle" and self._channel.ready(_IDLE_MS)):
+            return
+        self._due = False
+        while self._renew():
+            pass
 
     def _renew(self) -> bool:
         """Replaces the standby and tells the host; true in a standby that has taken over."""

@@ -16,7 +16,7 @@ _LIMIT = 10
 
 
 class Rescue(KernelTest):
-    configuration = {"rescue": True}
+    configuration = {"rescue": "on"}
 
     def made(self):
         """The standby after the cell before, which must have been made."""
@@ -143,8 +143,29 @@ class Rescue(KernelTest):
         self.ends(pid)
 
 
+class Idle(KernelTest):
+    configuration = {"rescue": "idle"}
+
+    def test_a_standby_is_made_when_no_message_comes(self):
+        self.completes("x = 1")
+        self.assertIsNone(self.kernel.hear_of_standby()["refused"])
+        self.kernel.crash("import os; os._exit(1)")
+        self.kernel.rescue()
+        self.assertEqual(self.completes("x").values, [1])
+
+    def test_cells_that_follow_at_once_wait_for_none(self):
+        for cell in range(1, 4):
+            self.kernel.start("execute", code="1", name="cell.py", mode="exec", echo=True, store=True)
+        self.kernel._cell = 1
+        for cell in range(1, 4):
+            self.kernel._cell = cell
+            self.assertEqual(self.kernel.finish().values, [1])
+            self.assertIsNone(self.kernel.standby)
+        self.assertEqual(self.kernel.hear_of_standby()["changes"], 4)
+
+
 class Off(KernelTest):
-    configuration = {"rescue": False}
+    configuration = {"rescue": "off"}
 
     def test_no_standby_is_made(self):
         self.completes("1")

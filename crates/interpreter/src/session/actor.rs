@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_protocol::{Guard, KernelOutcome, OutputLimits, ToKernel, Variable};
+use cellblock_protocol::{Guard, KernelOutcome, OutputLimits, Rescue, ToKernel, Variable};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
 use cellblock_sandbox::channel::write_frame;
@@ -32,18 +32,8 @@ pub struct SessionOptions {
     pub limits: Option<Limits>,
     /// Whether a sandbox may come from the pool.
     pub pooled: bool,
-    /// Whether variables survive a cell that kills its kernel.
+    /// Whether, and how surely, variables survive a cell that kills its kernel; see `docs/rescue.md`.
     pub rescue: Rescue,
-}
-
-/// Whether a standby keeps the state from before each cell, to go on when the cell kills the kernel; see `docs/rescue.md`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rescue {
-    /// A standby is made after each cell, where that is sound.
-    #[default]
-    On,
-    /// A killed kernel takes its variables with it.
-    Off,
 }
 
 impl Default for SessionOptions {
@@ -53,7 +43,7 @@ impl Default for SessionOptions {
             guard: Guard::Off,
             limits: None,
             pooled: true,
-            rescue: Rescue::default(),
+            rescue: Rescue::Idle,
         }
     }
 }
@@ -498,6 +488,6 @@ fn configure(options: &SessionOptions, limits: &Limits, layers: &[String]) -> To
             .iter()
             .map(|layer| format!("/opt/layers/{layer}"))
             .collect(),
-        rescue: options.rescue == Rescue::On,
+        rescue: options.rescue,
     }
 }

@@ -19,7 +19,7 @@ mod rescue;
 mod run;
 mod standby;
 
-pub use actor::{Rescue, SessionOptions};
+pub use actor::SessionOptions;
 
 use actor::Actor;
 

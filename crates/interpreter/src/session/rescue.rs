@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::actor::{Actor, Rescue};
+use super::actor::Actor;
 use super::run::Aftermath;
 use super::standby::Refuge;
 use crate::execution::{Execution, State};
 
-use cellblock_protocol::FromKernel;
+use cellblock_protocol::{FromKernel, Rescue};
 
 /// How many frames of an ended kernel are looked at; others may still send in its name.
 const LAST_FRAMES: usize = 64;

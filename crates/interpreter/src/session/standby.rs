@@ -110,7 +110,7 @@ impl Standby {
         match (current.map(|told| told.pid), &self.obstacle) {
             (Some(Some(pid)), _) => Refuge::Process(pid),
             (Some(None), Some((cell, reason))) => Refuge::None(format!("cell {cell} left behind {reason}")),
-            _ => Refuge::None("no standby had been made yet".to_owned()),
+            _ => Refuge::None("it came before a standby had been made".to_owned()),
         }
     }
 }
@@ -147,14 +147,14 @@ mod tests {
         run(&mut standby, 2);
         assert_eq!(
             standby.refuge(),
-            Refuge::None("no standby had been made yet".into())
+            Refuge::None("it came before a standby had been made".into())
         );
         standby.heard(1, Some(7), None);
         assert_eq!(standby.refuge(), Refuge::Process(7));
         run(&mut standby, 3);
         assert_eq!(
             standby.refuge(),
-            Refuge::None("no standby had been made yet".into())
+            Refuge::None("it came before a standby had been made".into())
         );
         standby.settled();
         standby.heard(3, Some(8), None);

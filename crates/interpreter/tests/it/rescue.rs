@@ -6,7 +6,7 @@ use cellblock_interpreter::{Execution, Limits, Outcome, State};
 use cellblock_testkit::require;
 use serde_json::json;
 
-use crate::support::{MIB, block_on, limited, run, run_for, session, unrescued, value};
+use crate::support::{MIB, block_on, rescuing, run, run_for, session, unrescued, value};
 
 const DEFINE: &str = "\
 import os, ctypes, pandas as pd
@@ -70,7 +70,7 @@ fn variables_survive_each_way_in_which_a_cell_can_kill_its_kernel() {
                 "the kernel was killed by SIGABRT (it aborted itself)",
             ),
         ] {
-            let session = session().await;
+            let session = rescuing(|_| {}).await;
             run(&session, DEFINE).await;
             let ended = run(&session, &format!("{SPOIL}print('last words')\n{death}")).await;
             is_rescued(&ended, reason);
@@ -87,7 +87,7 @@ fn variables_survive_each_way_in_which_a_cell_can_kill_its_kernel() {
 #[test]
 fn variables_survive_a_deadline_in_code_that_does_not_listen() {
     block_on(async {
-        let session = session().await;
+        let session = rescuing(|_| {}).await;
         run(&session, DEFINE).await;
         let stuck =
             format!("{SPOIL}import collections, itertools\ncollections.deque(itertools.repeat(0), maxlen=0)");
@@ -104,7 +104,7 @@ fn variables_survive_a_deadline_in_code_that_does_not_listen() {
 fn variables_survive_running_out_of_memory() {
     require!(CgroupV1);
     block_on(async {
-        let session = limited(|limits| limits.memory_bytes = 512 * MIB).await;
+        let session = rescuing(|limits| limits.memory_bytes = 512 * MIB).await;
         run(&session, DEFINE).await;
         let ended = run(
             &session,
@@ -129,7 +129,7 @@ fn variables_survive_running_out_of_memory() {
 #[test]
 fn three_kernels_in_a_row_may_die() {
     block_on(async {
-        let session = session().await;
+        let session = rescuing(|_| {}).await;
         run(&session, DEFINE).await;
         for round in 0..3 {
             let ended = run(&session, &format!("{SPOIL}os._exit({round})")).await;
@@ -149,7 +149,7 @@ fn three_kernels_in_a_row_may_die() {
 #[test]
 fn a_session_that_has_no_variables_yet_is_as_it_was() {
     block_on(async {
-        let session = session().await;
+        let session = rescuing(|_| {}).await;
         let reason = "the cell ended its own kernel with exit code 1";
         is_rescued(&run(&session, "x = 1\nimport os\nos._exit(1)").await, reason);
         assert_eq!(value(&session, "'x' in globals()").await, false);
@@ -196,7 +196,7 @@ fn what_a_standby_cannot_hold_is_lost_and_the_note_says_what_and_since_when() {
                 "child processes",
             ),
         ] {
-            let session = session().await;
+            let session = rescuing(|_| {}).await;
             run(&session, "import os\nkept = 1").await;
             run(&session, code).await;
             run(&session, "more = 1").await;
@@ -215,7 +215,7 @@ fn what_a_standby_cannot_hold_is_lost_and_the_note_says_what_and_since_when() {
 #[test]
 fn libraries_that_were_used_before_a_rescue_work_after_it() {
     block_on(async {
-        let session = session().await;
+        let session = rescuing(|_| {}).await;
         let work = "\
 product = matrix @ matrix
 from sklearn.cluster import KMeans
@@ -248,7 +248,7 @@ decomposed = np.linalg.svd(matrix, compute_uv=False)";
 #[test]
 fn what_the_dead_cell_left_running_is_ended_and_cannot_write_into_the_next_cell() {
     block_on(async {
-        let session = session().await;
+        let session = rescuing(|_| {}).await;
         run(&session, "import os, subprocess\nkept = 1").await;
         let ended = run(
             &session,
@@ -267,7 +267,7 @@ fn what_the_dead_cell_left_running_is_ended_and_cannot_write_into_the_next_cell(
 #[test]
 fn cells_do_not_notice_the_standby_as_a_child() {
     block_on(async {
-        let session = session().await;
+        let session = rescuing(|_| {}).await;
         run(&session, "import os, signal, multiprocessing\nseen = []\nsignal.signal(signal.SIGCHLD, lambda *_: seen.append(1))").await;
         run(&session, "1").await;
         let waits = "try:\n    answer = os.wait()\nexcept ChildProcessError:\n    answer = None\n[answer, seen, multiprocessing.active_children()] == [None, [], []]";
@@ -278,7 +278,7 @@ fn cells_do_not_notice_the_standby_as_a_child() {
 #[test]
 fn inputs_and_other_changes_between_cells_survive() {
     block_on(async {
-        let session = session().await;
+        let session = rescuing(|_| {}).await;
         run(&session, "import os\nx = 1").await;
         session
             .bind(cellblock_interpreter::Input::value("given", &json!({"a": 1})))
@@ -308,7 +308,7 @@ fn inputs_and_other_changes_between_cells_survive() {
 #[test]
 fn a_kernel_that_ends_between_cells_is_rescued_and_the_next_cell_says_so() {
     block_on(async {
-        let session = session().await;
+        let session = rescuing(|_| {}).await;
         run(&session, "kept = 1").await;
         let killer = "\
 import os, subprocess
@@ -331,6 +331,27 @@ subprocess.run(['sh', '-c', f'({script}) > /dev/null 2>&1 &'])";
 }
 
 #[test]
+fn by_default_a_cell_that_follows_a_pause_is_rescued() {
+    block_on(async {
+        let session = session().await;
+        run(&session, "import os\nkept = 1").await;
+        // Longer than the kernel waits for another message, however busy the machine is: until the standby is seen.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let processes = "sum(name.isdigit() for name in os.listdir('/proc'))";
+            if value(&session, processes).await == 2 {
+                break;
+            }
+            assert!(Instant::now() < deadline, "no standby is made");
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(run(&session, "kept = 2\nos._exit(1)").await.state, State::Rescued);
+        assert_eq!(value(&session, "kept").await, 1);
+    });
+}
+
+#[test]
 fn a_forged_standby_gains_nothing_but_the_sandbox_that_it_is_in() {
     block_on(async {
         let frame = |header: &str| {
@@ -344,7 +365,7 @@ fn a_forged_standby_gains_nothing_but_the_sandbox_that_it_is_in() {
             "b'{\"type\":\"standby\",\"changes\":2,\"pid\":99999}'",
             "b'{\"type\":\"standby\",\"changes\":2,\"pid\":%d}' % os.getpid()",
         ] {
-            let session = session().await;
+            let session = rescuing(|_| {}).await;
             run(&session, "import os\nkept = 1").await;
             let ended = run(&session, &format!("{}\nos._exit(1)", frame(claim))).await;
             assert_eq!(ended.outcome.name(), "kernel_lost");
@@ -352,7 +373,7 @@ fn a_forged_standby_gains_nothing_but_the_sandbox_that_it_is_in() {
             assert_eq!(value(&session, "6 * 7").await, 42);
         }
         // Frames that are none, on the spare channel, are what its reader finds when the standby is asked.
-        let session = session().await;
+        let session = rescuing(|_| {}).await;
         run(&session, "import os\nkept = 1").await;
         let result = session
             .execute("os.write(4, b'\\x7f' * 64)\nos._exit(1)")
@@ -382,7 +403,7 @@ for child in held:
 count";
         let mut counts = Vec::new();
         let few = |limits: &mut Limits| limits.processes = 20;
-        for session in [limited(few).await, unrescued(few).await] {
+        for session in [rescuing(few).await, unrescued(few).await] {
             run(&session, "ready = 1").await;
             counts.push(value(&session, most).await);
         }

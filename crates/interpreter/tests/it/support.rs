@@ -61,11 +61,20 @@ pub(crate) async fn session() -> Session {
 
 /// A session whose variables are lost with its kernel.
 pub(crate) async fn unrescued(change: impl FnOnce(&mut Limits)) -> Session {
+    with(Rescue::Off, change).await
+}
+
+/// A session with a standby before every cell.
+pub(crate) async fn rescuing(change: impl FnOnce(&mut Limits)) -> Session {
+    with(Rescue::On, change).await
+}
+
+async fn with(rescue: Rescue, change: impl FnOnce(&mut Limits)) -> Session {
     let mut limits = Limits::default();
     change(&mut limits);
     let options = SessionOptions {
         limits: Some(limits),
-        rescue: Rescue::Off,
+        rescue,
         ..SessionOptions::default()
     };
     interpreter().await.session(options)

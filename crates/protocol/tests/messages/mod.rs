@@ -240,8 +240,14 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
         InputFormat::Value,
     ]);
     prop_oneof![
-        (texts(), guard, limits, texts(), any::<bool>()).prop_map(
-            |(prelude, guard, limits, sys_path, rescue)| {
+        (
+            texts(),
+            guard,
+            limits,
+            texts(),
+            prop::sample::select(vec![Rescue::Off, Rescue::Idle, Rescue::On])
+        )
+            .prop_map(|(prelude, guard, limits, sys_path, rescue)| {
                 ToKernel::Configure {
                     prelude,
                     guard,
@@ -249,8 +255,7 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
                     sys_path,
                     rescue,
                 }
-            }
-        ),
+            }),
         (
             any::<u64>(),
             text(),
