@@ -15,20 +15,7 @@ pub enum ToKernel {
         /// Names of sets of names that are bound before the first cell.
         #[serde(default)]
         prelude: Vec<String>,
-        /// When a standby is made that keeps the state from before a cell.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Rescue {
-    /// Never.
-    #[default]
-    Off,
-    /// When the kernel has been idle for a moment.
-    Idle,
-    /// After every change of the state, before the next message is looked at.
-    On,
-}
-
-/// How strictly code is checked before it runs.
+        /// How strictly code is checked before it runs.
         guard: Guard,
         /// How much a cell may show.
         limits: OutputLimits,

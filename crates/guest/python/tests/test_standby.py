@@ -154,9 +154,8 @@ class Idle(KernelTest):
         self.assertEqual(self.completes("x").values, [1])
 
     def test_cells_that_follow_at_once_wait_for_none(self):
-        for cell in range(1, 4):
+        for _ in range(3):
             self.kernel.start("execute", code="1", name="cell.py", mode="exec", echo=True, store=True)
-        self.kernel._cell = 1
         for cell in range(1, 4):
             self.kernel._cell = cell
             self.assertEqual(self.kernel.finish().values, [1])
