@@ -3,8 +3,8 @@
 use cellblock_protocol::{
     Axes, CallError, CellError, CellMode, Column, Dataframe, DataframeLibrary, Disk, Exception,
     ExceptionFrame, Figure, FigureLibrary, FileEntry, FromGuest, FromKernel, Guard, Image, ImageMime,
-    InputFormat, KernelOutcome, Output, OutputLimits, Primitive, Rejection, Rich, Scalar, Series, SeriesKind,
-    SkippedFile, Stream, ToGuest, ToKernel, Variable,
+    InputFormat, KernelOutcome, Output, OutputLimits, Primitive, Rejection, Rescue, Rich, Scalar, Series,
+    SeriesKind, SkippedFile, Stream, ToGuest, ToKernel, Variable,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
@@ -283,11 +283,8 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
         }),
         any::<u64>().prop_map(|cell| ToKernel::Variables { cell }),
         any::<u64>().prop_map(|cell| ToKernel::Reset { cell }),
-        (any::<u64>(), value(), of(call_error())).prop_map(|(call, value, error)| ToKernel::Answer {
-            call,
-            value,
-            error
-        }),
+        (any::<u64>(), value().boxed(), of(call_error().boxed()))
+            .prop_map(|(call, value, error)| ToKernel::Answer { call, value, error }),
         Just(ToKernel::TakeOver {}),
     ]
 }
@@ -328,25 +325,33 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
             pid,
             python
         }),
-        (any::<u64>(), any::<u32>(), output()).prop_map(|(cell, index, output)| FromKernel::Output {
+        // Boxed, as values of every arm lie on the stack side by side.
+        (any::<u64>(), any::<u32>(), output().boxed()).prop_map(|(cell, index, output)| FromKernel::Output {
             cell,
             index,
             output
         }),
-        (any::<u64>(), outcome, any::<u64>(), of(error), rest).prop_map(
-            |(cell, outcome, duration_us, error, (variables, outputs_dropped, rejections))| {
-                FromKernel::Done {
-                    cell,
-                    outcome,
-                    duration_us,
-                    error,
-                    variables,
-                    outputs_dropped,
-                    rejections,
+        (
+            any::<u64>(),
+            outcome,
+            any::<u64>(),
+            of(error.boxed()),
+            rest.boxed()
+        )
+            .prop_map(
+                |(cell, outcome, duration_us, error, (variables, outputs_dropped, rejections))| {
+                    FromKernel::Done {
+                        cell,
+                        outcome,
+                        duration_us,
+                        error,
+                        variables,
+                        outputs_dropped,
+                        rejections,
+                    }
                 }
-            }
-        ),
-        (any::<u64>(), text(), value()).prop_map(|(call, method, params)| FromKernel::Call {
+            ),
+        (any::<u64>(), text(), value().boxed()).prop_map(|(call, method, params)| FromKernel::Call {
             call,
             method,
             params
