@@ -16,6 +16,8 @@ pub struct Execution {
     pub cell: u64,
     /// How it ended.
     pub outcome: Outcome,
+    /// What became of the session's variables.
+    pub state: State,
     /// What it showed, in order; those shown before a failure included.
     pub outputs: Vec<Output>,
     /// Outputs beyond the limit, which were dropped.
@@ -36,6 +38,19 @@ pub struct Execution {
     pub sandbox: SandboxReport,
 }
 
+/// What became of a session's variables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// They are as the cell left them.
+    #[default]
+    Kept,
+    /// The cell was killed; they are as they were before it. Files are as it left them.
+    Rescued,
+    /// The cell was killed, and they are gone; files are kept.
+    Lost,
+}
+
 /// How a cell ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
@@ -45,7 +60,7 @@ pub enum Outcome {
     Raised,
     /// Its time was over or somebody stopped it; variables are kept.
     Interrupted,
-    /// Its kernel is gone, and with it the variables; files are kept.
+    /// Its kernel is gone. [`Execution::state`] says whether the variables are, too; files are kept.
     KernelLost {
         /// What happened to the kernel.
         reason: String,
@@ -82,7 +97,7 @@ pub struct Exceeded {
     pub limit: u64,
     /// What was used or asked for, as far as it is known.
     pub actual: u64,
-    /// Whether the kernel was lost with its variables.
+    /// Whether the kernel was lost. Whether its variables were, too, is told by the execution's state.
     pub kernel_lost: bool,
 }
 

@@ -22,12 +22,13 @@ mod session;
 mod stream;
 
 pub use cell::Cell;
-pub use cellblock_protocol::{CellMode, Guard, InputFormat, Rejection, Variable};
+pub use cellblock_protocol::{CellMode, Guard, InputFormat, Rejection, Rescue, Variable};
 pub use cellblock_sandbox::boot;
 pub use cellblock_sandbox::limits::{Limits, MAX_CELL_TIME};
 pub use error::{Blame, Effect, Error, Result, Retry};
 pub use execution::{
-    Event, Exceeded, Execution, Outcome, ProducedFile, Resource, SandboxReport, SkippedFile, StreamText,
+    Event, Exceeded, Execution, Outcome, ProducedFile, Resource, SandboxReport, SkippedFile, State,
+    StreamText,
 };
 pub use input::Input;
 pub use interpreter::{Config, Interpreter};

@@ -13,7 +13,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::error::{During, Result};
 
 /// Most descriptors in one message.
-pub const MAX_FDS: usize = 16;
+pub const MAX_FDS: usize = 24;
 /// Most bytes in one message.
 pub const MAX_MESSAGE: usize = 128 * 1024;
 
@@ -57,6 +57,22 @@ pub fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedFd<'_>])
             Err(rustix::io::Errno::INTR) => {}
             other => return other.map(drop).during("send a control message"),
         }
+    }
+}
+
+/// Writes some bytes and one descriptor to a stream socket, whole or not at all.
+pub fn hand_over(stream: impl AsFd, bytes: &[u8], fd: BorrowedFd<'_>) -> Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let rights = [fd];
+    ancillary.push(SendAncillaryMessage::ScmRights(&rights));
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    let sent =
+        sendmsg(stream, &[IoSlice::new(bytes)], &mut ancillary, flags).during("hand over a descriptor")?;
+    if sent == bytes.len() {
+        Ok(())
+    } else {
+        Err(io::Error::from(io::ErrorKind::WriteZero)).during("hand over a descriptor")
     }
 }
 

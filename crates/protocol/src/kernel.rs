@@ -22,6 +22,9 @@ pub enum ToKernel {
         /// Directories of requirement layers.
         #[serde(default)]
         sys_path: Vec<String>,
+        /// When a standby is made that keeps the state from before a cell.
+        #[serde(default)]
+        rescue: Rescue,
     },
     /// Runs code.
     Execute {
@@ -81,6 +84,8 @@ pub enum ToKernel {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<CallError>,
     },
+    /// Makes a standby the kernel: sent on the spare channel, with the spare channel of the next standby beside it.
+    TakeOver {},
 }
 
 impl Message for ToKernel {
@@ -92,11 +97,25 @@ impl Message for ToKernel {
         "variables",
         "reset",
         "answer",
+        "take_over",
     ];
 }
 
 fn first_line() -> u32 {
     1
+}
+
+/// When a standby is made that keeps the state from before a cell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rescue {
+    /// Never.
+    #[default]
+    Off,
+    /// When the kernel has been idle for a moment.
+    Idle,
+    /// After every change of the state, before the next message is looked at.
+    On,
 }
 
 /// How strictly code is checked before it runs.
@@ -212,10 +231,21 @@ pub enum FromKernel {
         #[serde(default)]
         params: Value,
     },
+    /// A standby holds the present state, or cannot be made.
+    Standby {
+        /// How many messages had changed the state: `configure`, `execute`, `bind` and `reset`.
+        changes: u64,
+        /// The standby's process in the sandbox.
+        #[serde(default)]
+        pid: Option<u32>,
+        /// Why there is none: what stands in the way.
+        #[serde(default)]
+        refused: Option<String>,
+    },
 }
 
 impl Message for FromKernel {
-    const TYPES: &'static [&'static str] = &["hello", "output", "done", "call"];
+    const TYPES: &'static [&'static str] = &["hello", "output", "done", "call", "standby"];
 }
 
 /// How a request ended, as the kernel saw it.

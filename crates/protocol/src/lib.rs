@@ -20,7 +20,7 @@ pub use generation::GENERATION;
 pub use guest::{Disk, FileEntry, FromGuest, SkippedFile, Stream, ToGuest};
 pub use kernel::{
     CallError, CellError, CellMode, FromKernel, Guard, InputFormat, KernelOutcome, OutputLimits, Rejection,
-    ToKernel, Variable,
+    Rescue, ToKernel, Variable,
 };
 pub use output::{
     Axes, Column, Dataframe, DataframeLibrary, Exception, ExceptionFrame, Figure, FigureLibrary, Image,

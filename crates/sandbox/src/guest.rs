@@ -109,28 +109,23 @@ impl Guest {
 
     /// Kills every process but the guest; files stay.
     pub async fn kill_all(&self) -> Result<()> {
+        self.kill(None).await
+    }
+
+    /// Kills every process but the guest and one other; files stay.
+    pub async fn kill_all_but(&self, pid: u32) -> Result<()> {
+        self.kill(Some(pid)).await
+    }
+
+    async fn kill(&self, except: Option<u32>) -> Result<()> {
         self.ask(
-            ToGuest::KillAll {
-                request: 0,
-                except: None,
-            },
+            ToGuest::KillAll { request: 0, except },
             None,
             "end the processes below",
             "/",
         )
         .await
         .map(drop)
-    }
-
-    /// Kills every process but the guest and the one with this number in the sandbox: its kernel.
-    pub async fn kill_others(&self, kernel: u32) -> Result<()> {
-        let message = ToGuest::KillAll {
-            request: 0,
-            except: Some(kernel),
-        };
-        self.ask(message, None, "end the processes below", "/")
-            .await
-            .map(drop)
     }
 
     /// Lists regular files below `root` that changed since an earlier stamp.

@@ -90,7 +90,8 @@ impl Limits {
         RoomLimits {
             group: GroupLimits {
                 memory_bytes: Some(self.memory_bytes),
-                processes: Some(self.processes),
+                // One more, as a kernel's standby is none of the user's.
+                processes: Some(self.processes.saturating_add(1)),
                 cpu_millis: self.cpu_millis,
             },
             disk: DiskLimits {
@@ -104,7 +105,7 @@ impl Limits {
                 file_bytes: self.file_bytes,
                 // The template's own mappings count as well, and reserve far more than they use.
                 address_space: (!memory_cgroup).then(|| self.memory_bytes.saturating_add(4 * GIB)),
-                processes: (!process_cgroup).then_some(self.processes),
+                processes: (!process_cgroup).then_some(self.processes.saturating_add(1)),
             },
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use cellblock_artifact::Store;
 use cellblock_interpreter::output::Output;
 use cellblock_interpreter::{
-    Config, Event, Execution, Input, Interpreter, Limits, Outcome, Session, SessionOptions,
+    Config, Event, Execution, Input, Interpreter, Limits, Outcome, Rescue, Session, SessionOptions,
 };
 use cellblock_sandbox::image::Home;
 use cellblock_sandbox::jail::protection::{Protection, Report, State};
@@ -110,6 +110,8 @@ impl Run {
         let interpreter = started?;
         let options = SessionOptions {
             pooled: false,
+            // A run stops at the first cell that does not complete: nobody would use what was rescued.
+            rescue: Rescue::Off,
             ..SessionOptions::default()
         };
         let session = interpreter.session(options);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use cellblock_artifact::{ArtifactId, Kind, Store};
 use cellblock_interpreter::output::Output;
 use cellblock_interpreter::{
-    Exceeded, Execution, Outcome, ProducedFile, Rejection, SandboxReport, SkippedFile,
+    Exceeded, Execution, Outcome, ProducedFile, Rejection, SandboxReport, SkippedFile, State as Variables,
 };
 use cellblock_sandbox::jail::protection::{Protection, State};
 use schemars::JsonSchema;
@@ -45,6 +45,8 @@ pub(crate) struct SessionReport {
 pub(crate) struct CellReport {
     /// How it ended: `completed`, `raised`, `interrupted`, `kernel_lost`, `limit_exceeded` or `rejected`.
     pub(crate) outcome: &'static str,
+    /// What became of the session's variables: `kept`, `rescued` (they are as they were before the cell, which was killed) or `lost`.
+    pub(crate) state: Variables,
     /// What it showed, in order; also what it showed before a failure.
     pub(crate) outputs: Vec<Output>,
     /// Outputs beyond the limit, which were dropped.
@@ -180,6 +182,7 @@ impl CellReport {
         };
         Self {
             outcome,
+            state: execution.state,
             outputs: execution.outputs,
             outputs_dropped: execution.outputs_dropped,
             stdout: execution.stdout.text,

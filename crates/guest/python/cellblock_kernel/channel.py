@@ -21,7 +21,7 @@ _CHUNK = 64 * 1024
 # Vectors per call; Linux allows 1024.
 _VECTORS = 512
 
-_getpid = os.getpid
+_getpid, _set_inheritable = os.getpid, os.set_inheritable
 _AF_UNIX, _SOCK_STREAM = 1, 1
 
 
@@ -65,19 +65,31 @@ class Channel:
     """Sends and receives frames; safe to send from any thread of the process that opened it."""
 
     def __init__(self, fd: int, gate: Gate) -> None:
-        os.set_inheritable(fd, False)
-        self._socket = Socket(_AF_UNIX, _SOCK_STREAM, 0, fd)
-        self._socket.setblocking(True)
         self.shield = gate.shield
         self.unshield = gate.unshield
-        self._pid = _getpid()
         self.lock = Lock()
         self._buffer = bytearray(_CHUNK)
         self._view = memoryview(self._buffer)
+        self.move(fd)
+
+    def move(self, fd: int) -> None:
+        """Goes on over another socket, whose owner is the calling process; what was received over the one before is forgotten."""
+        _set_inheritable(fd, False)
+        self._socket = Socket(_AF_UNIX, _SOCK_STREAM, 0, fd)
+        self._socket.setblocking(True)
+        self._pid = _getpid()
         self._start = 0
         self._end = 0
         self._poll = select.poll()
         self._poll.register(fd, select.POLLIN)
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+        return self._socket.fileno()
+
+    def release(self) -> None:
+        """Closes this process's copy of the socket."""
+        self._socket.close()
 
     @property
     def mine(self) -> bool:

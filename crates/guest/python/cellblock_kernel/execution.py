@@ -30,6 +30,13 @@ class Runner:
     def __init__(self) -> None:
         self._loop: Any = None
 
+    def descriptors(self) -> set[int]:
+        """The descriptors of the loop."""
+        loop = self._loop
+        if loop is None or loop.is_closed():
+            return set()
+        return {loop._selector.fileno(), loop._ssock.fileno(), loop._csock.fileno()}
+
     def run(self, program: Program, names: dict[str, Any]) -> Any:
         """Runs the statements, then evaluates the trailing expression and returns its value."""
         body, last = program.body, program.last

@@ -20,9 +20,10 @@ from cellblock_kernel.limits import Limits
 from cellblock_kernel.namespace import Namespace
 from cellblock_kernel.outputs import plot
 from cellblock_kernel.outputs.output import Output
+from cellblock_kernel.standby import Standby
 from cellblock_kernel.stdio import Streams
 
-_getpid, _exit = os.getpid, os._exit
+_exit = os._exit
 _gettrace, _settrace, _getprofile, _setprofile = sys.gettrace, sys.settrace, sys.getprofile, sys.setprofile
 _getrecursionlimit, _setrecursionlimit = sys.getrecursionlimit, sys.setrecursionlimit
 
@@ -32,15 +33,17 @@ Message = dict[str, Any]
 class Kernel:
     """Runs cells in one namespace."""
 
-    def __init__(self, channel: Channel, gate: Gate, streams: Streams) -> None:
+    def __init__(self, channel: Channel, gate: Gate, streams: Streams, standby: Standby) -> None:
         self._gate = gate
         self._streams = streams
-        self._pid = _getpid()
+        self._channel = channel
+        self._standby = standby
         self._limits = Limits()
         self._guard = "off"
         self._display = Display(channel, streams, self._limits)
         self._broker = Broker(channel)
         self._runner = Runner()
+        standby.loop_descriptors = self._runner.descriptors
         self._namespace = Namespace()
         self._waiting: dict[str, str] = {}
         self._inputs = Inputs()
@@ -65,6 +68,7 @@ class Kernel:
         kind = message["type"]
         if kind == "configure":
             self._configure(message)
+            self._standby.changed(kind)
             return
         if kind == "answer":
             return  # of a call that was interrupted
@@ -72,10 +76,12 @@ class Kernel:
         if answer is None:
             raise ValueError(f"unknown message {kind!r}")
         self._run(message, blobs, answer)
+        self._standby.changed(kind)
 
     def _configure(self, message: Message) -> None:
         self._limits.update(message.get("limits") or {})
         self._guard = message.get("guard") or self._guard
+        self._standby.policy = message.get("rescue") or "off"
         for directory in map(places.real, reversed(message.get("sys_path") or [])):
             if directory not in sys.path:
                 sys.path.insert(0, directory)
@@ -99,7 +105,7 @@ class Kernel:
         except BaseException as raised:
             error = raised
         done["duration_us"] = (perf_counter_ns() - started) // 1000
-        if _getpid() != self._pid:
+        if not self._is_mine():
             self._finish_child(error)
         self._repair()
         if error is not None:
@@ -198,7 +204,7 @@ class Kernel:
             self._namespace.add(prelude.load(tree, self._waiting, self._namespace.names))
 
     def _is_mine(self) -> bool:
-        return _getpid() == self._pid
+        return self._channel.mine
 
     def _get(self, message: Message, blobs: list[bytes], done: Message) -> None:
         name = message["name"]

@@ -7,33 +7,39 @@ from cellblock_kernel import broker, interactive, rehearsal
 from cellblock_kernel.channel import BrokenFrame, Channel, Closed
 from cellblock_kernel.interrupt import Gate
 from cellblock_kernel.kernel import Kernel
+from cellblock_kernel.standby import Standby
 from cellblock_kernel.stdio import Streams
 
-GENERATION = 1
+GENERATION = 2
 
+_getpid = os.getpid
 _version = "{}.{}.{}".format(*sys.version_info)
 
 # How long a new kernel looks out for its first message before it uses the time.
 _IDLE_MS = 5
 
 
-def serve(channel_fd: int) -> None:
-    """Says hello and answers messages until the host closes the channel.
+def serve(channel_fd: int, spare_fd: int | None = None) -> None:
+    """Says hello and answers messages until the host closes the channel. The spare channel is for a standby.
 
     Descriptors 1 and 2 are pipes to the host, 0 is empty. Returns when the channel is closed; the caller then leaves by `os._exit`.
     """
     gate = Gate()
     gate.install()
     channel = Channel(channel_fd, gate)
-    channel.send({"type": "hello", "generation": GENERATION, "pid": os.getpid(), "python": _version})
+    _hello(channel)
     if not channel.ready(_IDLE_MS):
         # Nobody waits for this kernel yet: touch what the first cell will touch.
         rehearsal.rehearse(answer, rehearsal.CELLS)
         gate.install()
-    answer(channel, gate)
+    answer(channel, gate, spare_fd)
 
 
-def answer(channel: Channel, gate: Gate) -> None:
+def _hello(channel: Channel) -> None:
+    channel.send({"type": "hello", "generation": GENERATION, "pid": _getpid(), "python": _version})
+
+
+def answer(channel: Channel, gate: Gate, spare_fd: int | None = None) -> None:
     """Answers messages until the channel is closed."""
     if "matplotlib" not in sys.modules:
         os.environ.setdefault("MPLBACKEND", "module://cellblock_kernel.outputs.pyplot_backend")
@@ -41,10 +47,12 @@ def answer(channel: Channel, gate: Gate) -> None:
         sys.path.insert(0, "")
     interactive.install()
     streams = Streams()
-    kernel = Kernel(channel, gate, streams)
+    standby = Standby(channel, gate, streams, spare_fd, lambda: _hello(channel))
+    kernel = Kernel(channel, gate, streams, standby)
     broker.use(kernel.broker)
     try:
         while True:
+            standby.settle()
             message, blobs = channel.receive()
             kernel.handle(message, blobs)
     except (Closed, OSError):

@@ -3,7 +3,7 @@
 It never runs user code. It reads packets from the launcher, each a JSON document with descriptors, and answers with packets:
 
 - ``{"spawn": {token, user, own_id, limits, rules}}``, with the descriptors of the room's pid namespace, its six other
-  namespaces, the channel, stdout, stderr, the rules if there are any, and the cgroup doors, is answered with
+  namespaces, the channel, stdout, stderr, the spare channel, the rules if there are any, and the cgroup doors, is answered with
   ``{"spawned": {token, pid}}`` or ``{"failed": {token, error}}``;
 - ``{"ready": {failed, import_ms}}`` is sent once, ``{"ended": {pid, status}}`` whenever a kernel ends.
 """
@@ -11,6 +11,7 @@ It never runs user code. It reads packets from the launcher, each a JSON documen
 from __future__ import annotations
 
 import array
+import fcntl
 import gc
 import json
 import os
@@ -26,8 +27,8 @@ from typing import Any
 from . import after_fork, heap, layout, lockdown, main, rehearsal, warm
 
 _MAX_PACKET = 128 * 1024
-_MAX_DESCRIPTORS = 16
-_CHANNEL = 3
+_MAX_DESCRIPTORS = 24
+_CHANNEL, _SPARE = 3, 4
 # Enough for the interpreter to have specialised what every cell runs through.
 _REHEARSALS = 8
 _NAMESPACES = 7
@@ -130,17 +131,17 @@ def _become_kernel(request: dict[str, Any], descriptors: list[int], filters: loc
         # A signal that arrives before the kernel has its own handler must not print a traceback of this file.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         namespaces = descriptors[1:_NAMESPACES]
-        channel, stdout, stderr, *rest = descriptors[_NAMESPACES:]
+        channel, stdout, stderr, spare, *rest = descriptors[_NAMESPACES:]
         os.dup2(stderr, 2)
         os.dup2(stdout, 1)
         # Opened here and not once for all: flags and owner of an open file are common to all that inherited it.
         os.dup2(os.open("/dev/null", os.O_RDWR), 0)
         rules = rest.pop(0) if request["rules"] else None
         lockdown.lock_down(lockdown.Room(namespaces, request["user"], rules, rest, request["limits"], request["own_id"]), filters)
-        channel = _keep_only(channel)
+        _keep_only(channel, spare)
         filters.install()
         after_fork.refresh()
-        main.serve(channel)
+        main.serve(_CHANNEL, _SPARE)
         status = 0
     except SystemExit as stop:
         status = stop.code if isinstance(stop.code, int) else 1
@@ -150,12 +151,13 @@ def _become_kernel(request: dict[str, Any], descriptors: list[int], filters: loc
         os._exit(status)
 
 
-def _keep_only(channel: int) -> int:
-    """Moves the channel to its fixed number and closes everything else."""
-    if channel != _CHANNEL:
-        os.dup2(channel, _CHANNEL, inheritable=False)
-    os.closerange(_CHANNEL + 1, 1 << 16)
-    return _CHANNEL
+def _keep_only(channel: int, spare: int) -> None:
+    """Moves both channels to their fixed numbers and closes everything else."""
+    # Out of each other's way first: either may have the number that the other is to get.
+    channel, spare = fcntl.fcntl(channel, fcntl.F_DUPFD, _SPARE + 1), fcntl.fcntl(spare, fcntl.F_DUPFD, _SPARE + 1)
+    os.dup2(channel, _CHANNEL, inheritable=False)
+    os.dup2(spare, _SPARE, inheritable=False)
+    os.closerange(_SPARE + 1, 1 << 16)
 
 
 def run(control: int, modules: list[str], filtered: bool) -> None:

@@ -45,10 +45,11 @@ class Kernel:
 
     def __init__(self, directory, **configuration):
         self._socket, theirs = socket.socketpair()
+        self._spare, spare = socket.socketpair()
         environment = {"PATH": "/usr/bin:/bin", "HOME": directory, "PYTHONPATH": str(PACKAGE), "LANG": "C.UTF-8"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "cellblock_kernel", "--channel", str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
+            [sys.executable, "-m", "cellblock_kernel", "--channel", str(theirs.fileno()), "--spare", str(spare.fileno())],
+            pass_fds=[theirs.fileno(), spare.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -56,6 +57,8 @@ class Kernel:
             env=environment,
         )
         theirs.close()
+        spare.close()
+        self.standby = None
         self._selector = selectors.DefaultSelector()
         self._text = {}
         for pipe in (self.process.stdout, self.process.stderr):
@@ -102,6 +105,9 @@ class Kernel:
                 answer, *more = self.calls[header["method"]](header["params"], blobs)
                 self.send({"type": "answer", "call": header["call"], **answer}, *more)
                 continue
+            if header["type"] == "standby":
+                self.standby = header
+                continue
             assert header["cell"] == self._cell, header
             if header["type"] == "done":
                 break
@@ -113,6 +119,37 @@ class Kernel:
         self._text = dict.fromkeys(self._text, b"")
         return Execution(outputs, attached, header, *texts)
 
+    def hear_of_standby(self):
+        """What the kernel says of its standby after the message before."""
+        header, _ = self._frame()
+        assert header["type"] == "standby", header
+        self.standby = header
+        return header
+
+    def crash(self, code):
+        """Runs a cell that must end the kernel."""
+        self.begin(code)
+        try:
+            done = self.finish().done
+        except EOFError:
+            return
+        raise AssertionError(f"the kernel lives: {done}")
+
+    def rescue(self):
+        """Lets the standby take over."""
+        ours, theirs = socket.socketpair()
+        self._selector.unregister(self._socket)
+        self._socket.close()
+        head = b'{"type":"take_over"}'
+        frame = struct.pack(">II", 4 + len(head), len(head)) + head
+        socket.send_fds(self._spare, [frame], [theirs.fileno()])
+        theirs.close()
+        self._socket, self._spare = self._spare, ours
+        self._selector.register(self._socket, selectors.EVENT_READ)
+        self._bytes = b""
+        self.hello, _ = self._frame()
+        return self.hear_of_standby()
+
     def wait_for(self, text):
         """Reads until stdout holds a text."""
         while text.encode() not in self._text[self.process.stdout]:
@@ -123,6 +160,7 @@ class Kernel:
 
     def close(self):
         self._socket.close()
+        self._spare.close()
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:

@@ -23,8 +23,8 @@ use path::{Refusal, Roots};
 mod channel;
 mod command;
 mod files;
+mod kill;
 mod list;
-mod others;
 mod path;
 mod stats;
 
@@ -195,8 +195,8 @@ impl Guest {
             // As the first process of its pid namespace, the guest reaches all others by -1, and not itself.
             // Elsewhere it reaches what it has started; kernels are ended by whoever started them.
             let none_left = match (self.dir.is_some(), except) {
-                (false, None) => kill_others(),
-                (false, Some(spared)) => others::kill_but(spared),
+                (false, None) => kill::all(),
+                (false, Some(spared)) => kill::all_but(spared),
                 (true, _) => tree::end_own(&[]),
             };
             self.reap();
@@ -294,11 +294,4 @@ fn read_ready(pipe: &OwnedFd) -> Result<Option<Vec<u8>>> {
     let read = rustix::io::read(pipe, &mut chunk).during("read a command's output")?;
     chunk.truncate(read);
     Ok(Some(chunk))
-}
-
-/// Signals all other processes; answers whether there were none.
-fn kill_others() -> bool {
-    // SAFETY: kill touches no memory; -1 reaches every process of this pid namespace but the caller (kill(2)).
-    let result = unsafe { libc::kill(-1, libc::SIGKILL) };
-    result < 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
 }

@@ -51,10 +51,17 @@ pub enum Operation {
         /// Its limits.
         limits: RoomLimits,
     },
-    /// Forks a kernel into a room. Descriptors: the kernel's ends of its channel, stdout and stderr.
+    /// Forks a kernel into a room. Descriptors: the kernel's ends of its channel, stdout, stderr and its spare channel.
     StartKernel {
         /// The room.
         room: String,
+    },
+    /// Takes a process that is in a room already for a kernel: a standby that has taken over.
+    AdoptKernel {
+        /// The room.
+        room: String,
+        /// Its number in the room.
+        pid: u32,
     },
     /// Ends everything in a room.
     DestroyRoom {
@@ -97,7 +104,7 @@ pub enum Event {
     Reply {
         /// The request's id.
         id: u64,
-        /// The result. `CreateRoom` has the guest's pidfd beside it, `StartKernel` the kernel's.
+        /// The result. `CreateRoom` has the guest's pidfd beside it, `StartKernel` and `AdoptKernel` the kernel's.
         result: Result<Answer, String>,
     },
     /// A kernel ended.

@@ -11,6 +11,7 @@ use cellblock_jail::room::{Room, RoomLimits, Rooms};
 use cellblock_jail::{Error, Result, fds};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::adopt;
 use super::control::{Answer, Event, Launch, Operation, Request};
 use super::template::{FromTemplate, Template, ToTemplate};
 use crate::init;
@@ -25,8 +26,8 @@ const TEMPLATE_PAUSE: Duration = Duration::from_secs(1);
 /// that socket serves nobody. They are also held below the number of descriptors that an ordinary user may have on their way.
 const AT_TEMPLATE: usize = 16;
 
-/// A kernel's channel, stdout and stderr.
-const KERNEL_DESCRIPTORS: usize = 3;
+/// A kernel's channel, stdout, stderr and spare channel.
+const KERNEL_DESCRIPTORS: usize = 4;
 
 /// The keep's state. One task owns it: this process.
 #[derive(Debug)]
@@ -142,6 +143,12 @@ impl<'a> Keeper<'a> {
                 });
                 return self.start_queued();
             }
+            Operation::AdoptKernel { room, pid } => match self.adopt_kernel(room, *pid) {
+                Ok((kernel, pidfd)) => {
+                    return self.reply(request.id, Ok(Answer::Kernel { kernel }), &[pidfd.as_fd()]);
+                }
+                Err(error) => Err(chain(&error)),
+            },
             Operation::DestroyRoom { room: name } => match self.open.remove(name) {
                 Some((room, _)) if self.gone.remove(name) => return self.finish(&room, request.id),
                 Some((room, _)) => {
@@ -237,6 +244,17 @@ impl<'a> Keeper<'a> {
         fds::send(&template.socket, &ask, &sent)?;
         self.waiting.insert(self.last_token, *request);
         Ok(())
+    }
+
+    /// The number comes from inside the room, so any process of the room may be meant, and no other.
+    fn adopt_kernel(&mut self, room: &str, pid: u32) -> Result<(u64, OwnedFd)> {
+        let Some((room, _)) = self.open.get(room) else {
+            return Err(Error::Child(format!("no room `{room}`")));
+        };
+        let (pid, pidfd) = adopt::find(room, pid)?;
+        self.last_token += 1;
+        self.kernels.insert(pid, self.last_token);
+        Ok((self.last_token, pidfd))
     }
 
     fn hear_template(&mut self) -> Result<()> {

@@ -19,6 +19,7 @@ use cellblock_jail::{Error, Result, fds, probe};
 
 use control::{Event, Launch};
 
+mod adopt;
 mod bare;
 pub mod control;
 mod keeper;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_protocol::{Guard, KernelOutcome, OutputLimits, ToKernel, Variable};
+use cellblock_protocol::{Guard, KernelOutcome, OutputLimits, Rescue, ToKernel, Variable};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
 use cellblock_sandbox::channel::write_frame;
@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::files::Collected;
 use super::run::{End, Ran, Terms, run};
+use super::standby::Standby;
 use super::{Request, judge};
 use crate::cell::Cell;
 use crate::error::{Error, Result};
@@ -31,6 +32,8 @@ pub struct SessionOptions {
     pub limits: Option<Limits>,
     /// Whether a sandbox may come from the pool.
     pub pooled: bool,
+    /// Whether, and how surely, variables survive a cell that kills its kernel; see `docs/rescue.md`.
+    pub rescue: Rescue,
 }
 
 impl Default for SessionOptions {
@@ -40,6 +43,7 @@ impl Default for SessionOptions {
             guard: Guard::Off,
             limits: None,
             pooled: true,
+            rescue: Rescue::Idle,
         }
     }
 }
@@ -59,16 +63,17 @@ const HOUSEKEEPING: Duration = Duration::from_mins(2);
 pub(super) struct Actor {
     pub(super) shared: Arc<Shared>,
     pub(super) limits: Limits,
-    options: SessionOptions,
+    pub(super) options: SessionOptions,
     interrupts: watch::Receiver<u64>,
     /// The sandbox, made on first use.
     pub(super) sandbox: Option<Box<dyn Sandbox>>,
-    kernel: Option<Kernel>,
+    pub(super) kernel: Option<Kernel>,
+    pub(super) standby: Standby,
     /// Whether the inputs' files are in the sandbox.
     furnished: bool,
     inputs: Vec<Input>,
     /// What went wrong between cells, until a cell has told: lost variables and files, inputs that could not be copied into a new sandbox.
-    untold: Vec<String>,
+    pub(super) untold: Vec<String>,
     /// Whether a cell has run in the kernel that is there, so that its loss is one of variables.
     has_variables: bool,
     /// Whether a cell has run in the sandbox that is there, so that its loss is one of files.
@@ -97,6 +102,7 @@ impl Actor {
             interrupts,
             sandbox: None,
             kernel: None,
+            standby: Standby::default(),
             furnished: false,
             inputs: Vec::new(),
             untold: Vec::new(),
@@ -226,6 +232,7 @@ impl Actor {
         Ok(Execution {
             cell: number,
             outcome: verdict.outcome,
+            state: ran.aftermath.state(),
             outputs: ran.outputs,
             outputs_dropped: ran.outputs_dropped,
             stdout: ran.stdout.finish(),
@@ -262,7 +269,7 @@ impl Actor {
         let too_many =
             matches!(outcome, Outcome::LimitExceeded(exceeded) if exceeded.which == Resource::Processes);
         if let (true, Some(sandbox), Some(kernel)) = (too_many, &self.sandbox, &self.kernel) {
-            if let Err(error) = sandbox.guest().kill_others(kernel.pid).await {
+            if let Err(error) = sandbox.guest().kill_all_but(kernel.pid).await {
                 tracing::info!(error = &error as &dyn std::error::Error, "processes are left");
             }
             kernel.discard_written();
@@ -316,12 +323,13 @@ impl Actor {
         let layer = self.shared.layer(requirements).await?;
         if !self.layers.contains(&layer) {
             self.layers.push(layer);
-            let message = configure(&self.options, &self.limits, &self.layers);
-            if let Some(kernel) = &mut self.kernel
-                && write_frame(&mut kernel.writer, &message, &[]).await.is_err()
-            {
-                // It has died meanwhile; the next one is told when it starts.
-                self.lose_kernel();
+            if let Some(kernel) = &mut self.kernel {
+                let message = configure(&self.options, &self.limits, &self.layers);
+                self.standby.sent(&message, 0);
+                if write_frame(&mut kernel.writer, &message, &[]).await.is_err() {
+                    // It has died meanwhile; the next one is told when it starts.
+                    self.lost_between_cells().await;
+                }
             }
         }
         Ok(())
@@ -334,7 +342,7 @@ impl Actor {
             .as_ref()
             .is_some_and(|kernel| kernel.end.borrow().is_some())
         {
-            self.lose_kernel();
+            self.lost_between_cells().await;
         }
         if self.kernel.is_some() {
             return Ok(());
@@ -350,6 +358,8 @@ impl Actor {
             kernel = self.settle().await?;
             write_frame(&mut kernel.writer, &message, &[]).await?;
         }
+        self.standby = Standby::default();
+        self.standby.sent(&message, 0);
         self.kernel = Some(kernel);
         if !self.furnished {
             self.furnish().await?;
@@ -431,10 +441,12 @@ impl Actor {
             interrupts: &mut self.interrupts,
             events,
             decoding: &self.shared.decoding,
+            standby: &mut self.standby,
         };
+        terms.standby.sent(message, self.cells);
         let mut ran = run(kernel, message, terms).await?;
         if matches!(ran.end, End::Lost(_)) {
-            self.kernel = None;
+            ran.aftermath = self.rescue().await;
         }
         match ran.failure.take() {
             Some(failure) => {
@@ -564,16 +576,6 @@ fn configure(options: &SessionOptions, limits: &Limits, layers: &[String]) -> To
             .iter()
             .map(|layer| format!("/opt/layers/{layer}"))
             .collect(),
-    }
-}
-
-impl Execution {
-    /// Whether the session's variables are gone.
-    pub fn kernel_lost(&self) -> bool {
-        match &self.outcome {
-            Outcome::KernelLost { .. } => true,
-            Outcome::LimitExceeded(exceeded) => exceeded.kernel_lost,
-            Outcome::Completed | Outcome::Raised | Outcome::Interrupted | Outcome::Rejected { .. } => false,
-        }
+        rescue: options.rescue,
     }
 }

@@ -6,7 +6,7 @@ use cellblock_protocol::{CellError, Disk, KernelOutcome};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Ending, Usage};
 
-use super::run::{End, Ran, Stop};
+use super::run::{Aftermath, End, Ran, Stop};
 use crate::execution::{Exceeded, Outcome, Resource};
 
 /// Error numbers of Linux that mean a limit.
@@ -51,12 +51,29 @@ pub(super) struct Verdict {
     pub(super) note: Option<String>,
 }
 
-const LOST: &str =
-    "all variables are gone; files in /workspace are kept. Run what defines your variables again";
 const ALL_LOST: &str =
     "all variables and files are gone. Run what defines your variables and writes your files again";
 const KEPT: &str = "variables are kept";
 const ALONE: &str = "variables are kept, all other processes of the sandbox were ended";
+
+/// What a model is told of its variables.
+pub(super) fn tell(aftermath: &Aftermath) -> String {
+    match aftermath {
+        Aftermath::Kept => KEPT.to_owned(),
+        Aftermath::Rescued => {
+            "variables are as they were before it, files in /workspace as it left them".to_owned()
+        }
+        Aftermath::Lost(why) => {
+            let why = why
+                .as_ref()
+                .map(|why| format!(" and could not be rescued, because {why}"));
+            format!(
+                "all variables are gone{}; files in /workspace are kept. Run what defines your variables again",
+                why.unwrap_or_default()
+            )
+        }
+    }
+}
 
 /// Whether use of resources has to be asked for before judging. Asking costs two round trips, which a cell that went well is spared.
 pub(super) fn needs_evidence(ran: &Ran) -> bool {
@@ -80,7 +97,7 @@ pub(super) fn judge(evidence: &Evidence<'_>) -> Verdict {
                 note: None,
             }
         }
-        End::Done { .. } if evidence.ran.stopped == Some(Stop::Output) => evidence.flooded(false),
+        End::Done { .. } if evidence.ran.stopped == Some(Stop::Output) => evidence.flooded(),
         End::Done {
             outcome: KernelOutcome::Interrupted,
             ..
@@ -118,11 +135,21 @@ impl Evidence<'_> {
     fn lost(&self, ending: Ending) -> Verdict {
         if self.usage.memory_kills > self.before.memory_kills {
             let peak = self.usage.memory_peak_bytes.max(self.limits.memory_bytes);
-            let state = if self.files_kept { LOST } else { ALL_LOST };
-            return exceeded(Resource::Memory, self.limits.memory_bytes, peak, true, state);
+            let state = if self.files_kept {
+                tell(&self.ran.aftermath)
+            } else {
+                ALL_LOST.to_owned()
+            };
+            return exceeded(
+                Resource::Memory,
+                self.limits.memory_bytes,
+                peak,
+                &self.ran.aftermath,
+                &state,
+            );
         }
         let reason = match (self.ran.stopped, ending) {
-            (Some(Stop::Output), _) => return self.flooded(true),
+            (Some(Stop::Output), _) => return self.flooded(),
             (Some(Stop::Deadline), Ending::Signaled(KILL)) => format!(
                 "the cell ran longer than its limit of {} s and did not stop when interrupted, so its kernel was killed",
                 self.timeout.as_secs_f64()
@@ -134,21 +161,25 @@ impl Evidence<'_> {
             (_, Ending::Signaled(signal)) => format!("the kernel was killed by {}", signal_name(signal)),
             (_, Ending::Unknown) => "the kernel ended".to_owned(),
         };
-        let note = format!("{reason}; {LOST}");
+        let state = tell(&self.ran.aftermath);
+        let note = match self.ran.aftermath {
+            Aftermath::Rescued => format!("the cell was killed ({reason}); {state}"),
+            _ => format!("{reason}; {state}"),
+        };
         Verdict {
             outcome: Outcome::KernelLost { reason },
             note: Some(note),
         }
     }
 
-    fn flooded(&self, kernel_lost: bool) -> Verdict {
+    fn flooded(&self) -> Verdict {
         let written = self.ran.stdout.total() + self.ran.stderr.total();
         exceeded(
             Resource::OutputBytes,
             self.limits.stream_bytes,
             written,
-            kernel_lost,
-            if kernel_lost { LOST } else { KEPT },
+            &self.ran.aftermath,
+            &tell(&self.ran.aftermath),
         )
     }
 
@@ -178,7 +209,7 @@ impl Evidence<'_> {
         match found {
             Some((which, limit, actual)) => {
                 let state = if which == Resource::Processes { ALONE } else { KEPT };
-                exceeded(which, limit, actual, false, state)
+                exceeded(which, limit, actual, &Aftermath::Kept, state)
             }
             None => Verdict {
                 outcome: Outcome::Raised,
@@ -214,7 +245,7 @@ impl Evidence<'_> {
     }
 }
 
-fn exceeded(which: Resource, limit: u64, actual: u64, kernel_lost: bool, state: &str) -> Verdict {
+fn exceeded(which: Resource, limit: u64, actual: u64, aftermath: &Aftermath, state: &str) -> Verdict {
     let show = |value| {
         if which.is_bytes() {
             size(value)
@@ -233,8 +264,13 @@ fn exceeded(which: Resource, limit: u64, actual: u64, kernel_lost: bool, state: 
         Resource::OpenFiles => "Close files and sockets, for example with `with`",
         Resource::OutputBytes => "Print a summary instead, or write the data to a file in /tmp/output",
     };
+    let killed = if *aftermath == Aftermath::Rescued {
+        "the cell was killed, as it"
+    } else {
+        "the cell"
+    };
     let note = format!(
-        "the cell exceeded the limit on {}: limit {}, actual {}; {state}. {advice}",
+        "{killed} exceeded the limit on {}: limit {}, actual {}; {state}. {advice}",
         which.describe(),
         show(limit),
         show(actual)
@@ -244,7 +280,7 @@ fn exceeded(which: Resource, limit: u64, actual: u64, kernel_lost: bool, state: 
             which,
             limit,
             actual,
-            kernel_lost,
+            kernel_lost: *aftermath != Aftermath::Kept,
         }),
         note: Some(note),
     }
@@ -299,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_told_with_its_value_the_actual_one_and_a_way_out() {
-        let verdict = exceeded(Resource::Processes, 256, 257, false, ALONE);
+        let verdict = exceeded(Resource::Processes, 256, 257, &Aftermath::Kept, ALONE);
         assert_eq!(
             verdict.note.unwrap(),
             "the cell exceeded the limit on number of processes: limit 256, actual 257; variables are kept, \

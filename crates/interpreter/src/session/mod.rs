@@ -15,7 +15,9 @@ use crate::output::Output;
 mod actor;
 mod files;
 mod judge;
+mod rescue;
 mod run;
+mod standby;
 
 pub use actor::SessionOptions;
 

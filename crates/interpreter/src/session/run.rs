@@ -18,6 +18,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use super::standby::Standby;
 use crate::error::{Error, Result};
 use crate::execution::Event;
 use crate::output::{Decoding, Output};
@@ -41,6 +42,20 @@ pub(super) struct Ran {
     pub(super) variables: Vec<Variable>,
     /// Why an output could not be kept, where this machine and not the kernel is to blame. The kernel was followed to its end all the same.
     pub(super) failure: Option<Error>,
+    /// What became of the session's state.
+    pub(super) aftermath: Aftermath,
+}
+
+/// What became of the session's state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Aftermath {
+    /// The kernel lives.
+    #[default]
+    Kept,
+    /// Another kernel has the state from before the request.
+    Rescued,
+    /// It is gone; the text says why it could not be rescued, if that was tried.
+    Lost(Option<String>),
 }
 
 /// How a request ended.
@@ -75,6 +90,7 @@ pub(super) struct Terms<'a> {
     pub(super) interrupts: &'a mut watch::Receiver<u64>,
     pub(super) events: Option<mpsc::Sender<Event>>,
     pub(super) decoding: &'a Decoding,
+    pub(super) standby: &'a mut Standby,
 }
 
 /// Sends a message and follows the kernel until it is done or gone.
@@ -153,6 +169,7 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
                                 Ok(Err(_)) | Err(_) => return run.lost(kernel, &terms).await,
                             }
                         }
+                        FromKernel::Standby { changes, pid, refused } => terms.standby.heard(changes, pid, refused),
                         FromKernel::Hello { .. } => {}
                     }
                 }
@@ -174,7 +191,7 @@ const fn number_of(message: &ToKernel) -> u64 {
         | ToKernel::Bind { cell, .. }
         | ToKernel::Variables { cell }
         | ToKernel::Reset { cell } => *cell,
-        ToKernel::Configure { .. } | ToKernel::Answer { .. } => 0,
+        ToKernel::Configure { .. } | ToKernel::Answer { .. } | ToKernel::TakeOver {} => 0,
     }
 }
 
@@ -309,6 +326,7 @@ impl Run {
             stderr: self.stderr,
             variables,
             failure: self.failure,
+            aftermath: Aftermath::Kept,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use cellblock_interpreter::Outcome;
 
-use crate::support::{block_on, exception, goes_on, run, session, value};
+use crate::support::{block_on, exception, goes_on, run, session, unrescued, value};
 
 fn lost(reason: &str) -> Outcome {
     Outcome::KernelLost {
@@ -120,7 +120,7 @@ fn sys_exit_ends_the_cell_and_not_the_kernel() {
 #[test]
 fn an_exit_that_python_cannot_catch_loses_the_kernel_and_keeps_the_files() {
     block_on(async {
-        let session = session().await;
+        let session = unrescued(|_| {}).await;
         run(
             &session,
             "kept = 1\nopen('/workspace/note.txt', 'w').write('still here')",
@@ -157,7 +157,7 @@ fn output_before_an_exit_that_python_cannot_catch_is_kept() {
 #[test]
 fn a_segmentation_fault_loses_the_kernel_and_is_named() {
     block_on(async {
-        let session = session().await;
+        let session = unrescued(|_| {}).await;
         run(&session, "kept = 1").await;
         let ended = run(&session, "import ctypes\nctypes.string_at(0)").await;
         let reason = "the kernel was killed by SIGSEGV (a segmentation fault)";
@@ -170,7 +170,7 @@ fn a_segmentation_fault_loses_the_kernel_and_is_named() {
 #[test]
 fn a_kernel_that_closes_its_own_channel_is_lost_and_replaced() {
     block_on(async {
-        let session = session().await;
+        let session = unrescued(|_| {}).await;
         run(&session, "kept = 1").await;
         let ended = run(&session, "import os\nos.closerange(3, 256)").await;
         assert_eq!(ended.outcome.name(), "kernel_lost");

@@ -3,7 +3,7 @@
 use cellblock_interpreter::{Blame, Exceeded, Outcome, Resource};
 use cellblock_testkit::require;
 
-use crate::support::{MIB, block_on, exception, goes_on, limited, run, value};
+use crate::support::{MIB, block_on, exception, goes_on, limited, run, unrescued, value};
 
 fn exceeded(outcome: &Outcome) -> &Exceeded {
     match outcome {
@@ -16,7 +16,7 @@ fn exceeded(outcome: &Outcome) -> &Exceeded {
 fn memory_beyond_the_limit_kills_the_kernel_and_says_how_much_there_was() {
     require!(CgroupV1);
     block_on(async {
-        let session = limited(|limits| limits.memory_bytes = 256 * MIB).await;
+        let session = unrescued(|limits| limits.memory_bytes = 256 * MIB).await;
         run(&session, "kept = 1").await;
         let ended = run(&session, "block = b'x' * (1 << 30)").await;
         assert_eq!(

@@ -12,6 +12,7 @@ mod inputs;
 mod isolation;
 mod limits;
 mod requirements;
+mod rescue;
 mod stops;
 mod streaming;
 mod support;

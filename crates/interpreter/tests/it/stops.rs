@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cellblock_interpreter::{Event, Outcome};
 
-use crate::support::{block_on, exception, goes_on, run, run_for, session};
+use crate::support::{block_on, exception, goes_on, run, run_for, session, unrescued};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -45,7 +45,7 @@ fn a_regular_expression_that_backtracks_forever_is_interrupted() {
 #[test]
 fn a_c_call_that_never_returns_loses_the_kernel_after_the_grace() {
     block_on(async {
-        let session = session().await;
+        let session = unrescued(|_| {}).await;
         // Consumes an endless iterator without ever coming back to the interpreter's loop, where signals are seen.
         let code =
             "import collections, itertools\nkept = 1\ncollections.deque(itertools.repeat(0), maxlen=0)";

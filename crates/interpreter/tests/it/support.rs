@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use cellblock_artifact::Store;
 use cellblock_interpreter::output::{Dataframe, Exception, Figure, Output};
-use cellblock_interpreter::{Cell, Config, Execution, Interpreter, Limits, Outcome, Session, SessionOptions};
+use cellblock_interpreter::{
+    Cell, Config, Execution, Interpreter, Limits, Outcome, Rescue, Session, SessionOptions,
+};
 use cellblock_sandbox::image::{self, DEFAULT_IMAGE, Home, Image, Sink};
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::PoolConfig;
@@ -55,6 +57,27 @@ async fn start() -> Interpreter {
 
 pub(crate) async fn session() -> Session {
     interpreter().await.session(SessionOptions::default())
+}
+
+/// A session whose variables are lost with its kernel.
+pub(crate) async fn unrescued(change: impl FnOnce(&mut Limits)) -> Session {
+    with(Rescue::Off, change).await
+}
+
+/// A session with a standby before every cell.
+pub(crate) async fn rescuing(change: impl FnOnce(&mut Limits)) -> Session {
+    with(Rescue::On, change).await
+}
+
+async fn with(rescue: Rescue, change: impl FnOnce(&mut Limits)) -> Session {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    let options = SessionOptions {
+        limits: Some(limits),
+        rescue,
+        ..SessionOptions::default()
+    };
+    interpreter().await.session(options)
 }
 
 /// A session whose limits differ from the default ones.

@@ -3,8 +3,8 @@
 use cellblock_protocol::{
     Axes, CallError, CellError, CellMode, Column, Dataframe, DataframeLibrary, Disk, Exception,
     ExceptionFrame, Figure, FigureLibrary, FileEntry, FromGuest, FromKernel, Guard, Image, ImageMime,
-    InputFormat, KernelOutcome, Output, OutputLimits, Primitive, Rejection, Rich, Scalar, Series, SeriesKind,
-    SkippedFile, Stream, ToGuest, ToKernel, Variable,
+    InputFormat, KernelOutcome, Output, OutputLimits, Primitive, Rejection, Rescue, Rich, Scalar, Series,
+    SeriesKind, SkippedFile, Stream, ToGuest, ToKernel, Variable,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
@@ -240,14 +240,22 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
         InputFormat::Value,
     ]);
     prop_oneof![
-        (texts(), guard, limits, texts()).prop_map(|(prelude, guard, limits, sys_path)| {
-            ToKernel::Configure {
-                prelude,
-                guard,
-                limits,
-                sys_path,
-            }
-        }),
+        (
+            texts(),
+            guard,
+            limits,
+            texts(),
+            prop::sample::select(vec![Rescue::Off, Rescue::Idle, Rescue::On])
+        )
+            .prop_map(|(prelude, guard, limits, sys_path, rescue)| {
+                ToKernel::Configure {
+                    prelude,
+                    guard,
+                    limits,
+                    sys_path,
+                    rescue,
+                }
+            }),
         (
             any::<u64>(),
             text(),
@@ -275,11 +283,9 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
         }),
         any::<u64>().prop_map(|cell| ToKernel::Variables { cell }),
         any::<u64>().prop_map(|cell| ToKernel::Reset { cell }),
-        (any::<u64>(), value(), of(call_error())).prop_map(|(call, value, error)| ToKernel::Answer {
-            call,
-            value,
-            error
-        }),
+        (any::<u64>(), value().boxed(), of(call_error().boxed()))
+            .prop_map(|(call, value, error)| ToKernel::Answer { call, value, error }),
+        Just(ToKernel::TakeOver {}),
     ]
 }
 
@@ -319,28 +325,43 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
             pid,
             python
         }),
-        (any::<u64>(), any::<u32>(), output()).prop_map(|(cell, index, output)| FromKernel::Output {
+        // Boxed, as values of every arm lie on the stack side by side.
+        (any::<u64>(), any::<u32>(), output().boxed()).prop_map(|(cell, index, output)| FromKernel::Output {
             cell,
             index,
             output
         }),
-        (any::<u64>(), outcome, any::<u64>(), of(error), rest).prop_map(
-            |(cell, outcome, duration_us, error, (variables, outputs_dropped, rejections))| {
-                FromKernel::Done {
-                    cell,
-                    outcome,
-                    duration_us,
-                    error,
-                    variables,
-                    outputs_dropped,
-                    rejections,
+        (
+            any::<u64>(),
+            outcome,
+            any::<u64>(),
+            of(error.boxed()),
+            rest.boxed()
+        )
+            .prop_map(
+                |(cell, outcome, duration_us, error, (variables, outputs_dropped, rejections))| {
+                    FromKernel::Done {
+                        cell,
+                        outcome,
+                        duration_us,
+                        error,
+                        variables,
+                        outputs_dropped,
+                        rejections,
+                    }
                 }
-            }
-        ),
-        (any::<u64>(), text(), value()).prop_map(|(call, method, params)| FromKernel::Call {
+            ),
+        (any::<u64>(), text(), value().boxed()).prop_map(|(call, method, params)| FromKernel::Call {
             call,
             method,
             params
+        }),
+        (any::<u64>(), of(any::<u32>()), of(text())).prop_map(|(changes, pid, refused)| {
+            FromKernel::Standby {
+                changes,
+                pid,
+                refused,
+            }
         }),
     ]
 }

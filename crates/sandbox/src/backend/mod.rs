@@ -1,14 +1,14 @@
 //! How sandboxes are made. Each backend is a wall around the same guest and kernel, and a way to carry their bytes.
 
 use std::future::Future;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
 use std::time::Duration;
 
 pub use cellblock_jail::cgroup::Usage;
 pub use cellblock_jail::process::Ending;
 use cellblock_jail::protection::Report;
-use cellblock_protocol::{FromKernel, GENERATION};
+use cellblock_protocol::{FromKernel, GENERATION, Limits as FrameLimits, ToKernel, encode};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf, pipe};
 use tokio::sync::watch;
@@ -49,6 +49,10 @@ pub trait Sandbox: Send + Sync + std::fmt::Debug {
     /// Starts a kernel and waits until it is ready. Only one may run at a time.
     fn start_kernel(&self) -> BoxFuture<'_, Result<Kernel>>;
 
+    /// Lets the standby of a kernel that has ended take over: everything else in the sandbox is killed, then `pid`, which the kernel said
+    /// its standby to be, goes on in its place. What was written to the pipes and not read is dropped.
+    fn rescue(&self, ended: Kernel, pid: u32) -> BoxFuture<'_, Result<Kernel>>;
+
     /// What has been used since the sandbox was made.
     fn usage(&self) -> BoxFuture<'_, Result<Usage>>;
 
@@ -76,8 +80,12 @@ pub struct Kernel {
     pub pid: u32,
     /// Signals the kernel without naming a pid.
     pidfd: Option<OwnedFd>,
+    /// Leads to the kernel's standby. Nothing is sent on it but the order to take over.
+    spare: UnixStream,
 }
 
+/// How long a standby may take to say that it has taken over.
+const RESCUE_LIMIT: Duration = Duration::from_secs(10);
 /// How long a kernel may take from its fork to its first word.
 const READY_LIMIT: Duration = Duration::from_mins(1);
 
@@ -89,6 +97,7 @@ impl Kernel {
         stderr: pipe::Receiver,
         end: watch::Receiver<Option<Ending>>,
         pidfd: Option<OwnedFd>,
+        spare: UnixStream,
     ) -> Self {
         let (read, writer) = channel.into_split();
         Self {
@@ -99,17 +108,43 @@ impl Kernel {
             end,
             pid: 0,
             pidfd,
+            spare,
         }
+    }
+
+    /// Orders the standby to take over, with the other end of a new spare channel, and answers the process that says it has.
+    pub(crate) async fn take_over(&mut self, ours: UnixStream, theirs: OwnedFd) -> Result<u32> {
+        let order = encode(&ToKernel::TakeOver {}, &[], &FrameLimits::default())
+            .map_err(|error| Error::protocol("host", error.to_string()))?;
+        cellblock_jail::fds::hand_over(&self.spare, &order, theirs.as_fd()).map_err(|error| {
+            Kind::Launcher {
+                action: "reach a standby",
+                reason: cellblock_jail::error::chain(&error),
+            }
+        })?;
+        drop(theirs);
+        let (read, writer) = std::mem::replace(&mut self.spare, ours).into_split();
+        self.frames = FrameReader::new(read, "kernel");
+        self.writer = writer;
+        self.hello(RESCUE_LIMIT, "a standby").await
+    }
+
+    /// Becomes the kernel whose process this is.
+    pub(crate) fn adopt(&mut self, end: watch::Receiver<Option<Ending>>, pidfd: Option<OwnedFd>) {
+        self.end = end;
+        self.pidfd = pidfd;
     }
 
     /// Waits until the kernel has locked itself down and said so.
     pub(crate) async fn ready(&mut self) -> Result<()> {
-        let first = tokio::time::timeout(READY_LIMIT, self.frames.next())
+        self.hello(READY_LIMIT, "a kernel").await.map(drop)
+    }
+
+    /// Hears who speaks on the channel.
+    async fn hello(&mut self, limit: Duration, what: &'static str) -> Result<u32> {
+        let first = tokio::time::timeout(limit, self.frames.next())
             .await
-            .map_err(|_| Kind::TooLate {
-                what: "a kernel",
-                limit: READY_LIMIT,
-            })??;
+            .map_err(|_| Kind::TooLate { what, limit })??;
         match first.map(|frame| frame.message) {
             Some(FromKernel::Hello {
                 generation: GENERATION,
@@ -117,7 +152,7 @@ impl Kernel {
                 ..
             }) => {
                 self.pid = pid;
-                Ok(())
+                Ok(pid)
             }
             Some(FromKernel::Hello { generation, .. }) => Err(Error::protocol(
                 "kernel",

@@ -148,9 +148,10 @@ impl Shepherd {
         token: u64,
         descriptors: Vec<OwnedFd>,
     ) -> Result<()> {
-        let started = <[OwnedFd; 3]>::try_from(descriptors)
-            .map_err(|_| Error::Child("a kernel needs three descriptors".into()))
-            .and_then(|descriptors| start_kernel(room, descriptors));
+        // The last one is for a standby, which a kernel has only beside the template that they share as a parent.
+        let started = <[OwnedFd; 4]>::try_from(descriptors)
+            .map_err(|_| Error::Child("a kernel needs four descriptors".into()))
+            .and_then(|[channel, stdout, stderr, _]| start_kernel(room, [channel, stdout, stderr]));
         match started {
             Ok(child) => {
                 fds::send(keep, &FromShepherd::Started { token }, &[child.pidfd.as_fd()])?;

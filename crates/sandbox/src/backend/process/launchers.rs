@@ -76,12 +76,3 @@ fn scratch(config: &ProcessConfig) -> PathBuf {
         |home| home.join("rooms"),
     )
 }
-
-#[expect(clippy::needless_pass_by_value, reason = "the form that map_err takes")]
-fn internal(error: cellblock_jail::Error) -> crate::Error {
-    Kind::Launcher {
-        action: "prepare descriptors",
-        reason: cellblock_jail::error::chain(&error),
-    }
-    .into()
-}

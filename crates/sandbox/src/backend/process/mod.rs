@@ -109,3 +109,12 @@ impl Backend for ProcessBackend {
         })
     }
 }
+
+#[expect(clippy::needless_pass_by_value, reason = "the form that map_err takes")]
+fn internal(error: cellblock_jail::Error) -> crate::Error {
+    Kind::Launcher {
+        action: "prepare descriptors",
+        reason: cellblock_jail::error::chain(&error),
+    }
+    .into()
+}

@@ -58,12 +58,18 @@ impl Room {
 
     async fn kernel(&self) -> Result<Kernel> {
         let (ours, theirs) = fds::stream_pair().map_err(internal)?;
+        let (spare, spare_in) = fds::stream_pair().map_err(internal)?;
         let (stdout, stdout_in) = pipe_pair()?;
         let (stderr, stderr_in) = pipe_pair()?;
         let operation = Operation::StartKernel {
             room: self.name.clone(),
         };
-        let sent = [theirs.as_fd(), stdout_in.as_fd(), stderr_in.as_fd()];
+        let sent = [
+            theirs.as_fd(),
+            stdout_in.as_fd(),
+            stderr_in.as_fd(),
+            spare_in.as_fd(),
+        ];
         let (answer, mut received) = self.launcher.ask(operation, &sent, "start a kernel").await?;
         let Answer::Kernel { kernel } = answer else {
             return Err(Kind::Launcher {
@@ -78,9 +84,33 @@ impl Room {
             self.launcher.watch(kernel, pidfd.as_fd())?;
         }
         // Our copies of the kernel's ends would hide its death.
-        drop((theirs, stdout_in, stderr_in));
-        let mut kernel = Kernel::new(stream(ours)?, stdout, stderr, end, pidfd);
+        drop((theirs, stdout_in, stderr_in, spare_in));
+        let mut kernel = Kernel::new(stream(ours)?, stdout, stderr, end, pidfd, stream(spare)?);
         kernel.ready().await?;
+        Ok(kernel)
+    }
+
+    async fn let_take_over(&self, mut kernel: Kernel, pid: u32) -> Result<Kernel> {
+        // What the dead kernel left running could write into the next cell's output.
+        self.guest().kill_all_but(pid).await?;
+        let (ours, theirs) = fds::stream_pair().map_err(internal)?;
+        let pid = kernel.take_over(stream(ours)?, theirs).await?;
+        let operation = Operation::AdoptKernel {
+            room: self.name.clone(),
+            pid,
+        };
+        let (answer, mut received) = self.launcher.ask(operation, &[], "adopt a standby").await?;
+        let (Answer::Kernel { kernel: number }, Some(pidfd)) = (answer, received.pop()) else {
+            return Err(Kind::Launcher {
+                action: "adopt a standby",
+                reason: "answered something else".into(),
+            }
+            .into());
+        };
+        let end = self.launcher.kernel_end(number);
+        self.launcher.watch(number, pidfd.as_fd())?;
+        kernel.adopt(end, Some(pidfd));
+        kernel.discard_written();
         Ok(kernel)
     }
 }
@@ -98,6 +128,10 @@ impl Sandbox for Room {
 
     fn start_kernel(&self) -> BoxFuture<'_, Result<Kernel>> {
         Box::pin(self.kernel())
+    }
+
+    fn rescue(&self, ended: Kernel, pid: u32) -> BoxFuture<'_, Result<Kernel>> {
+        Box::pin(self.let_take_over(ended, pid))
     }
 
     fn usage(&self) -> BoxFuture<'_, Result<Usage>> {

@@ -1,0 +1,159 @@
+"""Says whether a copy of this process, made by forking its one thread, could go on in its place; and if not, why.
+
+A fork copies memory and descriptors, but no other thread, no child and no lock. Pools that can be stopped and that start again
+by themselves (OpenBLAS, OpenMP) are stopped first; anything else that would be missing in the copy is an obstacle.
+"""
+
+import ctypes
+import os
+import resource
+import stat
+import sys
+import time
+from typing import Any
+
+_listdir, _fstat, _lseek, _open, _read, _close = os.listdir, os.fstat, os.lseek, os.open, os.read, os.close
+_getpid, _sleep = os.getpid, time.sleep
+_getrlimit, _setrlimit, _NPROC = resource.getrlimit, resource.setrlimit, resource.RLIMIT_NPROC
+_frames = sys._current_frames
+
+# Threads that were told to stop may be in the list for a moment longer.
+_LOOKS, _PAUSE = 20, 0.0005
+_PAUSE_HARD = 2
+# What libraries call their threads, by the beginning of the name.
+_OWNERS = (("polars", "polars"), ("tokio", "a Rust runtime"), ("V8", "vl-convert"), ("jemalloc", "pyarrow"))
+
+_libc: Any = ctypes.PyDLL(None, use_errno=True)
+
+Identity = tuple[int, int]
+
+
+def threads() -> list[str]:
+    """The ids of this process's threads."""
+    return _listdir("/proc/self/task")
+
+
+def stop_pools() -> None:
+    """Ends the worker threads of OpenBLAS and OpenMP, which start again when they are needed.
+
+    OpenBLAS does so before any fork. The one here is refused by a limit of no processes, so that nothing but that happens.
+    """
+    soft, hard = _getrlimit(_NPROC)
+    _setrlimit(_NPROC, (0, hard))
+    try:
+        child = _libc.fork()
+    finally:
+        _setrlimit(_NPROC, (soft, hard))
+    if child == 0:
+        # No limit holds for a privileged process. This copy has no business.
+        os._exit(0)
+    if child > 0:
+        os.waitpid(child, 0)
+    for library in _openmp():
+        library.omp_pause_resource_all(_PAUSE_HARD)
+
+
+def _openmp() -> list[Any]:
+    found: set[str] = set()
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            if "libgomp" in line or "libomp" in line or "libiomp" in line:
+                found.add(line.split(maxsplit=5)[-1].rstrip("\n"))
+    libraries = []
+    for path in sorted(found):
+        try:
+            library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+            library.omp_pause_resource_all.argtypes = [ctypes.c_int]
+        except (OSError, AttributeError):
+            continue
+        libraries.append(library)
+    return libraries
+
+
+# Threads that went on when they were told to stop, and why they forbid a copy.
+_stubborn: tuple[frozenset[str], str] = (frozenset(), "")
+
+
+def thread_obstacle() -> str | None:
+    """Why the threads forbid a copy, after those that can be stopped are stopped."""
+    global _stubborn
+    found = frozenset(threads())
+    if len(found) == 1:
+        return None
+    if len(_frames()) > 1:
+        return "threads that Python started"
+    known, reason = _stubborn
+    if known and known <= found:
+        return reason
+    stop_pools()
+    for _ in range(_LOOKS):
+        found = frozenset(threads())
+        if len(found) == 1:
+            return None
+        _sleep(_PAUSE)
+    _stubborn = (found, f"threads ({', '.join(_owners())})")
+    return _stubborn[1]
+
+
+def _owners() -> list[str]:
+    owners = set()
+    main = str(_getpid())
+    unnamed = 0
+    for thread in threads():
+        if thread == main:
+            continue
+        try:
+            with open(f"/proc/self/task/{thread}/comm") as file:
+                name = file.read().strip()
+        except OSError:
+            continue
+        owner = next((owner for start, owner in _OWNERS if name.startswith(start)), None)
+        if owner is None:
+            unnamed += 1
+        else:
+            owners.add(owner)
+    if unnamed and not owners - {"pyarrow"}:
+        owners.add("pyarrow" if "pyarrow" in sys.modules else "a library's")
+    return sorted(owners) or ["a library's"]
+
+
+def child_obstacle() -> str | None:
+    """Why child processes forbid a copy: they are this process's, and end with the cell that is killed."""
+    try:
+        with open(f"/proc/self/task/{_getpid()}/children") as file:
+            children = file.read().split()
+    except OSError:
+        return None
+    return "child processes" if children else None
+
+
+def descriptor_obstacle(own: set[Identity], allowed: set[int]) -> tuple[str | None, dict[int, tuple[Identity, int]]]:
+    """Why open descriptors forbid a copy; and where each open file is read and written, which copies share.
+
+    A second holder of a pipe or socket would hide its end from whoever waits for it, one of a locked file would keep the lock.
+    """
+    places: dict[int, tuple[Identity, int]] = {}
+    for name in _listdir("/proc/self/fd"):
+        number = int(name)
+        try:
+            found = _fstat(number)
+            kind = stat.S_IFMT(found.st_mode)
+            identity = (found.st_dev, found.st_ino)
+            if kind == stat.S_IFREG:
+                places[number] = (identity, _lseek(number, 0, os.SEEK_CUR))
+                if _locked(number):
+                    return "a locked file", places
+            elif kind not in (stat.S_IFDIR, stat.S_IFCHR, stat.S_IFLNK) and identity not in own and number not in allowed:
+                what = {stat.S_IFIFO: "an open pipe", stat.S_IFSOCK: "an open socket"}.get(kind, "an open event queue")
+                return what, places
+        except OSError:
+            continue  # the listing's own descriptor
+    return None, places
+
+
+def _locked(number: int) -> bool:
+    descriptor = _open(f"/proc/self/fdinfo/{number}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return b"\nlock:" in _read(descriptor, 4096)
+    finally:
+        _close(descriptor)

@@ -1,0 +1,195 @@
+"""The standby: a copy of the kernel from before a cell, which takes over when the cell kills the kernel.
+
+The copy is made by the kernel while it is idle, with `CLONE_PARENT`: the kernel's parent becomes the copy's, so that `os.wait`
+and SIGCHLD of cells know nothing of it, and no hook of a library or a cell runs. It sleeps on the spare channel, which carries
+one message at most: `take_over`, with the spare channel of the next standby beside it.
+"""
+
+import array
+import ctypes
+import os
+import select
+import signal
+import socket
+import threading
+from typing import Any
+
+from cellblock_kernel import soundness
+from cellblock_kernel.channel import Channel, decode
+from cellblock_kernel.interrupt import Gate
+from cellblock_kernel.stdio import Streams
+
+# Messages after which the state is another one.
+CHANGES = frozenset({"configure", "execute", "bind", "reset"})
+
+_CLONE = 0x00008000 | 0x00200000 | 0x01000000 | signal.SIGCHLD  # CLONE_PARENT, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID
+_SYS_CLONE = 56
+# Where glibc on x86-64 keeps a thread's id in what `pthread_self` points to; checked before it is relied on.
+_TID_OFFSET = 0x2D0
+_MAX_MESSAGE = 4096
+# A model thinks for longer; a program that sends cell after cell need not wait for copies that it would never use.
+_IDLE_MS = 20
+
+# The interpreter's lock is held during these calls: no other thread runs between them.
+_libc: Any = ctypes.PyDLL(None, use_errno=True)
+_syscall = _libc.syscall
+_syscall.restype = ctypes.c_long
+_syscall.argtypes = [ctypes.c_long] * 6
+_self = _libc.pthread_self
+_self.restype = ctypes.c_size_t
+_getpid, _getppid, _exit, _kill, _setsid = os.getpid, os.getppid, os._exit, os.kill, os.setsid
+_close, _lseek, _fstat, _set_blocking = os.close, os.lseek, os.fstat, os.set_blocking
+_native_id, _mask, _valid = threading.get_native_id, signal.pthread_sigmask, signal.valid_signals
+
+
+def _clone() -> int:
+    """Forks; 0 in the copy. Raises where the C library is not the known one."""
+    place = _self() + _TID_OFFSET
+    if ctypes.c_int32.from_address(place).value != _native_id():
+        raise OSError(0, "the C library is not a known one")
+    pid: int = _syscall(_SYS_CLONE, _CLONE, 0, 0, place, 0)
+    if pid < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return pid
+
+
+class Standby:
+    """Makes the standby anew after each change of the state."""
+
+    def __init__(self, channel: Channel, gate: Gate, streams: Streams, spare: int | None, hello: Any) -> None:
+        self._channel = channel
+        self._gate = gate
+        self._streams = streams
+        self._spare = spare
+        self._hello = hello
+        self.policy = "off"
+        self._due = False
+        self.loop_descriptors: Any = set
+        self._pid = 0
+        self._changes = 0
+        self._touched = False
+        self._places: dict[int, Any] = {}
+
+    def changed(self, kind: str) -> None:
+        """Notes that a message was answered."""
+        if kind not in CHANGES:
+            return
+        self._changes += 1
+        # Before its first cell a kernel is as any new one would be.
+        self._touched = self._touched or kind == "execute"
+        self._due = self.policy != "off" and self._touched
+
+    def settle(self) -> None:
+        """Makes a standby of the present state, unless there is one: now, or as `idle` has it only if no message comes for a while.
+
+        In a standby that has taken over, this returns once more.
+        """
+        if not self._due or (self.policy == "idle" and self._channel.ready(_IDLE_MS)):
+            return
+        self._due = False
+        while self._renew():
+            pass
+
+    def _renew(self) -> bool:
+        """Replaces the standby and tells the host; true in a standby that has taken over."""
+        self._dismiss()
+        pid, refused = None, self._obstacle()
+        if refused is None:
+            try:
+                pid = _clone()
+            except OSError as error:
+                refused = f"no copy of the kernel ({error.strerror})"
+            if pid == 0:
+                self._stand()
+                return True
+        self._pid = pid or 0
+        self._channel.send({"type": "standby", "changes": self._changes, "pid": pid, "refused": refused})
+        return False
+
+    def _dismiss(self) -> None:
+        pid, self._pid = self._pid, 0
+        if pid:
+            try:
+                _kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+
+    def _obstacle(self) -> str | None:
+        if self._spare is None:
+            return "no spare channel"
+        try:
+            own = {self._identity(number) for number in (1, 2, self._spare, self._channel.fileno())}
+            obstacle = soundness.thread_obstacle() or soundness.child_obstacle()
+            if obstacle is None:
+                obstacle, self._places = soundness.descriptor_obstacle(own, self.loop_descriptors())
+        except Exception as error:
+            return f"an unknown state ({type(error).__name__})"
+        return obstacle
+
+    @staticmethod
+    def _identity(number: int) -> tuple[int, int]:
+        found = _fstat(number)
+        return found.st_dev, found.st_ino
+
+    def _stand(self) -> None:
+        """Waits to take over, as a process of its own. Returns as the kernel, or not at all."""
+        spare = self._spare
+        try:
+            before = _mask(signal.SIG_SETMASK, _valid())
+            _setsid()
+            # The end of the channel must be seen by the host when the kernel ends.
+            self._channel.release()
+            taken = self._await(spare)
+            if taken is None:
+                _exit(0)
+            self._take_over(spare, taken)
+            _mask(signal.SIG_SETMASK, before)
+        except BaseException:
+            _exit(70)
+
+    @staticmethod
+    def _await(spare: int | None) -> int | None:
+        """Receives `take_over` and the next spare channel; none when the host is gone."""
+        assert spare is not None
+        # Another process of the sandbox may have made the shared socket non-blocking.
+        wait = select.poll()
+        wait.register(spare, select.POLLIN)
+        listener = socket.socket(fileno=spare)
+        received, handed = b"", array.array("i")
+        while len(received) < 8 or len(received) < 4 + int.from_bytes(received[:4], "big"):
+            wait.poll()
+            try:
+                part, ancillary, _, _ = listener.recvmsg(
+                    _MAX_MESSAGE, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
+                )
+            except BlockingIOError:
+                continue
+            if not part:
+                return None
+            received += part
+            for level, kind, content in ancillary:
+                if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                    handed.frombytes(content[: len(content) // 4 * 4])
+        listener.detach()
+        message = decode(received[8:])
+        if message.get("type") != "take_over" or len(handed) != 1:
+            return None
+        return handed[0]
+
+    def _take_over(self, channel: int, spare: int) -> None:
+        for number, (identity, place) in self._places.items():
+            try:
+                if self._identity(number) == identity:
+                    _lseek(number, place, os.SEEK_SET)
+            except OSError:
+                pass  # the dead cell may have shortened or removed a file
+        for number in (1, 2, channel):
+            _set_blocking(number, True)
+        threading.main_thread()._set_native_id()  # type: ignore[attr-defined]
+        self._spare = spare
+        self._gate.pid = _getpid()
+        self._channel.move(channel)
+        self._streams.repair()
+        self._pid = 0
+        self._hello()

@@ -1,0 +1,172 @@
+"""A standby holds the state from before a cell, and goes on when the cell ends the kernel."""
+
+import os
+import signal
+import time
+
+from tests.driver import KernelTest
+
+CRASHES = (
+    "import os; os._exit(3)",
+    "import os; os.abort()",
+    "import ctypes; ctypes.string_at(0)",
+    "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+)
+_LIMIT = 10
+
+
+class Rescue(KernelTest):
+    configuration = {"rescue": "on"}
+
+    def made(self):
+        """The standby after the cell before, which must have been made."""
+        standby = self.kernel.hear_of_standby()
+        self.assertIsNone(standby["refused"])
+        return standby
+
+    def refused(self, code):
+        """Runs a cell after which no standby can be made, and returns why."""
+        self.completes(code)
+        standby = self.kernel.hear_of_standby()
+        self.assertIsNone(standby["pid"])
+        return standby["refused"]
+
+    def value(self, code):
+        [value] = self.completes(code).values
+        return value
+
+    def test_a_crash_of_any_kind_leaves_the_state_from_before_the_cell(self):
+        self.completes("x = [1, 2]\ndef f(y):\n    return y + len(x)\nclass C:\n    value = 3\nc = C()")
+        for number, crash in enumerate(CRASHES):
+            self.made()
+            self.kernel.crash(f"x.append(9); del f; C.value = 4; half = {number}\n{crash}")
+            self.kernel.rescue()
+            self.assertEqual(self.value("(x, f(1), c.value, 'half' in globals()) == ([1, 2], 3, 3, False)"), True)
+
+    def test_the_standby_is_told_with_the_number_of_changes(self):
+        self.completes("1")
+        self.assertEqual(self.made()["changes"], 2)
+        self.completes("1")
+        self.assertEqual(self.made()["changes"], 3)
+        self.kernel.ask("variables")
+        self.completes("1")
+        self.assertEqual(self.made()["changes"], 4)
+
+    def test_a_standby_is_one_process_at_a_time_and_no_child_of_the_kernel(self):
+        self.completes("import os")
+        first = self.made()["pid"]
+        self.assertEqual(self.value("open(f'/proc/self/task/{os.getpid()}/children').read()"), "")
+        second = self.made()["pid"]
+        self.assertNotEqual(first, second)
+        self.ends(first)
+        waits = "try:\n    os.wait()\nexcept ChildProcessError:\n    answer = 'none'\nanswer"
+        self.assertEqual(self.value(waits), "none")
+
+    def ends(self, pid):
+        """Waits until a process is gone or a zombie."""
+        deadline = time.monotonic() + _LIMIT
+        while time.monotonic() < deadline:
+            try:
+                with open(f"/proc/{pid}/stat") as file:
+                    if file.read().rsplit(")", 1)[1].split()[0] == "Z":
+                        return
+            except FileNotFoundError:
+                return
+            time.sleep(0.01)
+        self.fail(f"process {pid} lives")
+
+    def test_a_child_signal_handler_of_a_cell_never_runs(self):
+        self.completes("import signal; seen = []; signal.signal(signal.SIGCHLD, lambda *_: seen.append(1))")
+        for _ in range(3):
+            self.made()
+            self.completes("1")
+        self.made()
+        self.assertEqual(self.value("len(seen)"), 0)
+
+    def test_a_fork_hook_of_a_cell_never_runs(self):
+        hook = "lambda: seen.append(1)"
+        self.completes(f"import os; seen = []; os.register_at_fork(before={hook}, after_in_parent={hook}, after_in_child={hook})")
+        self.made()
+        self.kernel.crash("os._exit(1)")
+        self.kernel.rescue()
+        self.assertEqual(self.value("len(seen)"), 0)
+
+    def test_random_numbers_go_on_as_if_the_cell_had_not_been(self):
+        self.completes("import random, os; random.seed(7); random.random()")
+        self.made()
+        self.kernel.crash("random.random(); os._exit(1)")
+        self.kernel.rescue()
+        self.assertEqual(self.value("random.random()"), self.value("random.seed(7); random.random(); random.random()"))
+
+    def test_an_open_file_is_read_on_from_where_it_was(self):
+        (self.directory / "lines").write_text("a\nb\nc\n" + "x" * 100_000)
+        self.completes("import os\nf = open('lines', 'rb', buffering=0); first = f.read(2)")
+        self.made()
+        self.kernel.crash("f.read(500); os._exit(1)")
+        self.kernel.rescue()
+        self.assertEqual(self.value("(first + f.read(2)).decode()"), "a\nb\n")
+
+    def test_the_working_directory_and_top_level_await_survive(self):
+        self.completes("import os, asyncio\nos.mkdir('sub'); os.chdir('sub')\nawait asyncio.sleep(0)")
+        self.made()
+        self.kernel.crash("os.chdir('/'); os._exit(1)")
+        self.kernel.rescue()
+        self.assertEqual(self.value("await asyncio.sleep(0, os.path.basename(os.getcwd()))"), "sub")
+
+    def test_what_a_copy_cannot_hold_is_an_obstacle_that_is_named(self):
+        for code, expected, undo in (
+            ("import threading; e = threading.Event(); t = threading.Thread(target=e.wait); t.start()",
+             "threads that Python started", "e.set(); t.join()"),
+            ("import os; r, w = os.pipe()", "an open pipe", "os.close(r); os.close(w)"),
+            ("import socket; a, b = socket.socketpair()", "an open socket", "a.close(); b.close()"),
+            ("import fcntl; f = open('lock', 'w'); fcntl.flock(f, fcntl.LOCK_EX)", "a locked file", "f.close()"),
+            ("import subprocess; p = subprocess.Popen(['sleep', '60'])", "child processes", "p.kill(); p.wait()"),
+        ):  # fmt: skip
+            with self.subTest(expected):
+                self.assertEqual(self.refused(code), expected)
+                self.completes(undo)
+                self.made()
+
+    def test_a_standby_that_was_killed_does_not_disturb_the_kernel(self):
+        self.completes("x = 1")
+        os.kill(self.made()["pid"], signal.SIGKILL)
+        self.assertEqual(self.value("x"), 1)
+        self.made()
+        self.kernel.crash("import os; os._exit(1)")
+        self.kernel.rescue()
+        self.assertEqual(self.value("x"), 1)
+
+    def test_a_standby_ends_with_the_host(self):
+        self.completes("x = 1")
+        pid = self.made()["pid"]
+        self.kernel.close()
+        self.ends(pid)
+
+
+class Idle(KernelTest):
+    configuration = {"rescue": "idle"}
+
+    def test_a_standby_is_made_when_no_message_comes(self):
+        self.completes("x = 1")
+        self.assertIsNone(self.kernel.hear_of_standby()["refused"])
+        self.kernel.crash("import os; os._exit(1)")
+        self.kernel.rescue()
+        self.assertEqual(self.completes("x").values, [1])
+
+    def test_cells_that_follow_at_once_wait_for_none(self):
+        for _ in range(3):
+            self.kernel.start("execute", code="1", name="cell.py", mode="exec", echo=True, store=True)
+        for cell in range(1, 4):
+            self.kernel._cell = cell
+            self.assertEqual(self.kernel.finish().values, [1])
+            self.assertIsNone(self.kernel.standby)
+        self.assertEqual(self.kernel.hear_of_standby()["changes"], 4)
+
+
+class Off(KernelTest):
+    configuration = {"rescue": "off"}
+
+    def test_no_standby_is_made(self):
+        self.completes("1")
+        self.completes("2")
+        self.assertIsNone(self.kernel.standby)

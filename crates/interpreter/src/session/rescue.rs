@@ -1,0 +1,94 @@
+//! Going on after a kernel has ended: its standby takes over where one holds the state from before.
+
+use std::time::Duration;
+
+use super::actor::Actor;
+use super::run::Aftermath;
+use super::standby::Refuge;
+use crate::execution::{Execution, State};
+
+use cellblock_protocol::{FromKernel, Rescue};
+
+/// How many frames of an ended kernel are looked at; others may still send in its name.
+const LAST_FRAMES: usize = 64;
+/// How long is looked for what a kernel said before it ended.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+impl Aftermath {
+    pub(super) const fn state(&self) -> State {
+        match self {
+            Self::Kept => State::Kept,
+            Self::Rescued => State::Rescued,
+            Self::Lost(_) => State::Lost,
+        }
+    }
+}
+
+impl Execution {
+    /// Whether the session's variables are gone.
+    pub fn kernel_lost(&self) -> bool {
+        self.state == State::Lost
+    }
+}
+
+impl Actor {
+    /// Replaces the kernel, which has ended, by its standby if there is one.
+    pub(super) async fn rescue(&mut self) -> Aftermath {
+        let ended = self.kernel.take();
+        if self.options.rescue == Rescue::Off {
+            return Aftermath::Lost(None);
+        }
+        let pid = match self.standby.refuge() {
+            // The next request makes one, and binds the inputs.
+            Refuge::New => return Aftermath::Rescued,
+            Refuge::None(why) => return Aftermath::Lost(Some(why)),
+            Refuge::Process(pid) => pid,
+        };
+        let (Some(sandbox), Some(ended)) = (&self.sandbox, ended) else {
+            return Aftermath::Lost(None);
+        };
+        match sandbox.rescue(ended, pid).await {
+            Ok(kernel) => {
+                self.kernel = Some(kernel);
+                self.standby.took_over();
+                Aftermath::Rescued
+            }
+            Err(error) => {
+                tracing::info!(
+                    error = &error as &dyn std::error::Error,
+                    "a standby did not take over"
+                );
+                Aftermath::Lost(Some("the standby was killed, too".to_owned()))
+            }
+        }
+    }
+
+    /// The kernel has ended while no cell ran: by a thread or process that one had left behind. The next cell tells.
+    pub(super) async fn lost_between_cells(&mut self) {
+        self.standby.settled();
+        if let Some(kernel) = &mut self.kernel {
+            for _ in 0..LAST_FRAMES {
+                let Ok(Ok(Some(frame))) = tokio::time::timeout(LAST_WORDS, kernel.frames.next()).await else {
+                    break;
+                };
+                if let FromKernel::Standby {
+                    changes,
+                    pid,
+                    refused,
+                } = frame.message
+                {
+                    self.standby.heard(changes, pid, refused);
+                }
+            }
+        }
+        let had_state = self.standby.has_state();
+        let told = match self.rescue().await {
+            Aftermath::Lost(why) => super::judge::tell(&Aftermath::Lost(why)),
+            Aftermath::Kept | Aftermath::Rescued => "variables are as they were".to_owned(),
+        };
+        if had_state {
+            self.untold
+                .push(format!("the kernel ended after the cell before this one; {told}"));
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What a kernel has said of its standby: whether one holds the state that a rescue must bring back, and if not, why.
+//!
+//! All of it is an allegation. What a false one gains is a process of the same sandbox as the kernel, which is what a cell has anyway.
+
+use cellblock_protocol::ToKernel;
+
+/// Characters of a reason that are kept.
+const REASON: usize = 120;
+
+/// Follows one kernel.
+#[derive(Debug, Default)]
+pub(super) struct Standby {
+    /// Messages to the kernel that changed its state, with the one that is being answered.
+    changes: u64,
+    /// The same without it.
+    before: u64,
+    /// The last cell that was given to this kernel, with the one that is being run; 0 when there was none.
+    cell: u64,
+    /// The same without it.
+    cell_before: u64,
+    told: Option<Told>,
+    /// Why there is none, and the cell after which that was so first.
+    obstacle: Option<(u64, String)>,
+}
+
+#[derive(Debug)]
+struct Told {
+    changes: u64,
+    pid: Option<u32>,
+}
+
+/// Where the state from before the last message is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refuge {
+    /// In any new kernel: no cell was run before.
+    New,
+    /// In this process of the sandbox.
+    Process(u32),
+    /// Nowhere.
+    None(String),
+}
+
+impl Standby {
+    /// Notes what is sent to the kernel; `cell` is the number of a cell that it runs.
+    pub(super) fn sent(&mut self, message: &ToKernel, cell: u64) {
+        self.before = self.changes;
+        self.cell_before = self.cell;
+        match message {
+            ToKernel::Execute { .. } => {
+                self.changes += 1;
+                self.cell = cell;
+            }
+            ToKernel::Configure { .. } | ToKernel::Bind { .. } | ToKernel::Reset { .. } => self.changes += 1,
+            ToKernel::Get { .. }
+            | ToKernel::Variables { .. }
+            | ToKernel::Answer { .. }
+            | ToKernel::TakeOver {} => {}
+        }
+    }
+
+    /// Notes what the kernel says.
+    pub(super) fn heard(&mut self, changes: u64, pid: Option<u32>, refused: Option<String>) {
+        self.told = Some(Told { changes, pid });
+        self.obstacle = refused.map(|reason| {
+            let cell = if changes == self.changes {
+                self.cell
+            } else {
+                self.cell_before
+            };
+            let reason: String = reason
+                .chars()
+                .filter(|char| !char.is_control())
+                .take(REASON)
+                .collect();
+            match self.obstacle.take() {
+                Some((since, known)) if known == reason => (since, known),
+                _ => (cell, reason),
+            }
+        });
+    }
+
+    /// Notes that the standby is the kernel now, in the state from before the last message.
+    pub(super) fn took_over(&mut self) {
+        *self = Self {
+            changes: self.before,
+            before: self.before,
+            cell: self.cell_before,
+            cell_before: self.cell_before,
+            ..Self::default()
+        };
+    }
+
+    /// Notes that nothing is being answered: what comes now is lost with the kernel.
+    pub(super) fn settled(&mut self) {
+        self.before = self.changes;
+        self.cell_before = self.cell;
+    }
+
+    /// Whether a cell was run before the last message.
+    pub(super) fn has_state(&self) -> bool {
+        self.cell_before > 0
+    }
+
+    /// Where to find the state from before the last message.
+    pub(super) fn refuge(&self) -> Refuge {
+        if !self.has_state() {
+            return Refuge::New;
+        }
+        let current = self.told.as_ref().filter(|told| told.changes == self.before);
+        match (current.map(|told| told.pid), &self.obstacle) {
+            (Some(Some(pid)), _) => Refuge::Process(pid),
+            (Some(None), Some((cell, reason))) => Refuge::None(format!("cell {cell} left behind {reason}")),
+            _ => Refuge::None("it came before a standby had been made".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(standby: &mut Standby, cell: u64) {
+        let message = ToKernel::Execute {
+            cell,
+            code: String::new(),
+            name: String::new(),
+            line: 1,
+            mode: cellblock_protocol::CellMode::Exec,
+            echo: true,
+            store: true,
+        };
+        standby.sent(&message, cell);
+    }
+
+    #[test]
+    fn before_the_first_cell_any_new_kernel_has_the_state() {
+        let mut standby = Standby::default();
+        standby.sent(&ToKernel::Reset { cell: 1 }, 0);
+        run(&mut standby, 1);
+        assert_eq!(standby.refuge(), Refuge::New);
+    }
+
+    #[test]
+    fn only_a_standby_of_the_state_before_the_cell_is_a_refuge() {
+        let mut standby = Standby::default();
+        run(&mut standby, 1);
+        run(&mut standby, 2);
+        assert_eq!(
+            standby.refuge(),
+            Refuge::None("it came before a standby had been made".into())
+        );
+        standby.heard(1, Some(7), None);
+        assert_eq!(standby.refuge(), Refuge::Process(7));
+        run(&mut standby, 3);
+        assert_eq!(
+            standby.refuge(),
+            Refuge::None("it came before a standby had been made".into())
+        );
+        standby.settled();
+        standby.heard(3, Some(8), None);
+        assert_eq!(standby.refuge(), Refuge::Process(8));
+    }
+
+    #[test]
+    fn an_obstacle_is_told_with_the_cell_that_left_it_and_without_control_characters() {
+        let mut standby = Standby::default();
+        run(&mut standby, 1);
+        run(&mut standby, 2);
+        standby.heard(1, None, Some("thr\u{1b}eads (polars)".into()));
+        run(&mut standby, 3);
+        standby.heard(2, None, Some("threads (polars)".into()));
+        assert_eq!(
+            standby.refuge(),
+            Refuge::None("cell 1 left behind threads (polars)".into())
+        );
+        standby.heard(2, Some(3), None);
+        run(&mut standby, 4);
+        standby.heard(3, None, Some("x".repeat(1000)));
+        assert_eq!(
+            standby.refuge(),
+            Refuge::None(format!("cell 3 left behind {}", "x".repeat(120)))
+        );
+    }
+
+    #[test]
+    fn a_standby_that_took_over_counts_on_from_its_own_state() {
+        let mut standby = Standby::default();
+        run(&mut standby, 1);
+        run(&mut standby, 2);
+        standby.heard(1, Some(7), None);
+        standby.took_over();
+        run(&mut standby, 3);
+        standby.heard(1, Some(9), None);
+        assert_eq!(standby.refuge(), Refuge::Process(9));
+    }
+}

@@ -1,0 +1,412 @@
+//! Sessions whose variables survive a cell that kills the kernel, and those whose variables cannot.
+
+use std::time::{Duration, Instant};
+
+use cellblock_interpreter::{Execution, Limits, Outcome, State};
+use cellblock_testkit::require;
+use serde_json::json;
+
+use crate::support::{MIB, block_on, rescuing, run, run_for, session, unrescued, value};
+
+const DEFINE: &str = "\
+import os, ctypes, pandas as pd
+frame = pd.DataFrame({'x': [1, 2, 3], 's': list('abc')})
+def double(value):
+    return value * factor
+factor = 2
+class Point:
+    def __init__(self, x):
+        self.x = x
+point = Point(5)
+with open('/workspace/lines', 'w') as file:
+    file.write('one\\ntwo\\nthree\\n')
+lines = open('/workspace/lines')
+first = next(lines)";
+
+/// What a cell does before it kills its kernel.
+const SPOIL: &str = "\
+frame['x'] = 0
+factor = 100
+Point.x = 1
+point.x = 9
+del double
+next(lines)
+half = 'done'
+open('/workspace/left', 'w').write('by the dead cell')
+";
+
+/// Whether everything is as `DEFINE` left it.
+const CHECK: &str = "\
+(int(frame.x.sum()), list(frame.s), double(4), point.x, type(point) is Point, first + next(lines), 'half' in globals()) \
+== (6, ['a', 'b', 'c'], 8, 5, True, 'one\\ntwo\\n', False)";
+
+fn rescued_note(reason: &str) -> String {
+    format!(
+        "the cell was killed ({reason}); variables are as they were before it, files in /workspace as it left them"
+    )
+}
+
+#[track_caller]
+fn is_rescued(ended: &Execution, reason: &str) {
+    let outcome = Outcome::KernelLost {
+        reason: reason.to_owned(),
+    };
+    assert_eq!(ended.outcome, outcome);
+    assert_eq!(ended.note, Some(rescued_note(reason)));
+    assert_eq!((ended.state, ended.kernel_lost()), (State::Rescued, false));
+}
+
+#[test]
+fn variables_survive_each_way_in_which_a_cell_can_kill_its_kernel() {
+    block_on(async {
+        for (death, reason) in [
+            (
+                "ctypes.string_at(0)",
+                "the kernel was killed by SIGSEGV (a segmentation fault)",
+            ),
+            ("os._exit(7)", "the cell ended its own kernel with exit code 7"),
+            (
+                "os.abort()",
+                "the kernel was killed by SIGABRT (it aborted itself)",
+            ),
+        ] {
+            let session = rescuing(|_| {}).await;
+            run(&session, DEFINE).await;
+            let ended = run(&session, &format!("{SPOIL}print('last words')\n{death}")).await;
+            is_rescued(&ended, reason);
+            assert_eq!(ended.stdout.text, "last words\n");
+            assert_eq!(value(&session, CHECK).await, true, "{death}");
+            assert_eq!(
+                value(&session, "open('/workspace/left').read()").await,
+                "by the dead cell"
+            );
+        }
+    });
+}
+
+#[test]
+fn variables_survive_a_deadline_in_code_that_does_not_listen() {
+    block_on(async {
+        let session = rescuing(|_| {}).await;
+        run(&session, DEFINE).await;
+        let stuck =
+            format!("{SPOIL}import collections, itertools\ncollections.deque(itertools.repeat(0), maxlen=0)");
+        let ended = run_for(&session, Duration::from_millis(500), &stuck).await;
+        is_rescued(
+            &ended,
+            "the cell ran longer than its limit of 0.5 s and did not stop when interrupted, so its kernel was killed",
+        );
+        assert_eq!(value(&session, CHECK).await, true);
+    });
+}
+
+#[test]
+fn variables_survive_running_out_of_memory() {
+    require!(CgroupV1);
+    block_on(async {
+        let session = rescuing(|limits| limits.memory_bytes = 512 * MIB).await;
+        run(&session, DEFINE).await;
+        let ended = run(
+            &session,
+            &format!("{SPOIL}held = []\nwhile True:\n    held.append(bytearray(10_000_000))"),
+        )
+        .await;
+        assert_eq!(ended.outcome.name(), "limit_exceeded", "{ended:#?}");
+        assert_eq!(ended.state, State::Rescued);
+        let note = ended.note.unwrap();
+        assert!(
+            note.starts_with("the cell was killed, as it exceeded the limit on memory: limit 512.0 MiB, "),
+            "{note}"
+        );
+        assert!(
+            note.contains("; variables are as they were before it, files in /workspace as it left them. "),
+            "{note}"
+        );
+        assert_eq!(value(&session, CHECK).await, true);
+    });
+}
+
+#[test]
+fn three_kernels_in_a_row_may_die() {
+    block_on(async {
+        let session = rescuing(|_| {}).await;
+        run(&session, DEFINE).await;
+        for round in 0..3 {
+            let ended = run(&session, &format!("{SPOIL}os._exit({round})")).await;
+            assert_eq!(ended.state, State::Rescued, "{round}: {:?}", ended.note);
+        }
+        assert_eq!(value(&session, CHECK).await, true);
+        assert_eq!(
+            run(&session, "factor = 3\nos._exit(1)").await.state,
+            State::Rescued
+        );
+        assert_eq!(run(&session, "factor = 4").await.state, State::Kept);
+        assert_eq!(run(&session, "os._exit(1)").await.state, State::Rescued);
+        assert_eq!(value(&session, "factor").await, 4);
+    });
+}
+
+#[test]
+fn a_session_that_has_no_variables_yet_is_as_it_was() {
+    block_on(async {
+        let session = rescuing(|_| {}).await;
+        let reason = "the cell ended its own kernel with exit code 1";
+        is_rescued(&run(&session, "x = 1\nimport os\nos._exit(1)").await, reason);
+        assert_eq!(value(&session, "'x' in globals()").await, false);
+    });
+}
+
+#[test]
+fn without_rescue_a_killed_kernel_takes_its_variables_with_it() {
+    block_on(async {
+        let session = unrescued(|_| {}).await;
+        run(&session, "import os\nkept = 1").await;
+        assert_eq!(
+            value(&session, "sum(name.isdigit() for name in os.listdir('/proc'))").await,
+            1
+        );
+        let ended = run(&session, "os._exit(7)").await;
+        assert_eq!(ended.state, State::Lost);
+        assert_eq!(
+            ended.note.as_deref(),
+            Some(
+                "the cell ended its own kernel with exit code 7; all variables are gone; files in /workspace are kept. \
+                 Run what defines your variables again"
+            )
+        );
+        assert_eq!(value(&session, "'kept' in globals()").await, false);
+    });
+}
+
+#[test]
+fn what_a_standby_cannot_hold_is_lost_and_the_note_says_what_and_since_when() {
+    block_on(async {
+        for (code, left) in [
+            (
+                "import polars as pl\nshown = pl.DataFrame({'a': [1, 2, 1]}).group_by('a').len().height",
+                "threads (",
+            ),
+            (
+                "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()",
+                "threads that Python started",
+            ),
+            ("ends = os.pipe()", "an open pipe"),
+            (
+                "import subprocess\nchild = subprocess.Popen(['sleep', '600'])",
+                "child processes",
+            ),
+        ] {
+            let session = rescuing(|_| {}).await;
+            run(&session, "import os\nkept = 1").await;
+            run(&session, code).await;
+            run(&session, "more = 1").await;
+            let ended = run(&session, "os._exit(1)").await;
+            assert_eq!(ended.state, State::Lost);
+            let note = ended.note.unwrap();
+            let told = format!(
+                "exit code 1; all variables are gone and could not be rescued, because cell 2 left behind {left}"
+            );
+            assert!(note.contains(&told), "{note}");
+            assert_eq!(value(&session, "'kept' in globals()").await, false);
+        }
+    });
+}
+
+#[test]
+fn libraries_that_were_used_before_a_rescue_work_after_it() {
+    block_on(async {
+        let session = rescuing(|_| {}).await;
+        let work = "\
+product = matrix @ matrix
+from sklearn.cluster import KMeans
+labels = len(set(KMeans(2, n_init=1, random_state=0).fit(points).labels_))
+figure, axes = plt.subplots()
+axes.plot([1, 2, 3])
+plt.close(figure)
+decomposed = np.linalg.svd(matrix, compute_uv=False)";
+        run(
+            &session,
+            "import os\nmatrix = np.arange(250_000.0).reshape(500, 500)\npoints = np.random.rand(4000, 3)",
+        )
+        .await;
+        let worked = run(&session, work).await;
+        assert_eq!(worked.outcome, Outcome::Completed, "{worked:#?}");
+        run(
+            &session,
+            "before = (float(product.sum()), labels, float(decomposed[0]))",
+        )
+        .await;
+        let ended = run(&session, "product[:] = 0\nos._exit(1)").await;
+        assert_eq!(ended.state, State::Rescued, "{:?}", ended.note);
+        let worked = run_for(&session, Duration::from_secs(60), work).await;
+        assert_eq!(worked.outcome, Outcome::Completed, "{worked:#?}");
+        let same = "before == (float(product.sum()), labels, float(decomposed[0]))";
+        assert_eq!(value(&session, same).await, true);
+    });
+}
+
+#[test]
+fn what_the_dead_cell_left_running_is_ended_and_cannot_write_into_the_next_cell() {
+    block_on(async {
+        let session = rescuing(|_| {}).await;
+        run(&session, "import os, subprocess\nkept = 1").await;
+        let ended = run(
+            &session,
+            "subprocess.Popen(['sh', '-c', 'while true; do echo noise; done'], start_new_session=True)\nos._exit(1)",
+        )
+        .await;
+        assert_eq!(ended.state, State::Rescued);
+        let next = run(&session, "print(kept)").await;
+        assert_eq!(next.stdout.text, "1\n");
+        let commands = "[open(f'/proc/{pid}/comm').read() for pid in os.listdir('/proc') if pid.isdigit() and int(pid) != os.getpid()]";
+        assert_eq!(value(&session, &format!("'sh\\n' in {commands}")).await, false);
+    });
+}
+
+#[test]
+fn cells_do_not_notice_the_standby_as_a_child() {
+    block_on(async {
+        let session = rescuing(|_| {}).await;
+        run(&session, "import os, signal, multiprocessing\nseen = []\nsignal.signal(signal.SIGCHLD, lambda *_: seen.append(1))").await;
+        run(&session, "1").await;
+        let waits = "try:\n    answer = os.wait()\nexcept ChildProcessError:\n    answer = None\n[answer, seen, multiprocessing.active_children()] == [None, [], []]";
+        assert_eq!(value(&session, waits).await, true);
+    });
+}
+
+#[test]
+fn inputs_and_other_changes_between_cells_survive() {
+    block_on(async {
+        let session = rescuing(|_| {}).await;
+        run(&session, "import os\nx = 1").await;
+        session
+            .bind(cellblock_interpreter::Input::value("given", &json!({"a": 1})))
+            .await
+            .unwrap();
+        assert_eq!(
+            run(&session, "given['a'] = 2\nos._exit(1)").await.state,
+            State::Rescued
+        );
+        assert_eq!(value(&session, "given == {'a': 1} and x == 1").await, true);
+        session.reset().await.unwrap();
+        assert_eq!(
+            run(&session, "import os\ny = 2\nos._exit(1)").await.state,
+            State::Rescued
+        );
+        assert_eq!(
+            value(
+                &session,
+                "[name in globals() for name in ('x', 'y', 'given')] == [False, False, True]"
+            )
+            .await,
+            true
+        );
+    });
+}
+
+#[test]
+fn a_kernel_that_ends_between_cells_is_rescued_and_the_next_cell_says_so() {
+    block_on(async {
+        let session = rescuing(|_| {}).await;
+        run(&session, "kept = 1").await;
+        let killer = "\
+import os, subprocess
+script = f'until [ -e /workspace/now ]; do sleep 0.02; done; kill -9 {os.getpid()}; touch /workspace/killed'
+subprocess.run(['sh', '-c', f'({script}) > /dev/null 2>&1 &'])";
+        assert_eq!(run(&session, killer).await.outcome, Outcome::Completed);
+        // What runs now is answered after the standby was made.
+        session.variables().await.unwrap();
+        session.write_file("/workspace/now", "").await.unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while session.read_file("/workspace/killed").await.is_err() {
+            assert!(Instant::now() < deadline, "nobody killed the kernel");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        // The host may hear of it before the next cell or while it waits for its answer.
+        let note = run(&session, "kept").await.note.unwrap();
+        assert!(note.contains("; variables are as they were"), "{note}");
+        assert_eq!(value(&session, "kept").await, 1);
+    });
+}
+
+#[test]
+fn by_default_a_cell_that_follows_a_pause_is_rescued() {
+    block_on(async {
+        let session = session().await;
+        run(&session, "import os\nkept = 1").await;
+        // Longer than the kernel waits for another message, however busy the machine is: until the standby is seen.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let processes = "sum(name.isdigit() for name in os.listdir('/proc'))";
+            if value(&session, processes).await == 2 {
+                break;
+            }
+            assert!(Instant::now() < deadline, "no standby is made");
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(run(&session, "kept = 2\nos._exit(1)").await.state, State::Rescued);
+        assert_eq!(value(&session, "kept").await, 1);
+    });
+}
+
+#[test]
+fn a_forged_standby_gains_nothing_but_the_sandbox_that_it_is_in() {
+    block_on(async {
+        let frame = |header: &str| {
+            format!(
+                "(lambda h: os.write(3, (4 + len(h)).to_bytes(4, 'big') + len(h).to_bytes(4, 'big') + h))({header})"
+            )
+        };
+        for claim in [
+            "b'{\"type\":\"standby\",\"changes\":2,\"pid\":1}'",
+            "b'{\"type\":\"standby\",\"changes\":2,\"pid\":4294967295}'",
+            "b'{\"type\":\"standby\",\"changes\":2,\"pid\":99999}'",
+            "b'{\"type\":\"standby\",\"changes\":2,\"pid\":%d}' % os.getpid()",
+        ] {
+            let session = rescuing(|_| {}).await;
+            run(&session, "import os\nkept = 1").await;
+            let ended = run(&session, &format!("{}\nos._exit(1)", frame(claim))).await;
+            assert_eq!(ended.outcome.name(), "kernel_lost");
+            assert_eq!(ended.state, State::Lost, "{claim}");
+            assert_eq!(value(&session, "6 * 7").await, 42);
+        }
+        // Frames that are none, on the spare channel, are what its reader finds when the standby is asked.
+        let session = rescuing(|_| {}).await;
+        run(&session, "import os\nkept = 1").await;
+        let result = session
+            .execute("os.write(4, b'\\x7f' * 64)\nos._exit(1)")
+            .await
+            .unwrap();
+        assert_eq!(result.state, State::Lost);
+        assert_eq!(value(&session, "6 * 7").await, 42);
+    });
+}
+
+#[test]
+fn all_processes_that_users_may_have_are_theirs() {
+    require!(CgroupV1);
+    block_on(async {
+        let most = "\
+import subprocess, os
+held = []
+try:
+    while True:
+        held.append(subprocess.Popen(['sleep', '600']))
+except OSError:
+    pass
+count = len(held)
+for child in held:
+    child.kill()
+    child.wait()
+count";
+        let mut counts = Vec::new();
+        let few = |limits: &mut Limits| limits.processes = 20;
+        for session in [rescuing(few).await, unrescued(few).await] {
+            run(&session, "ready = 1").await;
+            counts.push(value(&session, most).await);
+        }
+        // The guest and the kernel are counted, too.
+        assert_eq!(counts, [json!(18), json!(19)]);
+    });
+}
