@@ -54,6 +54,10 @@ fn the_help_of_run_lists_its_options() -> Result<()> {
                                       describes one [default: default]
           --protection <NAME=DEMAND>  Demand a protection (`strict`), do without it where it is lacking
                                       (`degradable`), or switch it off (`disabled`)
+          --without-namespaces        Do without namespaces where the machine refuses them, as most
+                                      containers do: Landlock, seccomp and a user id then stand alone,
+                                      and every result says what is lacking. Where namespaces can be had
+                                      they are used all the same
           --json                      Print one JSON object as the only line of stdout
           --no-pool                   Keep no sandboxes ready; one run needs only one, so it is made on
                                       demand in any case
