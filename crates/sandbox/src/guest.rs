@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use cellblock_protocol::{Blob, Disk, FileEntry, Frame, FromGuest, GENERATION, SkippedFile, Stream, ToGuest};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::channel::{FrameReader, write_frame};
 use crate::error::{Error, Kind, Result};
+use crate::incoming::Incoming;
 
 /// How long a guest may take to answer anything but a command.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
@@ -98,7 +99,8 @@ impl Guest {
             commands: HashMap::new(),
             next: 0,
         };
-        tokio::spawn(owner.run(FrameReader::new(read, "guest").spilling_over(IN_MEMORY), queue));
+        let frames = FrameReader::new(Incoming::new(read), "guest").spilling_over(IN_MEMORY);
+        tokio::spawn(owner.run(frames, queue));
         Self { asks }
     }
 
@@ -295,11 +297,7 @@ struct Owner {
 }
 
 impl Owner {
-    async fn run(
-        mut self,
-        mut frames: FrameReader<OwnedReadHalf, FromGuest>,
-        mut queue: mpsc::Receiver<Ask>,
-    ) {
+    async fn run(mut self, mut frames: FrameReader<Incoming, FromGuest>, mut queue: mpsc::Receiver<Ask>) {
         loop {
             let result = tokio::select! {
                 frame = frames.next() => match frame {

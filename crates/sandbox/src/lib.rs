@@ -17,6 +17,7 @@ pub mod channel;
 pub mod error;
 pub mod guest;
 pub mod image;
+pub mod incoming;
 pub mod layer;
 pub mod limits;
 pub mod pool;

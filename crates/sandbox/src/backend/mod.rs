@@ -10,12 +10,13 @@ pub use cellblock_jail::process::Ending;
 use cellblock_jail::protection::Report;
 use cellblock_protocol::{FromKernel, GENERATION, Limits as FrameLimits, ToKernel, encode};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf, pipe};
+use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::sync::watch;
 
 use crate::channel::FrameReader;
 use crate::error::{Error, Kind, Result};
 use crate::guest::Guest;
+use crate::incoming::Incoming;
 use crate::limits::Limits;
 
 pub mod process;
@@ -67,7 +68,7 @@ pub trait Sandbox: Send + Sync + std::fmt::Debug {
 #[derive(Debug)]
 pub struct Kernel {
     /// Frames from the kernel.
-    pub frames: FrameReader<OwnedReadHalf, FromKernel>,
+    pub frames: FrameReader<Incoming, FromKernel>,
     /// Frames to the kernel; see [`write_frame`](crate::channel::write_frame).
     pub writer: OwnedWriteHalf,
     /// What was written to descriptor 1 by anything in the kernel's process tree.
@@ -101,7 +102,7 @@ impl Kernel {
     ) -> Self {
         let (read, writer) = channel.into_split();
         Self {
-            frames: FrameReader::new(read, "kernel"),
+            frames: FrameReader::new(Incoming::new(read), "kernel"),
             writer,
             stdout,
             stderr,
