@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -97,10 +98,12 @@ async fn run(args: &Args) -> Result<()> {
     })
     .await?;
     interpreter.warmed().await?;
-    println!(
+    let mut out = std::io::stdout();
+    writeln!(
+        out,
         "| state | rescue | `1+1` at once | `1+1` after a pause | the kernel's CPU time per cell | memory of the session |"
-    );
-    println!("|---|---|---|---|---|---|");
+    )?;
+    writeln!(out, "|---|---|---|---|---|---|")?;
     for (name, code) in STATES {
         let mut found = [const { Samples::new() }; 3];
         for _ in 0..args.rounds {
@@ -115,13 +118,14 @@ async fn run(args: &Args) -> Result<()> {
             }
         }
         for (samples, rescue) in found.iter_mut().zip(["on", "idle", "off"]) {
-            println!(
+            writeln!(
+                out,
                 "| {name} | {rescue} | {:.2} ms | {:.2} ms | {:.2} ms | {:.1} MiB |",
                 median(&mut samples.at_once),
                 median(&mut samples.spaced),
                 median(&mut samples.cpu),
                 median(&mut samples.memory),
-            );
+            )?;
         }
     }
     Ok(())

@@ -62,6 +62,8 @@ class Standby:
         self._gate = gate
         self._streams = streams
         self._spare = spare
+        if spare is not None:
+            os.set_inheritable(spare, False)
         self._hello = hello
         self.policy = "off"
         self._due = False

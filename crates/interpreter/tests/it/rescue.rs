@@ -330,6 +330,19 @@ subprocess.run(['sh', '-c', f'({script}) > /dev/null 2>&1 &'])";
 }
 
 #[test]
+fn a_standby_ends_with_its_session() {
+    require!(CgroupV1);
+    block_on(async {
+        let session = rescuing(|_| {}).await;
+        run(&session, "import os\nkept = 1").await;
+        assert_eq!(run(&session, "os._exit(1)").await.state, State::Rescued);
+        assert_eq!(value(&session, "kept").await, 1);
+        // Which removes the sandbox's cgroups, and cannot while a process is in one.
+        session.close().await.unwrap();
+    });
+}
+
+#[test]
 fn by_default_a_cell_that_follows_a_pause_is_rescued() {
     block_on(async {
         let session = session().await;
