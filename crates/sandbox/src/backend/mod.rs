@@ -125,7 +125,7 @@ impl Kernel {
         })?;
         drop(theirs);
         let (read, writer) = std::mem::replace(&mut self.spare, ours).into_split();
-        self.frames = FrameReader::new(read, "kernel");
+        self.frames = FrameReader::new(Incoming::new(read), "kernel");
         self.writer = writer;
         self.hello(RESCUE_LIMIT, "a standby").await
     }
