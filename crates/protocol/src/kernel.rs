@@ -220,6 +220,10 @@ pub enum FromKernel {
         /// What the guard refused.
         #[serde(default)]
         rejections: Vec<Rejection>,
+        /// Whether the directories that are collected are empty, so that nobody need look into them. Who says so wrongly keeps its own
+        /// files back.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        no_files: bool,
     },
     /// Code in the sandbox asks the host.
     Call {

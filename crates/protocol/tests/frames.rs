@@ -97,6 +97,7 @@ fn unknown_fields_are_ignored_and_missing_ones_have_defaults() {
         error: None,
         variables: None,
         outputs_dropped: 0,
+        no_files: false,
         rejections: vec![],
     };
     assert_eq!(frame.unwrap().unwrap().message, done);

@@ -23,7 +23,10 @@ from cellblock_kernel.outputs.output import Output
 from cellblock_kernel.standby import Standby
 from cellblock_kernel.stdio import Streams
 
-_exit = os._exit
+# Where the host looks for files after a cell.
+_COLLECTED = ("/workspace", "/tmp/output")
+
+_exit, _scandir = os._exit, os.scandir
 _gettrace, _settrace, _getprofile, _setprofile = sys.gettrace, sys.settrace, sys.getprofile, sys.setprofile
 _getrecursionlimit, _setrecursionlimit = sys.getrecursionlimit, sys.setrecursionlimit
 
@@ -110,6 +113,8 @@ class Kernel:
         self._repair()
         if error is not None:
             self._report(error, message, done)
+        if all(map(_is_empty, _COLLECTED)):
+            done["no_files"] = True
         self._display.end(done)
 
     def _repair(self) -> None:
@@ -226,6 +231,14 @@ class Kernel:
         plot.close()
         gc.collect()
         self._namespace.names.update(self._inputs.reload())
+
+
+def _is_empty(directory: str) -> bool:
+    try:
+        with _scandir(places.real(directory)) as entries:
+            return next(entries, None) is None
+    except OSError:
+        return False
 
 
 def _exit_code(error: SystemExit) -> int:

@@ -224,7 +224,7 @@ impl Actor {
         // The verdict tells of the loss.
         self.has_variables &= self.kernel.is_some();
         self.end_others(&verdict.outcome).await;
-        let collected = if cell.collect_files && self.sandbox.is_some() {
+        let collected = if cell.collect_files && ran.files && self.sandbox.is_some() {
             self.collect().await?
         } else {
             (Vec::new(), Vec::new())

@@ -37,6 +37,8 @@ pub(super) struct Ran {
     pub(super) stopped: Option<Stop>,
     pub(super) outputs: Vec<Output>,
     pub(super) outputs_dropped: u32,
+    /// Whether there may be files to collect.
+    pub(super) files: bool,
     pub(super) stdout: Capture,
     pub(super) stderr: Capture,
     pub(super) variables: Vec<Variable>,
@@ -156,10 +158,12 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
                                 run.surplus += 1;
                             }
                         }
-                        FromKernel::Done { outcome, error, variables, outputs_dropped, rejections, .. } => {
+                        FromKernel::Done { outcome, error, variables, outputs_dropped, rejections, no_files, .. } => {
                             run.drain(kernel, &terms).await;
                             let end = End::Done { outcome, error, rejections };
-                            return Ok(run.finish(end, variables.unwrap_or_default(), outputs_dropped));
+                            let mut ran = run.finish(end, variables.unwrap_or_default(), outputs_dropped);
+                            ran.files = !no_files;
+                            return Ok(ran);
                         }
                         FromKernel::Call { call, method, .. } => {
                             // Whoever asks reads the answer; one that lets answers pile up would hold its host past every deadline.
@@ -322,6 +326,7 @@ impl Run {
             stopped: self.stopped,
             outputs: self.outputs,
             outputs_dropped: dropped.saturating_add(self.surplus),
+            files: true,
             stdout: self.stdout,
             stderr: self.stderr,
             variables,

@@ -318,7 +318,12 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
         line,
         message,
     });
-    let rest = (of(vec(variable, 0..3)), any::<u32>(), vec(rejection, 0..3));
+    let rest = (
+        of(vec(variable, 0..3)),
+        any::<u32>(),
+        vec(rejection, 0..3),
+        any::<bool>(),
+    );
     prop_oneof![
         (any::<u32>(), any::<u32>(), text()).prop_map(|(generation, pid, python)| FromKernel::Hello {
             generation,
@@ -339,7 +344,7 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
             rest.boxed()
         )
             .prop_map(
-                |(cell, outcome, duration_us, error, (variables, outputs_dropped, rejections))| {
+                |(cell, outcome, duration_us, error, (variables, outputs_dropped, rejections, no_files))| {
                     FromKernel::Done {
                         cell,
                         outcome,
@@ -348,6 +353,7 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
                         variables,
                         outputs_dropped,
                         rejections,
+                        no_files,
                     }
                 }
             ),
