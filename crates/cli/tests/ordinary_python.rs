@@ -91,9 +91,11 @@ fn suites(file: &str, options: &[&str]) -> Result<Option<Vec<Suite>>> {
         "worker=worker.py",
         "--json",
         "--timeout",
-        "300",
+        "900",
     ];
     let finished = Cli::new(start.into_iter().chain(options.iter().copied()))
+        // A machine that also builds something takes longer than a cell usually may.
+        .env("CELLBLOCK_MAX_TIMEOUT", "900")
         .folder(folder())
         .limit(LIMIT)
         .run()?;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use cellblock_protocol::{CellError, FromKernel, KernelOutcome, Rejection, ToKernel, Variable};
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::{Ending, Kernel};
+use cellblock_sandbox::backend::{Ending, Kernel, read_now};
 use cellblock_sandbox::channel::write_frame;
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
@@ -300,7 +300,7 @@ impl Run {
     async fn drain(&mut self, kernel: &Kernel, terms: &Terms<'_>) {
         for which in 0..2 {
             while self.open[which] {
-                match pipe_of(kernel, which).try_read(&mut self.buffer) {
+                match read_now(pipe_of(kernel, which), &mut self.buffer) {
                     Ok(length @ 1..) => self.keep(length, which, kernel, terms).await,
                     Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
                     Ok(0) | Err(_) => self.open[which] = false,

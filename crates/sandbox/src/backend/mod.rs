@@ -85,6 +85,14 @@ pub struct Kernel {
     spare: UnixStream,
 }
 
+/// Reads what is in a pipe of a kernel at this moment; an error of the kind `WouldBlock` when there is nothing.
+///
+/// Tokio's own `try_read` answers from the readiness that it was last told of. A frame can be read before that is up to date, and what was
+/// written before the frame would be missed.
+pub fn read_now(pipe: &pipe::Receiver, buffer: &mut [u8]) -> std::io::Result<usize> {
+    Ok(rustix::io::retry_on_intr(|| rustix::io::read(pipe, &mut *buffer))?)
+}
+
 /// How long a standby may take to say that it has taken over.
 const RESCUE_LIMIT: Duration = Duration::from_secs(10);
 /// How long a kernel may take from its fork to its first word.
@@ -162,7 +170,7 @@ impl Kernel {
             Some(_) => Err(Error::protocol("kernel", "its first message was not `hello`")),
             None => {
                 let mut said = vec![0; 4096];
-                let length = self.stderr.try_read(&mut said).unwrap_or(0);
+                let length = read_now(&self.stderr, &mut said).unwrap_or(0);
                 let reason = String::from_utf8_lossy(&said[..length]).trim().to_owned();
                 Err(Kind::Launcher {
                     action: "start a kernel",
@@ -179,7 +187,7 @@ impl Kernel {
         for pipe in [&self.stdout, &self.stderr] {
             // More than a pipe holds: whoever writes all the time does not keep the host here.
             for _ in 0..64 {
-                if !matches!(pipe.try_read(&mut nowhere), Ok(1..)) {
+                if !matches!(read_now(pipe, &mut nowhere), Ok(1..)) {
                     break;
                 }
             }

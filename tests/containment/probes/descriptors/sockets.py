@@ -1,4 +1,4 @@
-"""Code has inherited no socket that leads anywhere but the one that its cells come through."""
+"""Code has inherited no socket that leads anywhere but the one that its cells come through, and its spare."""
 # covers: known failure: guest control channel abuse
 
 import os
@@ -12,7 +12,7 @@ for descriptor in range(1024):
         kind = os.fstat(descriptor).st_mode
     except OSError:
         continue
-    if not stat.S_ISSOCK(kind) or descriptor == 3:
+    if not stat.S_ISSOCK(kind) or descriptor in (3, 4):
         continue
     # One whose other end is closed is left over from the kernel's start.
     poll = select.poll()
