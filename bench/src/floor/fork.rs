@@ -20,8 +20,11 @@ use crate::samples::Samples;
 const DRIVER: &str = include_str!("../../floors/fork.py");
 /// The kernel package, whose template prepares the process.
 const PACKAGE: &str = "crates/guest/python";
-/// The template's setting: memory in large pages, so that a fork copies fewer page table entries.
-const TUNABLES: (&str, &str) = ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
+/// The template's settings: memory in large pages, so that a fork copies fewer page table entries.
+const SETTINGS: [(&str, &str); 2] = [
+    ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"),
+    ("PYTHONMALLOC", "malloc"),
+];
 /// Children whose memory is measured together: as many as sessions in the smaller measurement, since sharing depends on it.
 const IDLE: u64 = 100;
 
@@ -35,7 +38,7 @@ pub(crate) fn start(python: &Python) -> Result<Rc<RefCell<Driver>>> {
         .args(["-c", DRIVER])
         .arg(package)
         .arg(serde_json::to_string(&python.preload)?)
-        .env(TUNABLES.0, TUNABLES.1);
+        .envs(SETTINGS);
     let mut driver = Driver::start(&mut command)?;
     driver.hear()?;
     Ok(Rc::new(RefCell::new(driver)))

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use cellblock_artifact::Store;
-use cellblock_interpreter::{Cell, Config, Interpreter, Limits, Outcome, Session, SessionOptions};
+use cellblock_interpreter::{Cell, Config, Interpreter, Limits, Outcome, Rescue, Session, SessionOptions};
 use cellblock_sandbox::image::{self, DEFAULT_IMAGE, Home, Image, Sink};
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::PoolConfig;
@@ -61,6 +61,8 @@ async fn start() -> Interpreter {
 pub(crate) async fn session(limits: Option<Limits>, bait: &str) -> Session {
     let options = SessionOptions {
         limits,
+        // A standby is a process of the sandbox beside the kernel, which a probe that looks for others would find.
+        rescue: Rescue::Off,
         ..SessionOptions::default()
     };
     let session = interpreter().await.session(options);

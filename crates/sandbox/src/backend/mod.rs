@@ -90,7 +90,9 @@ pub struct Kernel {
 /// Tokio's own `try_read` answers from the readiness that it was last told of. A frame can be read before that is up to date, and what was
 /// written before the frame would be missed.
 pub fn read_now(pipe: &pipe::Receiver, buffer: &mut [u8]) -> std::io::Result<usize> {
-    Ok(rustix::io::retry_on_intr(|| rustix::io::read(pipe, &mut *buffer))?)
+    Ok(rustix::io::retry_on_intr(|| {
+        rustix::io::read(pipe, &mut *buffer)
+    })?)
 }
 
 /// How long a standby may take to say that it has taken over.
