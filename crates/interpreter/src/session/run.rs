@@ -8,6 +8,8 @@
 //!    └──kernel ends by itself────────────────┴> lost
 //! ```
 
+use std::io::Read as _;
+use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use cellblock_protocol::{CellError, FromKernel, KernelOutcome, Rejection, ToKernel, Variable};
@@ -265,10 +267,16 @@ impl Run {
     /// Takes what is in the pipes now: all that was written before a frame which has just arrived.
     async fn drain(&mut self, kernel: &Kernel, terms: &Terms<'_>) {
         for which in 0..2 {
+            // Asked of the kernel itself: the runtime answers from events that it has seen, and the newest bytes' may not be among them.
+            let Ok(pipe) = pipe_of(kernel, which).as_fd().try_clone_to_owned() else {
+                continue;
+            };
+            let mut pipe = std::fs::File::from(pipe);
             while self.open[which] {
-                match pipe_of(kernel, which).try_read(&mut self.buffer) {
+                match pipe.read(&mut self.buffer) {
                     Ok(length @ 1..) => self.keep(length, which, kernel, terms).await,
                     Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                     Ok(0) | Err(_) => self.open[which] = false,
                 }
             }
