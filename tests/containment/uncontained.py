@@ -17,6 +17,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 SECONDS = 30
@@ -137,13 +138,18 @@ def main() -> None:
     for module in (suite / "shared").glob("*.py"):
         shutil.copy(module, shared)
     leaked = leak(Path(told["folder"]))
-    said = {}
+    said: dict[str, str] = {}
+    took: dict[str, float] = {}
     for probe in sorted((suite / "probes").glob("*/*.py")):
         name = f"{probe.parent.name}/{probe.stem}"
         if not name.startswith(start):
             continue
+        begun = time.monotonic()
         said[name] = run(probe, place / "work", shared, leaked)
         end_strays({os.getpid(), bait.pid, told["bystander"]})
+        took[name] = time.monotonic() - begun
+    slowest = sorted(took, key=took.__getitem__)[:-5:-1]
+    print("uncontained, slowest", *(f"{name} {took[name]:.1f} s" for name in slowest), file=sys.stderr)
     print(json.dumps(said), flush=True)
 
 
