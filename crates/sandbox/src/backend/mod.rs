@@ -164,11 +164,7 @@ impl Kernel {
                 let mut said = vec![0; 4096];
                 let length = self.stderr.try_read(&mut said).unwrap_or(0);
                 let reason = String::from_utf8_lossy(&said[..length]).trim().to_owned();
-                Err(Kind::Launcher {
-                    action: "start a kernel",
-                    reason,
-                }
-                .into())
+                Err(Kind::launcher("start a kernel", reason).into())
             }
         }
     }
