@@ -99,6 +99,7 @@ impl Error {
             Self::Sandbox(error) => ExitCode::of_blame(error.blame()),
             Self::File { blame, .. } => ExitCode::of_blame(*blame),
             Self::Encoding { .. } | Self::Refused(_) => ExitCode::Refused,
+            Self::Process { source, .. } if source.kind() == io::ErrorKind::WouldBlock => ExitCode::Capacity,
             Self::Store { .. } | Self::Process { .. } => ExitCode::Backend,
             Self::Cancelled => ExitCode::Cancelled,
         }
@@ -127,6 +128,12 @@ impl Error {
             }
             Self::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 hints.push("free some disk space, or name another directory with `--out`".to_owned());
+            }
+            Self::Process { source, .. } if source.kind() == io::ErrorKind::WouldBlock => hints.push(
+                "end some processes, or raise the limit (`ulimit -u` for the user, `pids.max` for the cgroup)".to_owned(),
+            ),
+            Self::Interpreter(error) if is_lost_to_temporary_files(error) => {
+                hints.push("set TMPDIR to a directory that can be written and has room".to_owned());
             }
             Self::Encoding { .. } => hints.push("save the file as UTF-8".to_owned()),
             _ => match self.exit_code() {
@@ -162,6 +169,16 @@ pub(crate) fn tell(error: &Error) {
     );
     // Nobody is left to tell when stderr is gone.
     let _ = writeln!(stderr, "{}", lines.join("\n"));
+}
+
+/// Whether an output or a file found no place on its way to the store.
+fn is_lost_to_temporary_files(error: &cellblock_interpreter::Error) -> bool {
+    use cellblock_interpreter::output::OutputError;
+
+    matches!(
+        error,
+        cellblock_interpreter::Error::Spool(_) | cellblock_interpreter::Error::Output(OutputError::File(_))
+    ) || matches!(error, cellblock_interpreter::Error::Sandbox(error) if error.is_spill())
 }
 
 fn blame_of_image(error: &ImageError) -> Blame {

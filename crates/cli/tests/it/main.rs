@@ -6,6 +6,7 @@ mod doctor;
 mod examples;
 mod help;
 mod image;
+mod no_processes;
 mod run;
 mod support;
 mod without_namespaces;
