@@ -11,6 +11,9 @@ use crate::exit_code::ExitCode;
 use crate::render::{BAD, NOTE, styled};
 use crate::sanitize;
 
+/// What to do where images and layers find no room.
+const FULL_HOME: &str = "free some disk space, or set CELLBLOCK_HOME to a directory on a larger disk";
+
 /// A result of a command.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -124,7 +127,7 @@ impl Error {
         let mut hints = Vec::new();
         match self {
             Self::Image(error) if error.is_disk_full() => {
-                hints.push("free some disk space, or set CELLBLOCK_HOME to a directory on a larger disk".to_owned());
+                hints.push(FULL_HOME.to_owned());
             }
             Self::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 hints.push("free some disk space, or name another directory with `--out`".to_owned());
@@ -132,6 +135,9 @@ impl Error {
             Self::Process { source, .. } if source.kind() == io::ErrorKind::WouldBlock => hints.push(
                 "end some processes, or raise the limit (`ulimit -u` for the user, `pids.max` for the cgroup)".to_owned(),
             ),
+            Self::Interpreter(cellblock_interpreter::Error::Requirements(error)) if error.is_disk_full() => {
+                hints.push(FULL_HOME.to_owned());
+            }
             Self::Interpreter(error) if is_lost_to_temporary_files(error) => {
                 hints.push("set TMPDIR to a directory that can be written and has room".to_owned());
             }

@@ -124,7 +124,13 @@ impl Template {
             fds::close_all_but(&[theirs.as_raw_fd()])?;
             fds::place(theirs, 3)?;
             let error = execute(&arguments[0], &arguments, &environment);
-            let broken = Err::<(), _>(error).during_on("start the interpreter", &program);
+            let action = match error.kind() {
+                std::io::ErrorKind::PermissionDenied => {
+                    "start the interpreter (is the image's directory mounted `noexec`?)"
+                }
+                _ => "start the interpreter",
+            };
+            let broken = Err::<(), _>(error).during_on(action, &program);
             broken.inspect_err(|error| {
                 // SAFETY: the socket was placed there just now, and nothing else in this process uses it.
                 let socket = unsafe { OwnedFd::from_raw_fd(3) };
