@@ -197,20 +197,20 @@ impl Error {
 impl Kind {
     /// Why a launcher did not start, in its own words.
     pub(crate) fn launch(reason: String) -> Self {
-        match is_out_of_processes(&reason) {
-            true => Self::Processes {
-                action: "start the launcher",
-                reason,
-            },
-            false => Self::Launch { reason },
+        if is_out_of_processes(&reason) {
+            let action = "start the launcher";
+            Self::Processes { action, reason }
+        } else {
+            Self::Launch { reason }
         }
     }
 
     /// What a launcher could not do, in its own words.
     pub(crate) fn launcher(action: &'static str, reason: String) -> Self {
-        match is_out_of_processes(&reason) {
-            true => Self::Processes { action, reason },
-            false => Self::Launcher { action, reason },
+        if is_out_of_processes(&reason) {
+            Self::Processes { action, reason }
+        } else {
+            Self::Launcher { action, reason }
         }
     }
 

@@ -15,7 +15,8 @@ done
 bind /etc; bind /proc; bind /sys; bind /dev
 mkdir -p /mnt/opt/target /mnt/opt/old /mnt/opt/out
 mount --rbind "$(dirname "$home")" /mnt/opt/target
-cp "$cellblock" /mnt/opt/cellblock
+touch /mnt/opt/cellblock
+mount --bind "$cellblock" /mnt/opt/cellblock
 cp "$image" /mnt/opt/image.toml
 cellblock=/opt/cellblock image=/opt/image.toml CELLBLOCK_HOME=/opt/target/$(basename "$home")
 unset TMPDIR
