@@ -11,6 +11,9 @@ use crate::exit_code::ExitCode;
 use crate::render::{BAD, NOTE, styled};
 use crate::sanitize;
 
+/// What to do where images and layers find no room.
+const FULL_HOME: &str = "free some disk space, or set CELLBLOCK_HOME to a directory on a larger disk";
+
 /// A result of a command.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -99,6 +102,7 @@ impl Error {
             Self::Sandbox(error) => ExitCode::of_blame(error.blame()),
             Self::File { blame, .. } => ExitCode::of_blame(*blame),
             Self::Encoding { .. } | Self::Refused(_) => ExitCode::Refused,
+            Self::Process { source, .. } if source.kind() == io::ErrorKind::WouldBlock => ExitCode::Capacity,
             Self::Store { .. } | Self::Process { .. } => ExitCode::Backend,
             Self::Cancelled => ExitCode::Cancelled,
         }
@@ -123,10 +127,19 @@ impl Error {
         let mut hints = Vec::new();
         match self {
             Self::Image(error) if error.is_disk_full() => {
-                hints.push("free some disk space, or set CELLBLOCK_HOME to a directory on a larger disk".to_owned());
+                hints.push(FULL_HOME.to_owned());
             }
             Self::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 hints.push("free some disk space, or name another directory with `--out`".to_owned());
+            }
+            Self::Process { source, .. } if source.kind() == io::ErrorKind::WouldBlock => hints.push(
+                "end some processes, or raise the limit (`ulimit -u` for the user, `pids.max` for the cgroup)".to_owned(),
+            ),
+            Self::Interpreter(cellblock_interpreter::Error::Requirements(error)) if error.is_disk_full() => {
+                hints.push(FULL_HOME.to_owned());
+            }
+            Self::Interpreter(error) if is_lost_to_temporary_files(error) => {
+                hints.push("set TMPDIR to a directory that can be written and has room".to_owned());
             }
             Self::Encoding { .. } => hints.push("save the file as UTF-8".to_owned()),
             _ => match self.exit_code() {
@@ -162,6 +175,16 @@ pub(crate) fn tell(error: &Error) {
     );
     // Nobody is left to tell when stderr is gone.
     let _ = writeln!(stderr, "{}", lines.join("\n"));
+}
+
+/// Whether an output or a file found no place on its way to the store.
+fn is_lost_to_temporary_files(error: &cellblock_interpreter::Error) -> bool {
+    use cellblock_interpreter::output::OutputError;
+
+    matches!(
+        error,
+        cellblock_interpreter::Error::Spool(_) | cellblock_interpreter::Error::Output(OutputError::File(_))
+    ) || matches!(error, cellblock_interpreter::Error::Sandbox(error) if error.is_spill())
 }
 
 fn blame_of_image(error: &ImageError) -> Blame {

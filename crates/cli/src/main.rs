@@ -16,6 +16,7 @@ mod render;
 mod sanitize;
 mod script;
 mod size;
+mod threads;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -26,7 +27,6 @@ use clap::error::ErrorKind;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{Cli, Command};
-use crate::error::Error;
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, FailureReport};
 
@@ -51,8 +51,7 @@ fn start(cli: Cli) -> ExitCode {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && env_vars::NO_COLOR.get().is_none())
         .init();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = match runtime.map_err(Error::process("start the runtime")) {
+    let runtime = match threads::runtime() {
         Ok(runtime) => runtime,
         Err(error) => {
             error::tell(&error);

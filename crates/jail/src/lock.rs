@@ -24,21 +24,25 @@ pub struct ProcessLimits {
 const PENDING_SIGNALS: u64 = 1024;
 
 impl ProcessLimits {
-    /// Sets them on the calling process.
+    /// Sets them on the calling process. A limit of the host that is lower stays: it cannot be raised, and is the stricter one.
     pub fn apply(&self) -> Result<()> {
         let both = |value: u64| Rlimit {
             current: Some(value),
             maximum: Some(value),
         };
-        setrlimit(Resource::Nofile, both(self.open_files)).during("limit open files")?;
-        setrlimit(Resource::Fsize, both(self.file_bytes)).during("limit file sizes")?;
+        let lower = |resource, value: u64| {
+            let allowed = getrlimit(resource).maximum.unwrap_or(u64::MAX);
+            setrlimit(resource, both(value.min(allowed)))
+        };
+        lower(Resource::Nofile, self.open_files).during("limit open files")?;
+        lower(Resource::Fsize, self.file_bytes).during("limit file sizes")?;
         setrlimit(Resource::Sigpending, both(PENDING_SIGNALS)).during("limit waiting signals")?;
         setrlimit(Resource::Core, both(0)).during("switch off core dumps")?;
         if let Some(bytes) = self.address_space {
-            setrlimit(Resource::As, both(bytes)).during("limit address space")?;
+            lower(Resource::As, bytes).during("limit address space")?;
         }
         if let Some(processes) = self.processes {
-            setrlimit(Resource::Nproc, both(processes)).during("limit processes")?;
+            lower(Resource::Nproc, processes).during("limit processes")?;
         }
         Ok(())
     }

@@ -44,6 +44,11 @@ pub(crate) enum Kind {
         #[source]
         source: io::Error,
     },
+    #[error(
+        "{action}: {reason}; no more processes are allowed: end some, or raise the limit (`ulimit -u` for the user, \
+         `pids.max` for the cgroup)"
+    )]
+    Processes { action: &'static str, reason: String },
     #[error("all {limit} user ids of this process's sandboxes are taken; end some first")]
     Full { limit: u32 },
     #[error("{action} `{path}` in the sandbox: {reason} ({code})")]
@@ -109,7 +114,7 @@ impl Error {
             | Kind::Gone { .. }
             | Kind::Cut { .. } => Blame::Backend,
             Kind::MissingProtection { .. } => Blame::Policy,
-            Kind::TooLate { .. } | Kind::Full { .. } => Blame::Capacity,
+            Kind::TooLate { .. } | Kind::Full { .. } | Kind::Processes { .. } => Blame::Capacity,
             Kind::Guest { .. } | Kind::NotBooted | Kind::Request(_) => Blame::Caller,
         }
     }
@@ -122,7 +127,9 @@ impl Error {
             | Kind::Protocol { .. }
             | Kind::Gone { .. }
             | Kind::Cut { .. } => Retry::Fresh,
-            Kind::TooLate { .. } | Kind::Full { .. } => Retry::After(Duration::from_secs(1)),
+            Kind::TooLate { .. } | Kind::Full { .. } | Kind::Processes { .. } => {
+                Retry::After(Duration::from_secs(1))
+            }
             Kind::Io { .. }
             | Kind::Spill { .. }
             | Kind::Launch { .. }
@@ -142,6 +149,7 @@ impl Error {
             Kind::Io { .. }
             | Kind::Spill { .. }
             | Kind::Full { .. }
+            | Kind::Processes { .. }
             | Kind::Launch { .. }
             | Kind::Launcher { .. }
             | Kind::MissingProtection { .. }
@@ -184,6 +192,43 @@ impl Error {
     pub fn request(reason: impl Into<String>) -> Self {
         Kind::Request(reason.into()).into()
     }
+}
+
+impl Kind {
+    /// Why a launcher did not start, in its own words.
+    pub(crate) fn launch(reason: String) -> Self {
+        if is_out_of_processes(&reason) {
+            let action = "start the launcher";
+            Self::Processes { action, reason }
+        } else {
+            Self::Launch { reason }
+        }
+    }
+
+    /// What a launcher could not do, in its own words.
+    pub(crate) fn launcher(action: &'static str, reason: String) -> Self {
+        if is_out_of_processes(&reason) {
+            Self::Processes { action, reason }
+        } else {
+            Self::Launcher { action, reason }
+        }
+    }
+
+    /// A process that could not be started.
+    pub(crate) fn spawn(action: &'static str, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::WouldBlock => Self::Processes {
+                action,
+                reason: source.to_string(),
+            },
+            _ => Self::Io { action, source },
+        }
+    }
+}
+
+/// Launcher and template tell their errors as text. What they do never waits, so `EAGAIN` is always the answer of fork or clone.
+fn is_out_of_processes(reason: &str) -> bool {
+    reason.contains("Resource temporarily unavailable")
 }
 
 /// Adds the failed action to an I/O result.

@@ -1,11 +1,12 @@
 //! Runs the binary on a small image, and checks its JSON.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use cellblock_testkit::{Cli, Finished, workspace_root};
+use cellblock_testkit::{Cli, Finished, binary, home, workspace_root};
 use jsonschema::Validator;
 use serde_json::Value;
 
@@ -88,4 +89,48 @@ pub(crate) fn folder(files: &[(&str, &[u8])]) -> Result<(tempfile::TempDir, Path
     }
     let path = folder.path().to_owned();
     Ok((folder, path))
+}
+
+/// How a command ended that prepares a place for `cellblock` first.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs such a command to its end; a minute is too long.
+pub(crate) fn ended(command: &mut Command) -> Result<Ended> {
+    let mut limited = Command::new("timeout");
+    limited
+        .arg("60")
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        limited.env(name, value.unwrap_or_default());
+    }
+    if let Some(folder) = command.get_current_dir() {
+        limited.current_dir(folder);
+    }
+    let output = limited.stdin(Stdio::null()).output().context("start `timeout`")?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(Ended {
+        code: output.status.code().context("it was killed by a signal")?,
+        stdout: text(&output.stdout),
+        stderr: text(&output.stderr),
+    })
+}
+
+/// Runs a shell script in a mount namespace of its own, with `$cellblock`, `$image` (the small one), and `$home` (where it is built).
+pub(crate) fn in_own_mounts(script: &str) -> Result<Ended> {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-euc", script]);
+    let home = home()?;
+    ended(
+        command
+            .env("cellblock", binary()?)
+            .env("image", small_image()?)
+            .env("home", &home)
+            .env("CELLBLOCK_HOME", &home),
+    )
 }

@@ -122,7 +122,10 @@ def _limit(limits: dict[str, int | None]) -> None:
     ):
         value = limits.get(key)
         if value is not None:
-            resource.setrlimit(kind, (value, value))
+            # A limit of the host that is lower stays: it cannot be raised, and is the stricter one.
+            allowed = resource.getrlimit(kind)[1]
+            lower = value if allowed == resource.RLIM_INFINITY else min(value, allowed)
+            resource.setrlimit(kind, (lower, lower))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # As the guest has it: timers need one each, and all sandboxes count against the limit of the host's user.
     _check(_setrlimit(_RLIMIT_SIGPENDING, ctypes.byref(_PENDING_SIGNALS)), "limit waiting signals")

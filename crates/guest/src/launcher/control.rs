@@ -100,6 +100,11 @@ pub enum Event {
     },
     /// The template ended; kernels that it had forked live on.
     TemplateEnded,
+    /// Every template ended right after its start; the next one is started for the next kernel.
+    TemplateFailed {
+        /// What the last one said of it.
+        reason: String,
+    },
     /// The answer to a request.
     Reply {
         /// The request's id.

@@ -43,6 +43,8 @@ pub(super) struct Keeper<'a> {
     template: Option<Template>,
     template_started: Instant,
     template_failures: u32,
+    /// What the last template said that could not start.
+    template_problem: Option<String>,
     /// Requests at the template, by token.
     waiting: HashMap<u64, u64>,
     /// Requests that wait until the template has fewer.
@@ -74,6 +76,7 @@ impl<'a> Keeper<'a> {
             template: Some(Template::start(launch)?),
             template_started: Instant::now(),
             template_failures: 0,
+            template_problem: None,
             waiting: HashMap::new(),
             queued: VecDeque::new(),
             kernels: HashMap::new(),
@@ -290,6 +293,10 @@ impl<'a> Keeper<'a> {
                 Some(request) => self.reply(request, Err(format!("fork a kernel: {error}")), &[]),
                 None => Ok(()),
             },
+            FromTemplate::Broken { error } => {
+                self.template_problem = Some(error);
+                Ok(())
+            }
             FromTemplate::Ended { pid, status } => self.kernel_ended(pid, status),
         }
     }
@@ -314,6 +321,10 @@ impl<'a> Keeper<'a> {
             self.start_template();
         } else {
             report("launcher: the template ended right after its start too often; the next one has to wait");
+            let reason = self.template_problem.take();
+            let reason =
+                reason.unwrap_or_else(|| "the template ended right after its start, each time".into());
+            self.tell(&Event::TemplateFailed { reason })?;
         }
         self.start_queued()
     }
@@ -323,7 +334,11 @@ impl<'a> Keeper<'a> {
         self.template_started = Instant::now();
         match Template::start(self.launch) {
             Ok(template) => self.template = Some(template),
-            Err(error) => report(&format!("launcher: {}", chain(&error))),
+            Err(error) => {
+                let problem = chain(&error);
+                report(&format!("launcher: {problem}"));
+                self.template_problem = Some(problem);
+            }
         }
     }
 

@@ -1,9 +1,9 @@
 //! The template as the keeper sees it: a child process, a packet socket, and its packets.
 
 use std::ffi::CString;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use cellblock_jail::error::During;
+use cellblock_jail::error::{During, chain};
 use cellblock_jail::process::{Child, execute, spawn};
 use cellblock_jail::protection::{Demand, Protection};
 use cellblock_jail::{Result, fds};
@@ -46,7 +46,7 @@ pub(super) enum ToTemplate {
 }
 
 /// What a template says.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FromTemplate {
     /// Its libraries are imported.
@@ -68,6 +68,11 @@ pub(super) enum FromTemplate {
         /// Of the request.
         token: u64,
         /// Why.
+        error: String,
+    },
+    /// The interpreter could not be started.
+    Broken {
+        /// Why, with the whole chain of causes.
         error: String,
     },
     /// A kernel ended.
@@ -119,7 +124,19 @@ impl Template {
             fds::close_all_but(&[theirs.as_raw_fd()])?;
             fds::place(theirs, 3)?;
             let error = execute(&arguments[0], &arguments, &environment);
-            Err(error).during_on("start the interpreter", &program)
+            let action = match error.kind() {
+                std::io::ErrorKind::PermissionDenied => {
+                    "start the interpreter (is the image's directory mounted `noexec`?)"
+                }
+                _ => "start the interpreter",
+            };
+            let broken = Err::<(), _>(error).during_on(action, &program);
+            broken.inspect_err(|error| {
+                // SAFETY: the socket was placed there just now, and nothing else in this process uses it.
+                let socket = unsafe { OwnedFd::from_raw_fd(3) };
+                let told = FromTemplate::Broken { error: chain(error) };
+                let _ = fds::send(&socket, &told, &[]);
+            })
         })
         .during("start the template")?;
         Ok(Self { child, socket })

@@ -58,7 +58,7 @@ pub enum OutputError {
     #[error("table from a kernel made its reader panic")]
     Panicked,
     /// The host could not read a blob that it had spilled, or not write a temporary file.
-    #[error("could not use a temporary file for an output")]
+    #[error("could not use a temporary file below `{}` for an output", std::env::temp_dir().display())]
     File(#[from] std::io::Error),
     /// The host could not write a table as Parquet.
     #[error("could not write a table as Parquet")]

@@ -174,11 +174,7 @@ impl Kernel {
                 let mut said = vec![0; 4096];
                 let length = read_now(&self.stderr, &mut said).unwrap_or(0);
                 let reason = String::from_utf8_lossy(&said[..length]).trim().to_owned();
-                Err(Kind::Launcher {
-                    action: "start a kernel",
-                    reason,
-                }
-                .into())
+                Err(Kind::launcher("start a kernel", reason).into())
             }
         }
     }

@@ -32,13 +32,22 @@ pub(super) fn build(home: &Home, spec: &ImageSpec, key: &str, lock: &Lock, sink:
     let room = Room {
         path: home.staging(key),
     };
+    let built = build_in(&room, home, spec, lock, sink);
+    if built.is_err() && room.done::<Base>("interpreter").is_none() {
+        // Nothing in it would save a later build any work, and the disk may be full.
+        let _ = remove(&room.path);
+    }
+    built
+}
+
+fn build_in(room: &Room, home: &Home, spec: &ImageSpec, lock: &Lock, sink: &Sink) -> Result<String> {
     fs::create_dir_all(&room.path).at("create", &room.path)?;
     let uv = Uv::find_or_fetch(home, lock, sink)?;
-    let base = copy_interpreter(&room, spec, &uv, sink)?;
-    install_packages(&room, spec, &base, &uv, sink)?;
-    let manifest = finish(&room, spec, base, sink)?;
+    let base = copy_interpreter(room, spec, &uv, sink)?;
+    install_packages(room, spec, &base, &uv, sink)?;
+    let manifest = finish(room, spec, base, sink)?;
     let place = home.images().join(&manifest.id);
-    put_in_place(&room, &place)?;
+    put_in_place(room, &place)?;
     Ok(manifest.id)
 }
 

@@ -43,8 +43,11 @@ pub(crate) fn of(root: &Path) -> Result<Tree> {
     };
     let workers = thread::available_parallelism().map_or(1, |it| it.get().min(8));
     let mut entries = thread::scope(|scope| {
-        let running: Vec<_> = (0..workers).map(|_| scope.spawn(hash_some)).collect();
-        let mut entries = Vec::with_capacity(paths.len());
+        // This thread works too: where no other can be started it does everything.
+        let running: Vec<_> = (1..workers)
+            .map_while(|_| thread::Builder::new().spawn_scoped(scope, hash_some).ok())
+            .collect();
+        let mut entries = hash_some()?;
         for worker in running {
             entries.extend(worker.join().map_err(|_| ImageError::Cancelled)??);
         }

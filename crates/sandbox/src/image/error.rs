@@ -140,7 +140,9 @@ impl ImageError {
                     io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
                 )
             }
-            Self::Program { output, .. } => output.contains("No space left on device"),
+            Self::Program { output: text, .. } | Self::UvFetch { problem: text, .. } => {
+                text.contains("No space left on device")
+            }
             _ => false,
         }
     }

@@ -38,8 +38,12 @@ impl Home {
 
     /// Uses this directory, made if it is missing.
     pub fn at(root: &Path) -> Result<Self> {
-        fs::create_dir_all(root).at("create", root)?;
-        rustix::fs::access(root, Access::WRITE_OK | Access::EXEC_OK).at("write into", root)?;
+        let unusable = |action: &str, error: io::Error| ImageError::Home {
+            problem: format!("{action} `{}`: {error}", root.display()),
+        };
+        fs::create_dir_all(root).map_err(|error| unusable("create", error))?;
+        rustix::fs::access(root, Access::WRITE_OK | Access::EXEC_OK)
+            .map_err(|errno| unusable("write into", errno.into()))?;
         Ok(Self {
             root: root.to_owned(),
         })

@@ -19,10 +19,15 @@ pub(crate) fn output(command: &mut Command, limit: Duration) -> Option<Vec<u8>> 
         .spawn()
         .ok()?;
     let stdout = child.stdout.take()?;
-    let reader = thread::spawn(move || {
+    let reader = thread::Builder::new().spawn(move || {
         let mut all = Vec::new();
         stdout.take(1 << 20).read_to_end(&mut all).map(|_| all)
     });
+    let Ok(reader) = reader else {
+        let _ = child.kill();
+        let _ = child.wait();
+        return None;
+    };
     let succeeded = within(&mut child, limit);
     let all = reader.join().ok()?.ok()?;
     succeeded.then_some(all)

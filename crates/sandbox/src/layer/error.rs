@@ -78,6 +78,11 @@ pub enum LayerError {
 }
 
 impl LayerError {
+    /// Whether the disk is full, whatever failed because of it.
+    pub fn is_disk_full(&self) -> bool {
+        matches!(self, Self::Image(error) if error.is_disk_full())
+    }
+
     /// Whether changing the requirements can help.
     pub fn is_callers(&self) -> bool {
         !matches!(self, Self::Offline | Self::Image(_))

@@ -25,6 +25,9 @@ const START_LIMIT: Duration = Duration::from_secs(20);
 /// How long the launcher may take to tell how a kernel ended, once its process is seen to have ended.
 const STATUS_LIMIT: Duration = Duration::from_secs(2);
 
+/// The modules that a template could not import, or why no template can start.
+type Warm = Result<Vec<String>, String>;
+
 type Reply = Result<(Answer, Vec<OwnedFd>), String>;
 
 #[derive(Debug)]
@@ -41,7 +44,7 @@ pub(super) struct Launcher {
     asks: mpsc::UnboundedSender<Ask>,
     report: Report,
     shared: Arc<Shared>,
-    warm: watch::Receiver<Option<Vec<String>>>,
+    warm: watch::Receiver<Option<Warm>>,
     pid: Option<u32>,
     _ids: Option<File>,
 }
@@ -81,7 +84,9 @@ impl Launcher {
             .stdin(theirs)
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        let mut child = command.spawn().during("start the launcher")?;
+        let mut child = command
+            .spawn()
+            .map_err(|error| Kind::spawn("start the launcher", error))?;
         // The command keeps a copy of the launcher's end, which would hide its death.
         drop(command);
         let pid = child.id();
@@ -137,16 +142,21 @@ impl Launcher {
     }
 
     pub(super) fn failed_modules(&self) -> Vec<String> {
-        self.warm.borrow().clone().unwrap_or_default()
+        let warm = self.warm.borrow().clone();
+        warm.and_then(Result::ok).unwrap_or_default()
     }
 
     /// Completes once the template has its libraries.
     pub(super) async fn warmed(&self) -> Result<()> {
         let mut warm = self.warm.clone();
-        warm.wait_for(Option::is_some)
+        let warm = warm
+            .wait_for(Option::is_some)
             .await
-            .map(drop)
-            .map_err(|_| Kind::LauncherGone.into())
+            .map_err(|_| Kind::LauncherGone)?;
+        match warm.as_ref() {
+            Some(Err(reason)) => Err(Kind::launch(reason.clone()).into()),
+            Some(Ok(_)) | None => Ok(()),
+        }
     }
 
     /// Asks for something and waits for the answer.
@@ -169,7 +179,7 @@ impl Launcher {
         };
         self.asks.send(ask).map_err(|_| Kind::LauncherGone)?;
         let reply = answered.await.map_err(|_| Kind::LauncherGone)?;
-        reply.map_err(|reason| Kind::Launcher { action, reason }.into())
+        reply.map_err(|reason| Kind::launcher(action, reason).into())
     }
 
     /// Asks for something whose answer nobody waits for.
@@ -232,7 +242,7 @@ async fn first_event(control: &Control) -> Result<Report> {
             },
             _,
         )) => Err(Kind::MissingProtection { reason: error }.into()),
-        Some((Event::Refused { error, .. }, _)) => Err(Kind::Launch { reason: error }.into()),
+        Some((Event::Refused { error, .. }, _)) => Err(Kind::launch(error).into()),
         Some(_) => Err(Kind::Launch {
             reason: "its first packet was not the expected one".into(),
         }
@@ -283,7 +293,7 @@ fn io_error(error: cellblock_jail::Error) -> std::io::Error {
 struct Owner {
     control: Control,
     shared: Arc<Shared>,
-    warm: watch::Sender<Option<Vec<String>>>,
+    warm: watch::Sender<Option<Warm>>,
     waiting: HashMap<u64, oneshot::Sender<Reply>>,
     /// What is sent next. Events are heard meanwhile: a keep that cannot get rid of its replies takes no requests.
     outgoing: Option<Outgoing>,
@@ -374,7 +384,11 @@ impl Owner {
             }
             Event::TemplateReady { failed, import_ms } => {
                 tracing::info!(import_ms, failed = failed.len(), "template ready");
-                self.warm.send_replace(Some(failed));
+                self.warm.send_replace(Some(Ok(failed)));
+            }
+            Event::TemplateFailed { reason } => {
+                tracing::warn!(reason, "no template can be started");
+                self.warm.send_replace(Some(Err(reason)));
             }
             Event::TemplateEnded => tracing::warn!("template ended"),
             Event::Started { .. } | Event::Refused { .. } => {

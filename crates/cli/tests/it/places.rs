@@ -1,0 +1,150 @@
+//! `cellblock` where a directory that it needs is missing, read-only, not the user's, or without the right to execute.
+
+use anyhow::Result;
+use cellblock_testkit::require;
+
+use crate::support::{Ended, in_own_mounts, small_image};
+
+/// Moves into a root directory without `/tmp`, from bind mounts of everything that is needed.
+const WITHOUT_TMP: &str = r#"
+mount -t tmpfs none /mnt
+bind() { mkdir -p "/mnt$1"; mount --rbind "$1" "/mnt$1"; }
+for top in bin sbin lib lib64 usr; do
+    if [ -L /$top ]; then cp -P /$top /mnt/$top; elif [ -d /$top ]; then bind /$top; fi
+done
+bind /etc; bind /proc; bind /sys; bind /dev
+mkdir -p /mnt/opt/target /mnt/opt/old /mnt/opt/out
+mount --rbind "$(dirname "$home")" /mnt/opt/target
+touch /mnt/opt/cellblock
+mount --bind "$cellblock" /mnt/opt/cellblock
+cp "$image" /mnt/opt/image.toml
+cellblock=/opt/cellblock image=/opt/image.toml CELLBLOCK_HOME=/opt/target/$(basename "$home")
+unset TMPDIR
+cd /mnt
+pivot_root . opt/old
+umount -l /opt/old
+cd /opt/out
+[ ! -e /tmp ]
+"#;
+
+fn fails(ended: &Ended, wanted: &[&str]) {
+    assert_eq!(ended.code, 70, "{}{}", ended.stdout, ended.stderr);
+    for part in wanted {
+        assert!(
+            ended.stderr.contains(part),
+            "`{part}` is not in: {}",
+            ended.stderr
+        );
+    }
+    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_host_without_tmp_runs_code_and_says_which_outputs_it_cannot_keep() -> Result<()> {
+    require!(Root);
+    require!(UserNamespaces);
+    small_image()?;
+    let run = |code: &str| in_own_mounts(&format!("{WITHOUT_TMP}\n{code}"));
+    let worked = run(
+        "\"$cellblock\" run --image \"$image\" -c 'open(\"/tmp/x\", \"w\").write(\"abc\")'; ls -A /opt/out; [ ! -e /tmp ]",
+    )?;
+    assert_eq!(
+        (worked.code, worked.stdout.as_str()),
+        (0, "3\n"),
+        "{}",
+        worked.stderr
+    );
+    let hint = "hint: set TMPDIR to a directory that can be written and has room";
+    let file = "code=0; \"$cellblock\" run --image \"$image\" -c 'open(\"x\", \"w\").write(\"abc\")' || code=$?; ls -A /opt/out; exit $code";
+    let file = run(file)?;
+    fails(
+        &file,
+        &[
+            "copy `/workspace/x` into a file below `/tmp`",
+            "No such file",
+            hint,
+        ],
+    );
+    assert_eq!(file.stdout, "3\n", "nothing half made in the working directory");
+    let table = "\"$cellblock\" run --image \"$image\" -c 'import pandas; pandas.DataFrame({\"a\": [1]})'";
+    fails(
+        &run(table)?,
+        &[
+            "a temporary file below `/tmp` for an output",
+            "No such file",
+            hint,
+        ],
+    );
+    let elsewhere =
+        format!("mkdir /opt/temporary; export TMPDIR=/opt/temporary; {table}; ls -A /opt/temporary");
+    let elsewhere = run(&elsewhere)?;
+    assert_eq!(elsewhere.code, 0, "{}", elsewhere.stderr);
+    assert!(!elsewhere.stdout.contains("tmp"), "{}", elsewhere.stdout);
+    Ok(())
+}
+
+#[test]
+fn a_temporary_directory_that_cannot_be_written_is_named() -> Result<()> {
+    require!(Root);
+    require!(UserNamespaces);
+    let script = "mount -t tmpfs -o ro none /mnt; cd /mnt; export TMPDIR=/mnt; \
+                  exec \"$cellblock\" run --image \"$image\" -c 'open(\"x\", \"w\").write(\"abc\")'";
+    let wanted = [
+        "copy `/workspace/x` into a file below `/mnt`",
+        "Read-only file system",
+        "set TMPDIR",
+    ];
+    fails(&in_own_mounts(script)?, &wanted);
+    Ok(())
+}
+
+#[test]
+fn a_home_that_cannot_be_used_is_named_with_the_repair() -> Result<()> {
+    require!(Root);
+    require!(UserNamespaces);
+    let run = "\"$cellblock\" run --image \"$image\" -c 1";
+    let cases = [
+        (
+            format!(
+                "mount --bind \"$home\" /mnt; mount -o remount,ro,bind /mnt; export CELLBLOCK_HOME=/mnt; exec {run}"
+            ),
+            [
+                "write into `/mnt`: Read-only file system",
+                "set CELLBLOCK_HOME to one that can be written",
+            ],
+        ),
+        (
+            format!(
+                "mount -t tmpfs -o mode=755 none /mnt; export CELLBLOCK_HOME=/mnt; cd /; \
+                     exec setpriv --reuid 65534 --regid 65534 --clear-groups {run}"
+            ),
+            [
+                "write into `/mnt`: Permission denied",
+                "set CELLBLOCK_HOME to one that can be written",
+            ],
+        ),
+        (
+            format!(
+                "mount -t tmpfs -o mode=755 none /mnt; export CELLBLOCK_HOME=/mnt/new; cd /; \
+                     exec setpriv --reuid 65534 --regid 65534 --clear-groups {run}"
+            ),
+            [
+                "create `/mnt/new`: Permission denied",
+                "set CELLBLOCK_HOME to one that can be written",
+            ],
+        ),
+        (
+            format!(
+                "mount --bind \"$home\" /mnt; mount -o remount,noexec,bind /mnt; export CELLBLOCK_HOME=/mnt; exec {run}"
+            ),
+            [
+                "start the interpreter (is the image's directory mounted `noexec`?) `/opt/python/bin/python3",
+                "Permission denied",
+            ],
+        ),
+    ];
+    for (script, wanted) in cases {
+        fails(&in_own_mounts(&script)?, &wanted);
+    }
+    Ok(())
+}
