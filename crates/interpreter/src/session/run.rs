@@ -8,8 +8,6 @@
 //!    └──kernel ends by itself────────────────┴> lost
 //! ```
 
-use std::io::Read as _;
-use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use cellblock_protocol::{CellError, FromKernel, KernelOutcome, Rejection, ToKernel, Variable};

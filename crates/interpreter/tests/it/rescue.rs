@@ -238,7 +238,7 @@ decomposed = np.linalg.svd(matrix, compute_uv=False)";
         .await;
         let ended = run(&session, "product[:] = 0\nos._exit(1)").await;
         assert_eq!(ended.state, State::Rescued, "{:?}", ended.note);
-        let worked = run_for(&session, Duration::from_secs(60), work).await;
+        let worked = run_for(&session, Duration::from_mins(1), work).await;
         assert_eq!(worked.outcome, Outcome::Completed, "{worked:#?}");
         let same = "before == (float(product.sum()), labels, float(decomposed[0]))";
         assert_eq!(value(&session, same).await, true);
@@ -348,7 +348,7 @@ fn by_default_a_cell_that_follows_a_pause_is_rescued() {
         let session = session().await;
         run(&session, "import os\nkept = 1").await;
         // Longer than the kernel waits for another message, however busy the machine is: until the standby is seen.
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         loop {
             tokio::time::sleep(Duration::from_millis(200)).await;
             let processes = "sum(name.isdigit() for name in os.listdir('/proc'))";
