@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, ListArray, NullArray, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, BooleanArray, Int64Array, ListArray, NullArray, RecordBatch, StringArray};
 use arrow_buffer::OffsetBuffer;
 use arrow_ipc::{
     BodyCompression, BodyCompressionArgs, Buffer, FieldNode, Message, MessageArgs, MessageHeader,
@@ -205,6 +205,25 @@ fn lists_of_more_nothing_than_there_can_be_are_refused() {
         &[0, 0, 0, 0, 1, 0, 0, 0],
     );
     refused_for(&lists, 1, &message, "an array is longer than its bytes");
+}
+
+#[test]
+fn lists_in_lists_share_what_a_cell_may_show() {
+    let sizes = [20, 20, 20, 12, 6, 3];
+    let mut lists: ArrayRef = Arc::new(BooleanArray::from(vec![true; sizes.iter().product()]));
+    for size in sizes.into_iter().rev() {
+        let offsets = OffsetBuffer::from_lengths(std::iter::repeat_n(size, lists.len() / size));
+        let item = Arc::new(Field::new("item", lists.data_type().clone(), true));
+        lists = Arc::new(ListArray::new(item, offsets, lists, None));
+    }
+    let lists = batch(vec![("l", lists)]);
+    let table = read(&announced(&lists, 1), stream(std::slice::from_ref(&lists))).unwrap();
+    let shown = serde_json::json!(table.head).to_string();
+    assert!(
+        shown.len() <= 4000,
+        "one cell of 1000 characters is shown in {}",
+        shown.len()
+    );
 }
 
 #[test]
