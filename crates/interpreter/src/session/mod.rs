@@ -18,6 +18,8 @@ mod judge;
 mod run;
 
 pub use actor::SessionOptions;
+#[doc(hidden)]
+pub use files::fuzz_file_name;
 
 use actor::Actor;
 
