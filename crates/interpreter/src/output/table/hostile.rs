@@ -208,6 +208,38 @@ fn lists_of_more_nothing_than_there_can_be_are_refused() {
 }
 
 #[test]
+fn a_decimal_of_more_digits_than_its_bytes_hold_is_refused() {
+    for most in [
+        DataType::Decimal32(9, 2),
+        DataType::Decimal64(18, 2),
+        DataType::Decimal128(38, 2),
+        DataType::Decimal256(76, 2),
+    ] {
+        let over = match most {
+            DataType::Decimal32(precision, scale) => DataType::Decimal32(precision + 1, scale),
+            DataType::Decimal64(precision, scale) => DataType::Decimal64(precision + 1, scale),
+            DataType::Decimal128(precision, scale) => DataType::Decimal128(precision + 1, scale),
+            _ => DataType::Decimal256(77, 2),
+        };
+        let empty = |kind: DataType| {
+            let schema = Schema::new(vec![Field::new("d", kind, true)]);
+            RecordBatch::new_empty(Arc::new(schema))
+        };
+        let table = empty(most);
+        assert!(read(&announced(&table, 0), stream(&[table])).is_ok());
+        // Only a schema is sent, as no honest array has such a type.
+        let table = empty(over);
+        let error = read(&announced(&table, 0), schema_of(&table))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.ends_with("is a decimal of more digits than its bytes hold"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn lists_in_lists_share_what_a_cell_may_show() {
     let sizes = [20, 20, 20, 12, 6, 3];
     let mut lists: ArrayRef = Arc::new(BooleanArray::from(vec![true; sizes.iter().product()]));
