@@ -1,8 +1,7 @@
-//! Reads any bytes as a stream of `FromGuest` frames.
+//! Reads any bytes as a stream of frames from a guest.
 
 #![no_main]
 
-use cellblock_protocol::FromGuest;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| cellblock_fuzz::frames::<FromGuest>(data));
+fuzz_target!(|data: &[u8]| cellblock_fuzz_checks::run("frame_from_guest", data));

@@ -1,8 +1,7 @@
-//! Reads any bytes as a stream of `FromKernel` frames.
+//! Reads any bytes as a stream of frames from a kernel.
 
 #![no_main]
 
-use cellblock_protocol::FromKernel;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| cellblock_fuzz::frames::<FromKernel>(data));
+fuzz_target!(|data: &[u8]| cellblock_fuzz_checks::run("frame_from_kernel", data));

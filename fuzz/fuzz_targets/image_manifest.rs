@@ -4,4 +4,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| cellblock_sandbox::image::fuzz_manifest(data));
+fuzz_target!(|data: &[u8]| cellblock_fuzz_checks::run("image_manifest", data));

@@ -4,4 +4,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| cellblock_interpreter::output::fuzz::dataframe(data));
+fuzz_target!(|data: &[u8]| cellblock_fuzz_checks::run("output_dataframe", data));

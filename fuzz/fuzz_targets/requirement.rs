@@ -4,4 +4,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| cellblock_sandbox::layer::fuzz_requirement(data));
+fuzz_target!(|data: &[u8]| cellblock_fuzz_checks::run("requirement", data));

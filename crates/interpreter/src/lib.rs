@@ -32,4 +32,6 @@ pub use execution::{
 };
 pub use input::Input;
 pub use interpreter::{Config, Interpreter};
+#[doc(hidden)]
+pub use session::fuzz_file_name;
 pub use session::{Running, Session, SessionOptions};

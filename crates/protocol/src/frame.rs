@@ -12,6 +12,8 @@ pub const MAX_BLOBS: usize = 1024;
 
 /// How much of a type that nobody knows an error repeats.
 const SHOWN_TYPE: usize = 64;
+/// How much of what the parser of headers says an error repeats: it may quote the header.
+const SHOWN_CAUSE: usize = 160;
 
 /// A set of messages that travel in one direction.
 pub trait Message: Serialize + DeserializeOwned {
@@ -88,7 +90,8 @@ impl Prefix {
                 actual: bytes.len(),
             });
         }
-        let Outline { kind, blobs } = serde_json::from_slice(bytes).map_err(FrameError::Header)?;
+        let Outline { kind, blobs } =
+            serde_json::from_slice(bytes).map_err(|source| FrameError::Header(tamed(source)))?;
         let Some(kind) = M::TYPES.iter().copied().find(|known| *known == kind) else {
             return Err(FrameError::UnknownType { found: shown(&kind) });
         };
@@ -107,7 +110,10 @@ impl Prefix {
                 present: self.blob_bytes(),
             });
         }
-        let message = serde_json::from_slice(bytes).map_err(|source| FrameError::Fields { kind, source })?;
+        let message = serde_json::from_slice(bytes).map_err(|source| FrameError::Fields {
+            kind,
+            source: tamed(source),
+        })?;
         Ok(Header { message, blobs })
     }
 }
@@ -116,6 +122,23 @@ fn shown(kind: &str) -> String {
     let cut: String = kind.chars().take(SHOWN_TYPE).collect();
     let more = if cut.len() < kind.len() { "…" } else { "" };
     format!("{cut:?}{more}")
+}
+
+/// Cuts and escapes an error that repeats more of a header than logs and callers should have to read.
+fn tamed(error: serde_json::Error) -> serde_json::Error {
+    let text = error.to_string();
+    if text.chars().nth(SHOWN_CAUSE).is_none() && !text.chars().any(char::is_control) {
+        return error;
+    }
+    let mut cut: String = text
+        .chars()
+        .take(SHOWN_CAUSE)
+        .flat_map(char::escape_debug)
+        .collect();
+    if text.chars().nth(SHOWN_CAUSE).is_some() {
+        cut.push('…');
+    }
+    serde::de::Error::custom(cut)
 }
 
 /// What the frame needs of a header; the message is read in a second step, so that it need not know of blobs.

@@ -322,3 +322,19 @@ fn readers_of_one_blob_do_not_disturb_each_other() {
         assert_eq!((blob.len(), blob.is_empty()), (11, false));
     }
 }
+
+#[test]
+fn an_error_repeats_little_of_a_header_and_escapes_it() {
+    let long = format!(
+        r#"{{"type":"output","cell":1,"index":0,"output":{{"type":"\u001b[2J{}"}}}}"#,
+        "x".repeat(10_000)
+    );
+    let error = decode::<FromKernel>(&framed(&long, b"")).unwrap_err();
+    assert_eq!(
+        error,
+        format!(
+            r"could not read the fields of a `output` message: unknown variant `\u{{1b}}[2J{}…",
+            "x".repeat(160 - "unknown variant `?[2J".len())
+        )
+    );
+}

@@ -73,6 +73,16 @@ const RULES: &[Rule] = &[
         never: NETWORK,
     },
     Rule {
+        package: "cellblock-fuzz-checks",
+        ours: &[
+            "cellblock-protocol",
+            "cellblock-artifact",
+            "cellblock-sandbox",
+            "cellblock-interpreter",
+        ],
+        never: NETWORK,
+    },
+    Rule {
         package: "xtask",
         // Only what has files to generate.
         ours: &["cellblock-protocol", "cellblock-interpreter"],
@@ -91,7 +101,14 @@ const FOR_PROGRAMS: &[&str] = &[
     "anstream",
     "anstyle",
 ];
-const PROGRAMS: &[&str] = &["cellblock", "cellblock-bench", "xtask", TESTKIT];
+// The checks compile in what the command draws with.
+const PROGRAMS: &[&str] = &[
+    "cellblock",
+    "cellblock-bench",
+    "cellblock-fuzz-checks",
+    "xtask",
+    TESTKIT,
+];
 
 #[derive(Debug, Deserialize)]
 struct Metadata {

@@ -208,6 +208,30 @@ fn relative_name<'a>(path: &'a str, root: &str) -> Option<&'a str> {
     (name.len() <= MAX_NAME && name.split('/').all(safe)).then_some(name)
 }
 
+/// Takes any text as a path or a reason from a guest, and asserts what holds for whatever is made of it; for fuzzing.
+pub fn fuzz_file_name(text: &str) {
+    use std::path::{Component, Path};
+
+    for root in ROOTS {
+        let Some(name) = relative_name(text, root) else {
+            continue;
+        };
+        let inside = Path::new(name)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        assert!(inside && !name.is_empty(), "{name:?} leads out of its directory");
+        assert!(
+            name.len() <= MAX_NAME && !name.chars().any(char::is_control),
+            "{name:?} is no name"
+        );
+        assert_eq!(format!("{root}/{name}"), text, "a name is that of its path");
+        assert!(media_type(name).contains('/'));
+    }
+    let shown = escape(text);
+    assert!(!shown.chars().any(char::is_control), "{shown:?} is not escaped");
+    assert!(shown.chars().count() <= 1024 * 10, "a shown name has no bound");
+}
+
 fn escape(text: &str) -> String {
     text.chars()
         .take(1024)

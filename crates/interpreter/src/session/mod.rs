@@ -20,6 +20,8 @@ mod run;
 mod standby;
 
 pub use actor::SessionOptions;
+#[doc(hidden)]
+pub use files::fuzz_file_name;
 
 use actor::Actor;
 

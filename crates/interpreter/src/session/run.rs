@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use cellblock_protocol::{CellError, FromKernel, KernelOutcome, Rejection, ToKernel, Variable};
+use cellblock_protocol::{Blob, CellError, FromKernel, KernelOutcome, Rejection, ToKernel, Variable};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Ending, Kernel, read_now};
 use cellblock_sandbox::channel::write_frame;
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::standby::Standby;
 use crate::error::{Error, Result};
 use crate::execution::Event;
-use crate::output::{Decoding, Output};
+use crate::output::{Decoding, Output, OutputError};
 use crate::stream::Capture;
 
 /// Bytes taken from a pipe at once.
@@ -146,6 +146,7 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
                             // The exception that ends a cell comes whatever the limit.
                             let extra = usize::from(matches!(output, cellblock_protocol::Output::Exception(_)));
                             if run.outputs.len() < terms.limits.outputs as usize + extra {
+                                within(terms.limits.output_bytes, &frame.blobs)?;
                                 match terms.decoding.decode(output, frame.blobs).await {
                                     Ok(output) => {
                                         terms.tell(|| Event::Output(output.clone())).await;
@@ -185,6 +186,19 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
             ready = kernel.stderr.readable(), if run.open[1] => run.take(ready, 1, kernel, &terms).await,
         }
     }
+}
+
+/// An honest kernel shortens what is larger.
+fn within(limit: u64, blobs: &[Blob]) -> std::result::Result<(), OutputError> {
+    let actual = blobs.iter().map(Blob::len).sum();
+    if actual > limit {
+        return Err(OutputError::Limit {
+            what: "output in bytes",
+            limit,
+            actual,
+        });
+    }
+    Ok(())
 }
 
 /// What the kernel repeats in its answers.

@@ -3,7 +3,7 @@
 use cellblock_interpreter::output::DataframeLibrary;
 use cellblock_interpreter::{Exceeded, Outcome, Resource};
 
-use crate::support::{MIB, block_on, goes_on, limited, run, session, table};
+use crate::support::{MIB, block_on, goes_on, limited, run, session, table, value};
 
 /// The most memory that this process has held so far.
 fn peak() -> u64 {
@@ -153,5 +153,27 @@ fn outputs_beyond_the_limit_are_counted_and_an_exception_is_still_shown() {
                 "exception"
             ]
         );
+    });
+}
+
+#[test]
+fn a_forged_output_beyond_its_limit_is_refused_and_the_session_goes_on() {
+    block_on(async {
+        let session = limited(|limits| limits.output_bytes = MIB).await;
+        // The kernel of Cellblock shortens what is larger; code may write to its channel by itself.
+        let code = "import json, os, struct\n\
+                    blob = b'x' * 3_000_000\n\
+                    output = {'type': 'rich', 'mimes': ['text/plain'], 'text': 't'}\n\
+                    head = {'type': 'output', 'cell': 1, 'index': 0, 'output': output, 'blobs': [len(blob)]}\n\
+                    head = json.dumps(head).encode()\n\
+                    left = struct.pack('>II', 4 + len(head) + len(blob), len(head)) + head + blob\n\
+                    while left: left = left[os.write(3, left):]";
+        let error = session.execute(code).await.unwrap_err();
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert_eq!(
+            cause,
+            "output in bytes of 3000000 from a kernel is over the limit of 1048576"
+        );
+        assert_eq!(value(&session, "6 * 7").await, 42);
     });
 }

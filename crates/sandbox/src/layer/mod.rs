@@ -68,13 +68,31 @@ pub async fn resolve_layer(image: &Image, requirements: &[String], sink: Sink) -
         .map_err(|error| LayerError::Image(error.into()))?
 }
 
-/// Reads any bytes as a requirement: what is accepted must be one line that reads back equal.
+/// Reads any bytes as a requirement: what is accepted must be one harmless line that reads back equal, what is refused must be told
+/// in a short line.
 pub fn fuzz_requirement(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    if let Ok(requirement) = text.parse::<Requirement>() {
-        let written = requirement.to_string();
-        assert!(!written.starts_with('-') && !written.contains(['\n', '\r', '$', '#', '@', '/', '\\']));
-        assert_eq!(written.parse(), Ok(requirement), "a requirement reads back equal");
+    match text.parse::<Requirement>() {
+        Ok(requirement) => {
+            let written = requirement.to_string();
+            assert!(
+                written.starts_with(|c: char| c.is_ascii_alphanumeric()),
+                "{written}"
+            );
+            assert!(
+                written.chars().all(|c| matches!(c, ' '..='~'))
+                    && !written.contains(['$', '#', '@', '/', '\\', '%']),
+                "{written}"
+            );
+            assert!(!written.contains(" -"), "{written}");
+            assert!(written.starts_with(requirement.name()), "{written}");
+            assert_eq!(written.parse(), Ok(requirement), "a requirement reads back equal");
+        }
+        Err(error) => {
+            let told = error.to_string();
+            assert!(!told.chars().any(char::is_control), "{told:?}");
+            assert!(told.len() <= 4096, "{told}");
+        }
     }
 }
 

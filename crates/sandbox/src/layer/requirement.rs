@@ -93,7 +93,15 @@ impl FromStr for Requirement {
                 "a path is not allowed, packages come from the package index only".to_owned(),
             ));
         }
-        parse(trimmed).map_err(wrong)
+        let requirement = parse(trimmed).map_err(wrong)?;
+        // Spaces are added around what a marker compares.
+        let written = requirement.to_string().len();
+        if written > LONGEST {
+            return Err(wrong(format!(
+                "written out it has {written} bytes, the limit is {LONGEST}"
+            )));
+        }
+        Ok(requirement)
     }
 }
 
@@ -242,6 +250,13 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(long.contains("it has 601 bytes, the limit is 512"), "{long}");
+        let longer = format!("z;{}", ["os_name=='a'"; 32].join(" or "));
+        assert!(longer.len() <= 512);
+        let longer = normal(&longer);
+        assert!(
+            longer.contains("written out it has 576 bytes, the limit is 512"),
+            "{longer}"
+        );
     }
 
     #[test]

@@ -29,9 +29,10 @@ impl Room {
         }
     }
 
-    fn inner(self) -> Self {
+    /// Shares it among so many parts, or lists in lists would multiply what is shown.
+    fn inner(self, parts: usize) -> Self {
         Self {
-            chars: self.chars / 2,
+            chars: self.chars / parts.max(2),
         }
     }
 
@@ -92,8 +93,9 @@ fn value(array: &dyn Array, row: usize, room: Room) -> Value {
         DataType::FixedSizeList(..) => list(&array.as_fixed_size_list().value(row), room),
         DataType::Map(..) => list(&array.as_map().value(row), room),
         DataType::Struct(fields) => {
+            let inner = room.inner(fields.len().min(room.items()));
             let parts = fields.iter().zip(array.as_struct().columns()).take(room.items());
-            let parts = parts.map(|(field, part)| (clip(field.name(), room), value(part, row, room.inner())));
+            let parts = parts.map(|(field, part)| (clip(field.name(), inner), value(part, row, inner)));
             Value::Object(parts.collect::<Map<_, _>>())
         }
         _ => formatted(array, row),
@@ -131,7 +133,8 @@ fn bytes(bytes: &[u8]) -> Value {
 
 fn list(items: &dyn Array, room: Room) -> Value {
     let shown = items.len().min(room.items());
-    let mut values: Vec<_> = (0..shown).map(|item| value(items, item, room.inner())).collect();
+    let inner = room.inner(shown);
+    let mut values: Vec<_> = (0..shown).map(|item| value(items, item, inner)).collect();
     if shown < items.len() {
         values.push(format!("... {} more", items.len() - shown).into());
     }

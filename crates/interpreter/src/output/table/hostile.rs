@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, ListArray, NullArray, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, BooleanArray, Int64Array, ListArray, NullArray, RecordBatch, StringArray};
 use arrow_buffer::OffsetBuffer;
 use arrow_ipc::{
     BodyCompression, BodyCompressionArgs, Buffer, FieldNode, Message, MessageArgs, MessageHeader,
@@ -205,6 +205,57 @@ fn lists_of_more_nothing_than_there_can_be_are_refused() {
         &[0, 0, 0, 0, 1, 0, 0, 0],
     );
     refused_for(&lists, 1, &message, "an array is longer than its bytes");
+}
+
+#[test]
+fn a_decimal_of_more_digits_than_its_bytes_hold_is_refused() {
+    for most in [
+        DataType::Decimal32(9, 2),
+        DataType::Decimal64(18, 2),
+        DataType::Decimal128(38, 2),
+        DataType::Decimal256(76, 2),
+    ] {
+        let over = match most {
+            DataType::Decimal32(precision, scale) => DataType::Decimal32(precision + 1, scale),
+            DataType::Decimal64(precision, scale) => DataType::Decimal64(precision + 1, scale),
+            DataType::Decimal128(precision, scale) => DataType::Decimal128(precision + 1, scale),
+            _ => DataType::Decimal256(77, 2),
+        };
+        let empty = |kind: DataType| {
+            let schema = Schema::new(vec![Field::new("d", kind, true)]);
+            RecordBatch::new_empty(Arc::new(schema))
+        };
+        let table = empty(most);
+        assert!(read(&announced(&table, 0), stream(&[table])).is_ok());
+        // Only a schema is sent, as no honest array has such a type.
+        let table = empty(over);
+        let error = read(&announced(&table, 0), schema_of(&table))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.ends_with("is a decimal of more digits than its bytes hold"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn lists_in_lists_share_what_a_cell_may_show() {
+    let sizes = [20, 20, 20, 12, 6, 3];
+    let mut lists: ArrayRef = Arc::new(BooleanArray::from(vec![true; sizes.iter().product()]));
+    for size in sizes.into_iter().rev() {
+        let offsets = OffsetBuffer::from_lengths(std::iter::repeat_n(size, lists.len() / size));
+        let item = Arc::new(Field::new("item", lists.data_type().clone(), true));
+        lists = Arc::new(ListArray::new(item, offsets, lists, None));
+    }
+    let lists = batch(vec![("l", lists)]);
+    let table = read(&announced(&lists, 1), stream(std::slice::from_ref(&lists))).unwrap();
+    let shown = serde_json::json!(table.head).to_string();
+    assert!(
+        shown.len() <= 4000,
+        "one cell of 1000 characters is shown in {}",
+        shown.len()
+    );
 }
 
 #[test]

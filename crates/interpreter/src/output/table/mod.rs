@@ -122,6 +122,18 @@ fn unsupported(announced: &protocol::Dataframe, why: String) -> Table {
     }
 }
 
+/// The names of the columns of a stream, as far as it has a schema; for fuzzing.
+pub(super) fn fuzz_columns(blob: &Blob, limits: &Limits) -> Vec<String> {
+    let schema = match Messages::new(blob, limits).next() {
+        Ok(Some(first)) => schema::check(&first, limits),
+        _ => return Vec::new(),
+    };
+    match schema {
+        Ok(Checked::Plain(schema)) => schema.fields().iter().map(|it| it.name().clone()).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// How many rows the stream must have.
 fn stored_rows(announced: &protocol::Dataframe) -> Result<u64, OutputError> {
     if !announced.truncated {

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::{Endianness, KeyValue, Type};
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{
+    DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION,
+    DataType, Field, FieldRef, Schema, SchemaRef,
+};
 
 use super::message::Raw;
 use crate::output::{Limits, OutputError};
@@ -187,18 +190,23 @@ fn sound(data_type: &DataType) -> Result<(), &'static str> {
             }
             _ => Err("is a map whose entries are not pairs"),
         },
-        DataType::Decimal32(precision, scale)
-        | DataType::Decimal64(precision, scale)
-        | DataType::Decimal128(precision, scale)
-        | DataType::Decimal256(precision, scale) => {
-            let fits = scale.unsigned_abs() <= *precision && *precision > 0 && *scale >= 0;
-            if fits {
-                Ok(())
-            } else {
-                Err("is a decimal whose scale does not fit its precision")
-            }
-        }
+        DataType::Decimal32(precision, scale) => decimal(*precision, *scale, DECIMAL32_MAX_PRECISION),
+        DataType::Decimal64(precision, scale) => decimal(*precision, *scale, DECIMAL64_MAX_PRECISION),
+        DataType::Decimal128(precision, scale) => decimal(*precision, *scale, DECIMAL128_MAX_PRECISION),
+        DataType::Decimal256(precision, scale) => decimal(*precision, *scale, DECIMAL256_MAX_PRECISION),
         _ => Ok(()),
+    }
+}
+
+fn decimal(precision: u8, scale: i8, most: u8) -> Result<(), &'static str> {
+    if precision > most {
+        return Err("is a decimal of more digits than its bytes hold");
+    }
+    let fits = scale.unsigned_abs() <= precision && precision > 0 && scale >= 0;
+    if fits {
+        Ok(())
+    } else {
+        Err("is a decimal whose scale does not fit its precision")
     }
 }
 
