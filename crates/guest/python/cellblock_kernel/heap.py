@@ -11,8 +11,8 @@ from __future__ import annotations
 import ctypes
 
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
-_MADV_NOHUGEPAGE = 15
-_PAGE = 4096
+_MADV_HUGEPAGE, _MADV_NOHUGEPAGE, _MADV_COLLAPSE = 14, 15, 25
+_PAGE, _LARGE_PAGE = 4096, 2 << 20
 # Where the C library's own adjustment ends for a program that has freed one large array; setting any of them switches it off.
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = 32 << 20, 64 << 20
 # What a kernel may allocate before its heap has to grow, in large pages again.
@@ -53,6 +53,7 @@ def settle() -> None:
     libc.malloc.argtypes, libc.sbrk.argtypes = [ctypes.c_size_t], [ctypes.c_ssize_t]
     libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     _fill(libc)
+    _enlarge(libc)
     # Growing by more than what is left at the end moves the end on.
     libc.mallopt(_M_TOP_PAD, _ROOM)
     libc.malloc(libc.mallinfo2().keepcost + _PAGE)
@@ -63,6 +64,18 @@ def settle() -> None:
     start = (end - libc.mallinfo2().keepcost + _PAGE - 1) // _PAGE * _PAGE
     if start < end:
         libc.madvise(start, end - start, _MADV_NOHUGEPAGE)
+
+
+def _enlarge(libc: ctypes.CDLL) -> None:
+    """Puts the heap into large pages. The C library would by itself, but it looks for them in `/sys`, which a room has not."""
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
+        heaps = [line.split()[0].split("-") for line in maps if line.rstrip().endswith("[heap]")]
+    for start, end in ((int(start, 16), int(end, 16)) for start, end in heaps):
+        first = -(-start // _LARGE_PAGE) * _LARGE_PAGE
+        length = end // _LARGE_PAGE * _LARGE_PAGE - first
+        if length > 0:
+            libc.madvise(first, length, _MADV_HUGEPAGE)
+            libc.madvise(first, length, _MADV_COLLAPSE)
 
 
 def _fill(libc: ctypes.CDLL) -> None:

@@ -20,8 +20,8 @@ const ENVIRONMENT: [&str; 9] = [
     "MPLCONFIGDIR=/tmp/.matplotlib",
     "PYTHONDONTWRITEBYTECODE=1",
     "TERM=dumb",
-    // Memory in large pages, and Python's small objects there too, not in arenas of their own: a fork then copies far fewer page table
-    // entries.
+    // Python's small objects in one heap, not in arenas of their own, and the heap in large pages: a fork then copies far fewer page
+    // table entries.
     "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
     "PYTHONMALLOC=malloc",
 ];

@@ -321,7 +321,7 @@ def core_dumps():
 
 
 def descriptors():
-    """Standard streams, the channel, and the kernel's own."""
+    """Standard streams, the channel and its spare, and the kernel's own."""
     bad = []
     for name in os.listdir("/proc/self/fd"):
         try:
@@ -334,14 +334,14 @@ def descriptors():
         os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if os.path.islink(f"/proc/self/fd/{name}")
     ]
     channels = [link for link in links if link.startswith("socket:")]
-    return bad if len(channels) <= 1 else bad + channels
+    return bad if len(channels) <= 2 else bad + channels
 
 
 def environment():
     """Nothing of the host's."""
     known = {
         "PATH", "HOME", "LANG", "MPLBACKEND", "MPLCONFIGDIR", "PYTHONDONTWRITEBYTECODE", "TERM",
-        "GLIBC_TUNABLES", "LC_CTYPE", "KMP_INIT_AT_FORK", "LD_LIBRARY_PATH",
+        "GLIBC_TUNABLES", "PYTHONMALLOC", "LC_CTYPE", "KMP_INIT_AT_FORK", "LD_LIBRARY_PATH",
     }  # fmt: skip
     return sorted(set(os.environ) - known)
 
