@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use cellblock_protocol::Rejection;
 use cellblock_sandbox::jail::protection::Report;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::finding::Finding;
 use crate::output::Output;
+use crate::rejection::Rejection;
 
 /// One run of a cell.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub struct Execution {
     pub files: Vec<ProducedFile>,
     /// Files that could not be collected, with reasons.
     pub skipped_files: Vec<SkippedFile>,
+    /// What was noticed about its data.
+    pub findings: Vec<Finding>,
     /// What a model has to know besides the outputs: lost variables, limits, and how to go on.
     pub note: Option<String>,
     /// How long the cell ran, as the host saw it.
@@ -67,7 +70,7 @@ pub enum Outcome {
     },
     /// It ran into a limit.
     LimitExceeded(Exceeded),
-    /// It was not run.
+    /// It was not run, or what it emitted is not what it had declared.
     Rejected {
         /// What is wrong with it, and how to repair it.
         rejections: Vec<Rejection>,

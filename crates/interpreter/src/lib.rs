@@ -14,15 +14,17 @@
 mod cell;
 mod error;
 mod execution;
+mod finding;
 mod input;
 mod interpreter;
 pub mod output;
+mod rejection;
 pub mod render;
 mod session;
 mod stream;
 
 pub use cell::Cell;
-pub use cellblock_protocol::{CellMode, Guard, InputFormat, Rejection, Rescue, Variable};
+pub use cellblock_protocol::{CellMode, Guard, InputFormat, Rescue, Variable};
 pub use cellblock_sandbox::boot;
 pub use cellblock_sandbox::limits::{Limits, MAX_CELL_TIME};
 pub use error::{Blame, Effect, Error, Result, Retry};
@@ -30,8 +32,10 @@ pub use execution::{
     Event, Exceeded, Execution, Outcome, ProducedFile, Resource, SandboxReport, SkippedFile, State,
     StreamText,
 };
+pub use finding::Finding;
 pub use input::Input;
 pub use interpreter::{Config, Interpreter};
+pub use rejection::Rejection;
 #[doc(hidden)]
 pub use session::fuzz_file_name;
 pub use session::{Running, Session, SessionOptions};

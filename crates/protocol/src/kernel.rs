@@ -43,6 +43,9 @@ pub enum ToKernel {
         echo: bool,
         /// Whether names that the code binds are kept.
         store: bool,
+        /// Earlier tool results that the code finds bound, as globals and in `inputs`; read afresh for each cell that uses them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        references: Vec<Reference>,
     },
     /// Asks for a variable as an output.
     Get {
@@ -140,6 +143,24 @@ pub enum CellMode {
     Eval,
 }
 
+/// A name, and the part of a file of the sandbox that holds its value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Reference {
+    /// The name to bind.
+    pub name: String,
+    /// The tool result's alias. Names of one alias are bound to one object.
+    pub alias: String,
+    /// How to read the bytes.
+    pub format: InputFormat,
+    /// The file.
+    pub path: String,
+    /// Where the value begins in it.
+    #[serde(default)]
+    pub offset: u64,
+    /// How many bytes the value has.
+    pub length: u64,
+}
+
 /// How much a cell may show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OutputLimits {
@@ -151,6 +172,13 @@ pub struct OutputLimits {
     pub text_chars: u64,
     /// The rows of the head, and of the tail, of a table whose bytes exceed the limit.
     pub rows_preview: u32,
+    /// The most bytes of a result as JSON.
+    #[serde(default = "result_bytes")]
+    pub result_bytes: u64,
+}
+
+fn result_bytes() -> u64 {
+    4 * 1024 * 1024
 }
 
 /// How the bytes of an input are read.
@@ -224,6 +252,9 @@ pub enum FromKernel {
         /// files back.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         no_files: bool,
+        /// What the code's helpers noticed about its data, at most 100.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        findings: Vec<Finding>,
     },
     /// Code in the sandbox asks the host.
     Call {
@@ -310,6 +341,21 @@ pub struct Rejection {
     /// What to do instead.
     #[serde(default)]
     pub message: String,
+}
+
+/// Something about the data that a reader has to know: duplicates that were merged, entities that came and went.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// What kind it is, such as `duplicate_buckets`.
+    pub code: String,
+    /// What was found, and what it means.
+    pub message: String,
+    /// The series, column or source that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<String>,
+    /// Figures and names to go with it: an object.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub details: Value,
 }
 
 /// Why a call has no result.

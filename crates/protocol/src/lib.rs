@@ -19,11 +19,11 @@ pub use frame::{Decoder, Frame, Header, Limits, MAX_BLOBS, Message, Prefix, enco
 pub use generation::GENERATION;
 pub use guest::{Disk, FileEntry, FromGuest, SkippedFile, Stream, ToGuest};
 pub use kernel::{
-    CallError, CellError, CellMode, FromKernel, Guard, InputFormat, KernelOutcome, OutputLimits, Rejection,
-    Rescue, ToKernel, Variable,
+    CallError, CellError, CellMode, Finding, FromKernel, Guard, InputFormat, KernelOutcome, OutputLimits,
+    Reference, Rejection, Rescue, ToKernel, Variable,
 };
 pub use output::{
-    Axes, Column, Dataframe, DataframeLibrary, Exception, ExceptionFrame, Figure, FigureLibrary, Image,
-    ImageMime, Output, Primitive, Rich, Scalar, Series, SeriesKind,
+    Answer, Axes, Chart, Column, Dataframe, DataframeLibrary, Exception, ExceptionFrame, Figure,
+    FigureLibrary, Image, ImageMime, Output, Primitive, Rich, Scalar, Series, SeriesKind,
 };
 pub use schema::schema;

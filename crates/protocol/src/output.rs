@@ -18,6 +18,10 @@ pub enum Output {
     Primitive(Primitive),
     /// A MIME bundle; one blob per type.
     Rich(Rich),
+    /// A chart as a specification; blob 0 are its rows, a JSON array of objects.
+    Chart(Chart),
+    /// What the cell answers; blob 0 is JSON.
+    Result(Answer),
     /// What the cell raised.
     Exception(Exception),
 }
@@ -120,6 +124,37 @@ pub struct Figure {
     /// What a reader has to know besides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// What it shows, in words; only a figure that was emitted with `save_figure` has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alt: Option<String>,
+}
+
+/// A chart that a reader's client draws.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Chart {
+    /// Always null; present because each output has it.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Its title.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// What it shows, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alt: Option<String>,
+    /// Its specification: an object.
+    pub spec: Value,
+    /// How many rows there are.
+    pub rows: u64,
+}
+
+/// What a cell answers with `set_result`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Answer {
+    /// Always null; present because each output has it.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The name of its Python type.
+    pub python_type: String,
 }
 
 /// A library that draws charts.
@@ -154,6 +189,9 @@ pub struct Series {
     /// How many points there are; at most 1,000 of them are sent.
     #[serde(default)]
     pub points: u64,
+    /// Of a line over time: the share of its axis' time range for which it has finite values, from 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<f64>,
 }
 
 /// How a series is drawn.

@@ -44,6 +44,8 @@ pub struct Limits {
     pub output_bytes: u64,
     /// Characters of text in one output.
     pub output_chars: u64,
+    /// Bytes of a cell's result as JSON.
+    pub result_bytes: u64,
     /// Files that are collected after one cell.
     pub files: u32,
     /// Bytes of one collected file.
@@ -73,6 +75,7 @@ impl Default for Limits {
             outputs: 64,
             output_bytes: 256 * MIB,
             output_chars: 100_000,
+            result_bytes: 4 * MIB,
             files: 64,
             collected_file_bytes: 256 * MIB,
             cell_time: Duration::from_mins(1),

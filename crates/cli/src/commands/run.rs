@@ -263,7 +263,12 @@ impl Run {
             Output::Dataframe(frame) => self.say(|| table::draw(frame, width)),
             Output::Primitive(it) => self.say(|| primitive(it)),
             Output::Rich(it) => self.say(|| sanitize::text(&it.text)),
+            Output::Result(it) => self.say(|| sanitize::text(&format!("result: {:#}", it.value))),
             Output::Exception(it) => self.tell_with(|| exception::draw(it)),
+            Output::Chart(it) => {
+                self.save_pictures(output, &figure::chart_caption(it), store, saved)
+                    .await?;
+            }
             Output::Figure(it) => {
                 self.save_pictures(output, &figure::figure_caption(it), store, saved)
                     .await?;

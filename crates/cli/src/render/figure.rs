@@ -1,7 +1,7 @@
 //! Names the files of charts and pictures, and says where they went.
 
 use cellblock_artifact::ArtifactId;
-use cellblock_interpreter::output::{Figure, Image, ImageMime, Output};
+use cellblock_interpreter::output::{Chart, Figure, Image, ImageMime, Output};
 
 use crate::sanitize;
 
@@ -18,6 +18,7 @@ pub(crate) struct Picture {
 #[derive(Debug, Default)]
 pub(crate) struct Counter {
     figures: u32,
+    charts: u32,
     images: u32,
 }
 
@@ -53,9 +54,18 @@ impl Counter {
                     })
                     .collect()
             }
-            Output::Dataframe(_) | Output::Primitive(_) | Output::Rich(_) | Output::Exception(_) => {
-                Vec::new()
+            Output::Chart(chart) => {
+                self.charts += 1;
+                vec![Picture {
+                    artifact: chart.document.sha256,
+                    name: format!("chart_{}.json", self.charts),
+                }]
             }
+            Output::Dataframe(_)
+            | Output::Primitive(_)
+            | Output::Rich(_)
+            | Output::Result(_)
+            | Output::Exception(_) => Vec::new(),
         }
     }
 }
@@ -68,6 +78,11 @@ const fn extension(mime: ImageMime) -> &'static str {
         ImageMime::Gif => "gif",
         ImageMime::Webp => "webp",
     }
+}
+
+/// What a chart that is a specification is called.
+pub(crate) fn chart_caption(chart: &Chart) -> String {
+    caption("chart", chart.title.as_deref(), None)
 }
 
 /// What a chart is called.

@@ -8,7 +8,8 @@ use std::time::Duration;
 use cellblock_artifact::{ArtifactId, Kind, Store};
 use cellblock_interpreter::output::Output;
 use cellblock_interpreter::{
-    Exceeded, Execution, Outcome, ProducedFile, Rejection, SandboxReport, SkippedFile, State as Variables,
+    Exceeded, Execution, Finding, Outcome, ProducedFile, Rejection, SandboxReport, SkippedFile,
+    State as Variables,
 };
 use cellblock_sandbox::jail::protection::{Protection, State};
 use schemars::JsonSchema;
@@ -86,6 +87,9 @@ pub(crate) struct CellReport {
     /// Why it was not run, when it was not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) rejections: Vec<Rejection>,
+    /// What was noticed about its data.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) findings: Vec<Finding>,
 }
 
 /// What a cell raised, in short; the `exception` output has the rest.
@@ -199,6 +203,7 @@ impl CellReport {
             limit,
             note: execution.note,
             rejections,
+            findings: execution.findings,
         }
     }
 }

@@ -69,7 +69,7 @@ pub(crate) fn ending(execution: &Execution) -> Option<String> {
 fn rejected(rejections: &[cellblock_interpreter::Rejection]) -> String {
     let count = rejections.len() as u64;
     let mut text = format!(
-        "{}: the cell was not run for {count} {}",
+        "{}: the cell was refused for {count} {}",
         styled(BAD, "rejected"),
         plural(count, "reason")
     );
@@ -83,7 +83,7 @@ fn rejected(rejections: &[cellblock_interpreter::Rejection]) -> String {
             text,
             "\n  {line}{} ({})",
             message.trim_end(),
-            sanitize::line(&rejection.rule)
+            sanitize::line(rejection.rule.as_deref().unwrap_or(&rejection.code))
         );
     }
     text

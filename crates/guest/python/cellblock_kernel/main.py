@@ -10,7 +10,7 @@ from cellblock_kernel.kernel import Kernel
 from cellblock_kernel.standby import Standby
 from cellblock_kernel.stdio import Streams
 
-GENERATION = 2
+GENERATION = 3
 
 _getpid = os.getpid
 _version = "{}.{}.{}".format(*sys.version_info)

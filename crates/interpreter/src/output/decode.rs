@@ -21,7 +21,7 @@ const MEDIA_TYPE_CHARS: usize = 100;
 #[derive(Debug, Clone)]
 pub struct Decoding {
     store: Store,
-    limits: Limits,
+    pub(super) limits: Limits,
 }
 
 impl Decoding {
@@ -57,6 +57,8 @@ impl Decoding {
             protocol::Output::Image(it) => self.image(it, blobs, origin).await.map(Output::Image),
             protocol::Output::Rich(it) => self.rich(it, blobs, origin).await.map(Output::Rich),
             protocol::Output::Primitive(it) => self.primitive(it, &blobs).map(Output::Primitive),
+            protocol::Output::Chart(it) => self.chart(it, blobs, origin).await.map(Output::Chart),
+            protocol::Output::Result(it) => self.answer(it, blobs, origin).await.map(Output::Result),
             protocol::Output::Exception(it) => self.exception(it, &blobs).map(Output::Exception),
         }
     }
@@ -186,6 +188,7 @@ impl Decoding {
             spec,
             truncated: it.truncated || missing || fewer_series || fewer_axes,
             note: self.note(it.note),
+            alt: self.label(it.alt),
         })
     }
 
@@ -323,7 +326,7 @@ impl Decoding {
         checked.map_err(|_| OutputError::Panicked)?
     }
 
-    async fn publish(&self, blob: Blob, about: &About) -> Result<ArtifactRef, OutputError> {
+    pub(super) async fn publish(&self, blob: Blob, about: &About) -> Result<ArtifactRef, OutputError> {
         let bytes = blob.len();
         let sha256 = match blob {
             Blob::Memory(bytes) => self.store.put(bytes, about).await?,
@@ -356,11 +359,11 @@ impl Decoding {
         (series.collect(), fewer)
     }
 
-    fn label(&self, label: Option<String>) -> Option<String> {
+    pub(super) fn label(&self, label: Option<String>) -> Option<String> {
         label.map(|label| name(label, self.limits.name_chars))
     }
 
-    fn note(&self, note: Option<String>) -> Option<String> {
+    pub(super) fn note(&self, note: Option<String>) -> Option<String> {
         note.map(|note| name(redact(&note), self.limits.name_chars))
     }
 
@@ -373,7 +376,7 @@ impl Decoding {
     }
 }
 
-fn about(kind: Kind, media_type: &str, label: Option<&String>, origin: Option<Origin>) -> About {
+pub(super) fn about(kind: Kind, media_type: &str, label: Option<&String>, origin: Option<Origin>) -> About {
     let origin = origin.map(|origin| Origin {
         name: label.cloned().or(origin.name),
         ..origin
@@ -405,7 +408,7 @@ fn none(kind: &'static str, blobs: &[Blob]) -> Result<(), OutputError> {
     }
 }
 
-fn at_most_one(
+pub(super) fn at_most_one(
     kind: &'static str,
     mut blobs: Vec<Blob>,
     may_lack: bool,
@@ -420,7 +423,7 @@ fn at_most_one(
     }
 }
 
-fn specification(spec: &Value, limits: &Limits) -> Result<Vec<u8>, OutputError> {
+pub(super) fn specification(spec: &Value, limits: &Limits) -> Result<Vec<u8>, OutputError> {
     if !spec.is_object() {
         return Err(OutputError::Specification);
     }

@@ -38,6 +38,15 @@ pub enum OutputError {
     /// A chart's specification is not a JSON object.
     #[error("chart specification from a kernel is not a JSON object")]
     Specification,
+    /// A result or the rows of a chart are not the JSON that they have to be.
+    #[error("{kind} from a kernel is not the JSON that it has to be")]
+    Document {
+        /// The kind of output.
+        kind: &'static str,
+        /// Where reading failed.
+        #[source]
+        source: serde_json::Error,
+    },
     /// An output has another number of blobs than its kind needs.
     #[error("{kind} from a kernel has {actual} blobs where it needs {expected}")]
     Blobs {

@@ -4,13 +4,14 @@
 //! store (tables as Parquet, pictures and specifications as they are), and gives back an [`Output`], which holds
 //! only bounded text and references. [`Output`] is what `--json` prints and what HTTP and MCP will carry.
 
+mod answer;
 mod decode;
 mod error;
 mod limits;
 mod picture;
 mod redact;
 mod table;
-mod text;
+pub(crate) mod text;
 mod value;
 
 #[doc(hidden)]
@@ -21,7 +22,8 @@ pub use error::OutputError;
 pub use limits::Limits;
 pub use redact::{redact, redact_source};
 pub use value::{
-    ArtifactRef, Column, Dataframe, Exception, Figure, Image, Output, Primitive, Representation, Rich,
+    Answer, ArtifactRef, Chart, Column, Dataframe, Exception, Figure, Image, Output, Primitive,
+    Representation, Rich,
 };
 
 pub use cellblock_protocol::{

@@ -69,6 +69,7 @@ fn figure() -> protocol::Figure {
         height: Some(1),
         truncated: false,
         note: None,
+        alt: None,
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) fn cut(mut text: String, chars: usize) -> (String, bool) {
 }
 
 /// Cuts a name, of which a part is as good.
-pub(super) fn name(text: String, chars: usize) -> String {
+pub(crate) fn name(text: String, chars: usize) -> String {
     cut(text, chars).0
 }
 

@@ -20,6 +20,10 @@ pub enum Output {
     Primitive(Primitive),
     /// A value in several representations.
     Rich(Rich),
+    /// A chart as a specification with its rows.
+    Chart(Chart),
+    /// What the cell answered with `set_result`.
+    Result(Answer),
     /// What the cell raised; the last output of a cell that raised.
     Exception(Exception),
 }
@@ -33,7 +37,7 @@ impl Output {
             Self::Image(it) => it.name.as_deref(),
             Self::Primitive(it) => it.name.as_deref(),
             Self::Rich(it) => it.name.as_deref(),
-            Self::Exception(_) => None,
+            Self::Chart(_) | Self::Result(_) | Self::Exception(_) => None,
         }
     }
 
@@ -48,6 +52,8 @@ impl Output {
                 .iter()
                 .map(|representation| &representation.artifact)
                 .collect(),
+            Self::Chart(it) => vec![&it.document],
+            Self::Result(it) => vec![&it.json],
             Self::Primitive(_) | Self::Exception(_) => Vec::new(),
         }
     }
@@ -136,6 +142,35 @@ pub struct Figure {
     /// What a reader has to know besides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// What it shows, in words; only a figure that was emitted with `save_figure` has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alt: Option<String>,
+}
+
+/// A chart that a reader's client draws.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Chart {
+    /// Its title.
+    pub title: Option<String>,
+    /// What it shows, in words.
+    pub alt: Option<String>,
+    /// Its specification; see `docs/reference/chart.md`.
+    pub spec: Value,
+    /// How many rows it has.
+    pub rows: u64,
+    /// The specification with the rows, as one JSON document.
+    pub document: ArtifactRef,
+}
+
+/// What a cell answered with `set_result`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Answer {
+    /// The value.
+    pub value: Value,
+    /// The name of its Python type.
+    pub python_type: String,
+    /// The value as JSON.
+    pub json: ArtifactRef,
 }
 
 /// A picture.

@@ -12,8 +12,9 @@ mod table;
 mod text;
 
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::output::{ArtifactRef, Exception, Image, Output, Primitive, Rich, Scalar};
+use crate::output::{Answer, ArtifactRef, Chart, Exception, Image, Output, Primitive, Rich, Scalar};
 
 use self::page::cut;
 use self::plain::{line, lines};
@@ -108,6 +109,8 @@ fn text_of(output: &Output, chars: usize) -> String {
         Output::Image(image) => image_text(image),
         Output::Primitive(primitive) => primitive_text(primitive, chars),
         Output::Rich(rich) => rich_text(rich, chars),
+        Output::Chart(chart) => chart_text(chart),
+        Output::Result(answer) => answer_text(answer, chars),
         Output::Exception(exception) => exception_text(exception, chars),
     };
     cut(&text, chars)
@@ -122,7 +125,11 @@ fn picture(output: &Output) -> Option<Block> {
             .iter()
             .map(|form| &form.artifact)
             .find(|artifact| is_picture(artifact)),
-        Output::Dataframe(_) | Output::Primitive(_) | Output::Exception(_) => None,
+        Output::Dataframe(_)
+        | Output::Primitive(_)
+        | Output::Chart(_)
+        | Output::Result(_)
+        | Output::Exception(_) => None,
     };
     let image = image.filter(|artifact| is_picture(artifact))?.clone();
     Some(Block::Image {
@@ -143,6 +150,29 @@ fn label(name: Option<&str>) -> String {
 
 fn note(note: Option<&str>) -> String {
     note.map(|note| format!("\n({})", line(note))).unwrap_or_default()
+}
+
+fn chart_text(chart: &Chart) -> String {
+    let kind = chart.spec.get("type").and_then(Value::as_str).unwrap_or("chart");
+    let title = chart
+        .title
+        .as_deref()
+        .map(|title| format!(" \"{}\"", line(title)));
+    format!(
+        "chart{}: {}, {} rows",
+        title.unwrap_or_default(),
+        line(kind),
+        chart.rows
+    )
+}
+
+fn answer_text(answer: &Answer, chars: usize) -> String {
+    const LABEL: &str = "result: ";
+    let value = lines(&answer.value.to_string());
+    format!(
+        "{LABEL}{}",
+        text::pages(&value, chars.saturating_sub(LABEL.len()), false)
+    )
 }
 
 fn image_text(image: &Image) -> String {

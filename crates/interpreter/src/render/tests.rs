@@ -125,6 +125,7 @@ fn figure() -> Figure {
             x: vec![Scalar::Integer(1958), Scalar::Integer(2001)],
             y: vec![Scalar::Float(315.5), Scalar::Float(371.25)],
             points: 526,
+            coverage: None,
         }],
         image: Some(artifact("image/png")),
         width: Some(640),
@@ -132,6 +133,7 @@ fn figure() -> Figure {
         spec: None,
         truncated: false,
         note: None,
+        alt: None,
     }
 }
 
@@ -240,6 +242,7 @@ fn any_figure() -> impl Strategy<Value = Output> {
             x,
             y,
             points,
+            coverage: None,
         });
     let axes = (of(words()), of(words())).prop_map(|(title, xlabel)| Axes {
         title,
@@ -262,6 +265,7 @@ fn any_figure() -> impl Strategy<Value = Output> {
                 series,
                 truncated,
                 note,
+                alt: None,
                 ..figure()
             })
         })

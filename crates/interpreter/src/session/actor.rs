@@ -208,6 +208,7 @@ impl Actor {
             mode: cell.mode,
             echo: cell.echo,
             store: cell.store,
+            references: Vec::new(),
         };
         let started = std::time::Instant::now();
         let before = std::mem::take(&mut self.untold);
@@ -239,6 +240,7 @@ impl Actor {
             stderr: ran.stderr.finish(),
             files: collected.0,
             skipped_files: collected.1,
+            findings: ran.findings,
             note: self.note(before, verdict.note),
             duration,
             sandbox: SandboxReport {
@@ -571,6 +573,7 @@ fn configure(options: &SessionOptions, limits: &Limits, layers: &[String]) -> To
             output_bytes: limits.output_bytes,
             text_chars: limits.output_chars,
             rows_preview: PREVIEW_ROWS,
+            result_bytes: limits.result_bytes,
         },
         sys_path: layers
             .iter()

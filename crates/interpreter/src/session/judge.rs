@@ -91,7 +91,7 @@ pub(super) fn judge(evidence: &Evidence<'_>) -> Verdict {
             rejections,
             ..
         } => {
-            let rejections = rejections.clone();
+            let rejections = rejections.iter().cloned().map(Into::into).collect();
             Verdict {
                 outcome: Outcome::Rejected { rejections },
                 note: None,

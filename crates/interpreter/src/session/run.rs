@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use super::standby::Standby;
 use crate::error::{Error, Result};
 use crate::execution::Event;
+use crate::finding::{self, Finding};
 use crate::output::{Decoding, Output, OutputError};
 use crate::stream::Capture;
 
@@ -42,6 +43,7 @@ pub(super) struct Ran {
     pub(super) stdout: Capture,
     pub(super) stderr: Capture,
     pub(super) variables: Vec<Variable>,
+    pub(super) findings: Vec<Finding>,
     /// Why an output could not be kept, where this machine and not the kernel is to blame. The kernel was followed to its end all the same.
     pub(super) failure: Option<Error>,
     /// What became of the session's state.
@@ -159,11 +161,12 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
                                 run.surplus += 1;
                             }
                         }
-                        FromKernel::Done { outcome, error, variables, outputs_dropped, rejections, no_files, .. } => {
+                        FromKernel::Done { outcome, error, variables, outputs_dropped, rejections, no_files, findings, .. } => {
                             run.drain(kernel, &terms).await;
                             let end = End::Done { outcome, error, rejections };
                             let mut ran = run.finish(end, variables.unwrap_or_default(), outputs_dropped);
                             ran.files = !no_files;
+                            ran.findings = finding::from_kernel(findings);
                             return Ok(ran);
                         }
                         FromKernel::Call { call, method, .. } => {
@@ -344,6 +347,7 @@ impl Run {
             stdout: self.stdout,
             stderr: self.stderr,
             variables,
+            findings: Vec::new(),
             failure: self.failure,
             aftermath: Aftermath::Kept,
         }

@@ -128,6 +128,7 @@ mod tests {
             mode: cellblock_protocol::CellMode::Exec,
             echo: true,
             store: true,
+            references: Vec::new(),
         };
         standby.sent(&message, cell);
     }

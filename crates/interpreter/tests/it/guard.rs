@@ -16,7 +16,7 @@ fn rejections(outcome: Outcome) -> Vec<(String, Option<u32>, String)> {
     match outcome {
         Outcome::Rejected { rejections } => rejections
             .into_iter()
-            .map(|Rejection { rule, line, message }| (rule, line, message))
+            .map(|it: Rejection| (it.rule.unwrap_or_default(), it.line, it.message))
             .collect(),
         other => panic!("not rejected: {other:?}"),
     }

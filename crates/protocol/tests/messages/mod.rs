@@ -1,10 +1,10 @@
 //! Strategies that make any message.
 
 use cellblock_protocol::{
-    Axes, CallError, CellError, CellMode, Column, Dataframe, DataframeLibrary, Disk, Exception,
-    ExceptionFrame, Figure, FigureLibrary, FileEntry, FromGuest, FromKernel, Guard, Image, ImageMime,
-    InputFormat, KernelOutcome, Output, OutputLimits, Primitive, Rejection, Rescue, Rich, Scalar, Series,
-    SeriesKind, SkippedFile, Stream, ToGuest, ToKernel, Variable,
+    Answer, Axes, CallError, CellError, CellMode, Chart, Column, Dataframe, DataframeLibrary, Disk,
+    Exception, ExceptionFrame, Figure, FigureLibrary, FileEntry, Finding, FromGuest, FromKernel, Guard,
+    Image, ImageMime, InputFormat, KernelOutcome, Output, OutputLimits, Primitive, Reference, Rejection,
+    Rescue, Rich, Scalar, Series, SeriesKind, SkippedFile, Stream, ToGuest, ToKernel, Variable,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
@@ -88,14 +88,16 @@ fn series() -> impl Strategy<Value = Series> {
         vec(scalar(), 0..4),
         vec(scalar(), 0..4),
         any::<u64>(),
+        of(prop::num::f64::NORMAL),
     )
-        .prop_map(|(axes, label, kind, x, y, points)| Series {
+        .prop_map(|(axes, label, kind, x, y, points, coverage)| Series {
             axes,
             label,
             kind,
             x,
             y,
             points,
+            coverage,
         })
 }
 
@@ -111,7 +113,13 @@ fn figure() -> impl Strategy<Value = Figure> {
         xlabel,
         ylabel,
     });
-    let size = (of(any::<u32>()), of(any::<u32>()), any::<bool>(), of(text()));
+    let rest = (
+        of(any::<u32>()),
+        of(any::<u32>()),
+        any::<bool>(),
+        of(text()),
+        of(text()),
+    );
     (
         of(text()),
         library,
@@ -119,10 +127,10 @@ fn figure() -> impl Strategy<Value = Figure> {
         vec(series(), 0..3),
         vec(axes, 0..3),
         of(text()),
-        size,
+        rest,
     )
         .prop_map(
-            |(name, library, spec, series, axes, title, (width, height, truncated, note))| Figure {
+            |(name, library, spec, series, axes, title, (width, height, truncated, note, alt))| Figure {
                 name,
                 library,
                 spec,
@@ -133,8 +141,21 @@ fn figure() -> impl Strategy<Value = Figure> {
                 height,
                 truncated,
                 note,
+                alt,
             },
         )
+}
+
+fn chart() -> impl Strategy<Value = Chart> {
+    (of(text()), of(text()), of(text()), value(), any::<u64>()).prop_map(|(name, title, alt, spec, rows)| {
+        Chart {
+            name,
+            title,
+            alt,
+            spec,
+            rows,
+        }
+    })
 }
 
 fn image() -> impl Strategy<Value = Image> {
@@ -208,6 +229,8 @@ fn output() -> impl Strategy<Value = Output> {
         image().prop_map(Output::Image),
         primitive.prop_map(Output::Primitive),
         rich.prop_map(Output::Rich),
+        chart().prop_map(Output::Chart),
+        (of(text()), text()).prop_map(|(name, python_type)| Output::Result(Answer { name, python_type })),
         exception().prop_map(Output::Exception),
     ]
 }
@@ -216,17 +239,38 @@ fn call_error() -> impl Strategy<Value = CallError> {
     (text(), text()).prop_map(|(code, message)| CallError { code, message })
 }
 
+fn reference(format: impl Strategy<Value = InputFormat>) -> impl Strategy<Value = Reference> {
+    (text(), text(), format, text(), any::<u64>(), any::<u64>()).prop_map(
+        |(name, alias, format, path, offset, length)| Reference {
+            name,
+            alias,
+            format,
+            path,
+            offset,
+            length,
+        },
+    )
+}
+
 /// Makes any message from the host to a kernel.
 pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
     let guard = prop::sample::select(vec![Guard::Off, Guard::Standard, Guard::Strict]);
-    let limits = (any::<u32>(), any::<u64>(), any::<u64>(), any::<u32>()).prop_map(
-        |(outputs, output_bytes, text_chars, rows_preview)| OutputLimits {
-            outputs,
-            output_bytes,
-            text_chars,
-            rows_preview,
-        },
-    );
+    let limits = (
+        any::<u32>(),
+        any::<u64>(),
+        any::<u64>(),
+        any::<u32>(),
+        any::<u64>(),
+    )
+        .prop_map(
+            |(outputs, output_bytes, text_chars, rows_preview, result_bytes)| OutputLimits {
+                outputs,
+                output_bytes,
+                text_chars,
+                rows_preview,
+                result_bytes,
+            },
+        );
     let mode = prop::sample::select(vec![CellMode::Exec, CellMode::Eval]);
     let format = prop::sample::select(vec![
         InputFormat::Csv,
@@ -263,17 +307,21 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
             any::<u32>(),
             mode,
             any::<bool>(),
-            any::<bool>()
+            any::<bool>(),
+            vec(reference(format.clone()), 0..3),
         )
-            .prop_map(|(cell, code, name, line, mode, echo, store)| ToKernel::Execute {
-                cell,
-                code,
-                name,
-                line,
-                mode,
-                echo,
-                store
-            }),
+            .prop_map(
+                |(cell, code, name, line, mode, echo, store, references)| ToKernel::Execute {
+                    cell,
+                    code,
+                    name,
+                    line,
+                    mode,
+                    echo,
+                    store,
+                    references,
+                }
+            ),
         (any::<u64>(), text()).prop_map(|(cell, name)| ToKernel::Get { cell, name }),
         (any::<u64>(), text(), format, of(text())).prop_map(|(cell, name, format, path)| ToKernel::Bind {
             cell,
@@ -318,11 +366,19 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
         line,
         message,
     });
+    let finding =
+        (text(), text(), of(text()), value().boxed()).prop_map(|(code, message, series, details)| Finding {
+            code,
+            message,
+            series,
+            details,
+        });
     let rest = (
         of(vec(variable, 0..3)),
         any::<u32>(),
         vec(rejection, 0..3),
         any::<bool>(),
+        vec(finding, 0..3),
     );
     prop_oneof![
         (any::<u32>(), any::<u32>(), text()).prop_map(|(generation, pid, python)| FromKernel::Hello {
@@ -344,7 +400,13 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
             rest.boxed()
         )
             .prop_map(
-                |(cell, outcome, duration_us, error, (variables, outputs_dropped, rejections, no_files))| {
+                |(
+                    cell,
+                    outcome,
+                    duration_us,
+                    error,
+                    (variables, outputs_dropped, rejections, no_files, findings),
+                )| {
                     FromKernel::Done {
                         cell,
                         outcome,
@@ -354,6 +416,7 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
                         outputs_dropped,
                         rejections,
                         no_files,
+                        findings,
                     }
                 }
             ),
