@@ -33,7 +33,8 @@ pub(crate) fn check(output: &Output) {
             Output::Exception(exception) => exception::draw(exception),
             Output::Figure(figure) => figure::figure_caption(figure),
             Output::Image(image) => figure::image_caption(image),
-            Output::Primitive(_) | Output::Rich(_) => String::new(),
+            Output::Chart(chart) => figure::chart_caption(chart),
+            Output::Primitive(_) | Output::Rich(_) | Output::Result(_) => String::new(),
         };
         let acts = |c: char| !matches!(c, '\n' | '\t') && sanitize::is_unsafe(c);
         assert!(!drawn.chars().any(acts), "a terminal is shown {drawn:?}");

@@ -66,6 +66,7 @@ pub(crate) fn figure(data: &[u8]) {
         height: None,
         truncated: false,
         note: None,
+        alt: None,
     };
     let decoded = decode(protocol::Output::Figure(bare), Vec::new());
     is_stored(Some(&spec), decoded);
@@ -182,6 +183,8 @@ fn is_bounded(output: &Output) {
             }
         }
         Output::Rich(rich) => text(&rich.text),
+        Output::Chart(chart) => chart.title.iter().chain(&chart.alt).for_each(|it| name(it)),
+        Output::Result(answer) => name(&answer.python_type),
         Output::Exception(exception) => {
             list(exception.frames.len());
             list(exception.notes.len());
