@@ -7,7 +7,7 @@ _found: list[dict[str, Any]] = []
 
 
 def add(code: str, message: str, series: str | None = None, details: dict[str, Any] | None = None) -> None:
-    """Notes something that a reader of the cell's outputs has to know. Details are JSON; beyond 100 findings the rest is dropped."""
+    """Notes something that a reader of the cell's outputs has to know. Details are JSON; what is beyond 100 findings is dropped."""
     finding: dict[str, Any] = {"code": code, "message": message}
     if series is not None:
         finding["series"] = series

@@ -1,13 +1,22 @@
 """Inputs: values that the host binds by name, read from a file of the sandbox or from bytes."""
 
 import builtins
+import gc
+import json
 import keyword
+import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cellblock_kernel import reading
+from cellblock_kernel import places, reading
 
 _RESERVED = frozenset({"display", "inputs"})
+_WORD = re.compile(r"\w+")
+# Code with these may reach a global whose name it does not spell.
+_BY_NAME = frozenset({"globals", "locals", "vars", "dir", "eval", "exec"})
+
+Reference = dict[str, Any]
 
 
 class Inputs(Mapping[str, Any]):
@@ -16,23 +25,51 @@ class Inputs(Mapping[str, Any]):
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
         self._origins: dict[str, tuple[str, str | None, bytes | None]] = {}
+        # Where tool results are, by the names that the running cell has for them, and those that it has read, by alias.
+        self._references: dict[str, Reference] = {}
+        self._read: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        try:
+        if name in self._values:
             return self._values[name]
-        except KeyError:
-            bound = ", ".join(self._values) or "none"
-            raise KeyError(f"no input {name!r}; bound inputs: {bound}") from None
+        reference = self._references.get(name)
+        if reference is None:
+            raise KeyError(f"no input {name!r}; bound inputs: {', '.join(self) or 'none'}")
+        alias = reference["alias"]
+        if alias not in self._read:
+            self._read[alias] = _load(reference)
+        return self._read[alias]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
+        yield from self._values
+        yield from (name for name in self._references if name not in self._values)
 
     def __len__(self) -> int:
-        return len(self._values)
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values or name in self._references
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{name}: {type(value).__name__}" for name, value in self._values.items())
+        read = {name: self._read[it["alias"]] for name, it in self._references.items() if it["alias"] in self._read}
+        read.update(self._values)
+        parts = ", ".join(f"{name}: {type(read[name]).__name__}" if name in read else name for name in self)
         return f"<inputs {{{parts}}}>"
+
+    def refer(self, references: list[Reference], code: str, names: dict[str, Any]) -> None:
+        """Offers tool results to a cell, and binds those that its code names. Each cell that uses one finds it as it was recorded.
+
+        What it does not name is left to `inputs`, so that large results cost nothing where they are not used.
+        """
+        # Results that the last cell has read may be large: they go before they are read again.
+        self._read = {}
+        self._references = {reference["name"]: reference for reference in references}
+        words = set(_WORD.findall(code))
+        used = list(self._references) if words & _BY_NAME else [name for name in self._references if name in words]
+        for name in used:
+            names.pop(name, None)
+        for name in used:
+            names[name] = self[name]
 
     def bind(self, name: str, kind: str, path: str | None, blob: bytes | None) -> Any:
         """Reads a value and keeps it under its name."""
@@ -49,3 +86,29 @@ class Inputs(Mapping[str, Any]):
         """Reads every input again, as cells may have changed the values in place."""
         self._values = {name: reading.read(name, *origin) for name, origin in self._origins.items()}
         return dict(self._values)
+
+
+def _load(reference: Reference) -> Any:
+    path, name = places.real(reference["path"]), reference["name"]
+    if reference["format"] != "value":
+        return reading.read(name, reference["format"], path, None)
+    collecting = gc.isenabled()
+    # Nothing of what is parsed is garbage, and looking for it takes as long as parsing.
+    gc.disable()
+    try:
+        with open(path, "rb") as file:
+            return json.loads(_part(file.fileno(), reference["offset"], reference["length"]))
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _part(descriptor: int, offset: int, length: int) -> bytearray:
+    part = bytearray(length)
+    view, read = memoryview(part), 0
+    while read < length:
+        more = os.preadv(descriptor, [view[read:]], offset + read)
+        if not more:
+            raise EOFError(f"the inputs end {length - read} bytes before the end of a value")
+        read += more
+    return part

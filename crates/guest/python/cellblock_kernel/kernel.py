@@ -9,9 +9,10 @@ from importlib import invalidate_caches
 from time import perf_counter_ns
 from typing import Any
 
-from cellblock_kernel import failure, guard, places, prelude, source, variables
+from cellblock_kernel import failure, findings, guard, places, prelude, source, variables
 from cellblock_kernel.broker import Broker
 from cellblock_kernel.channel import Channel
+from cellblock_kernel.derivation import emission
 from cellblock_kernel.display import Display
 from cellblock_kernel.execution import Runner
 from cellblock_kernel.inputs import Inputs
@@ -115,6 +116,9 @@ class Kernel:
             self._report(error, message, done)
         if all(map(_is_empty, _COLLECTED)):
             done["no_files"] = True
+        found = findings.take()
+        if found:
+            done["findings"] = found
         self._display.end(done)
 
     def _repair(self) -> None:
@@ -188,7 +192,9 @@ class Kernel:
             # This takes the trailing expression out of the tree.
             program = source.compile_cell(tree, code, name, line, message.get("echo", True))
         plot.hook(self._display, self._is_mine)
+        emission.begin(self._display, self._is_mine, self._limits)
         names = self._namespace.enter(message.get("store", True))
+        self._inputs.refer(message.get("references") or [], code, names)
         try:
             value = self._runner.run(program, names)
             if program.last is not None:

@@ -13,6 +13,8 @@ class Limits:
     text_chars: int = 100_000
     # Rows at each end of a table that is too large to be sent whole.
     rows_preview: int = 50
+    # Bytes of what a cell answers, as JSON.
+    result_bytes: int = 4 * 1024 * 1024
 
     def update(self, values: dict[str, Any]) -> None:
         """Takes the known limits of a `configure` message."""

@@ -7,8 +7,12 @@ from importlib import import_module
 from typing import Any
 
 from cellblock_kernel import documents
+from cellblock_kernel.derivation import emission, result
 
 _LIBRARIES = {"pd": "pandas", "np": "numpy", "plt": "matplotlib.pyplot", "alt": "altair", "pl": "polars"}
+# Helpers that work on data frames, whose modules import what they work with.
+_SERIES = "cellblock_kernel.timeseries"
+_HELPERS = dict.fromkeys(("safe_merge_timeseries", "align_timeseries", "derive_change_series"), _SERIES)
 
 
 def names(preludes: list[str]) -> dict[str, Any]:
@@ -24,16 +28,23 @@ def names(preludes: list[str]) -> dict[str, Any]:
             bound["read_pdf_text"] = documents.read_pdf_text
             bound["read_excel"] = documents.read_excel
             bound["read_pptx_text"] = documents.read_pptx_text
+        elif prelude == "derivation":
+            bound["set_result"] = result.set_result
+            bound["save_figure"] = emission.save_figure
+            bound["render_chart"] = emission.render_chart
         else:
-            raise ValueError(f"unknown prelude {prelude!r}: expected analysis or documents")
+            raise ValueError(f"unknown prelude {prelude!r}: expected analysis, documents or derivation")
     return bound
 
 
 def waiting(preludes: list[str]) -> dict[str, str]:
     """Names of the preludes whose libraries nobody has imported, with their modules."""
-    if "analysis" not in preludes:
-        return {}
-    return {name: module for name, module in _LIBRARIES.items() if module not in sys.modules}
+    found: dict[str, str] = {}
+    if "analysis" in preludes:
+        found.update((name, module) for name, module in _LIBRARIES.items() if module not in sys.modules)
+    if "derivation" in preludes:
+        found.update(_HELPERS)
+    return found
 
 
 def load(tree: ast.AST, pending: dict[str, str], bound: dict[str, Any]) -> dict[str, Any]:
@@ -53,7 +64,8 @@ def load(tree: ast.AST, pending: dict[str, str], bound: dict[str, Any]) -> dict[
     for name in used & pending.keys() - imported - bound.keys():
         module = pending.pop(name)
         try:
-            found[name] = import_module(module)
+            imported_module = import_module(module)
         except ImportError:
             continue
+        found[name] = getattr(imported_module, name) if name in _HELPERS else imported_module
     return found

@@ -77,6 +77,21 @@ def close() -> None:
         pyplot.close("all")
 
 
+def discard(value: Any) -> None:
+    """Closes the figure of a value, which was shown otherwise."""
+    figure = _figure_of(value)
+    if figure is not None:
+        sys.modules["matplotlib.pyplot"].close(figure)
+        # Another figure may get its number.
+        _cell.shown.discard(id(figure))
+
+
+def is_blank(value: Any) -> bool:
+    """Says whether a value is a figure on which nothing was drawn."""
+    figure = _figure_of(value)
+    return figure is not None and not _has_content(figure)
+
+
 def _managers() -> list[Any] | None:
     helpers: Any = sys.modules.get("matplotlib._pylab_helpers")
     if helpers is None or not helpers.Gcf.figs:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
 
+from cellblock_kernel.outputs import coverage
+
 MAX_POINTS = 1000
 _MAX_SERIES = 200
 _MAX_POINTS_IN_ALL = 30_000
@@ -101,6 +103,12 @@ def _dates(axis: Any, values: Values) -> Values:
     """Numbers on an axis of dates as dates, on an axis of categories as their names."""
     if not values or (not isinstance(values[0], int | float) and not hasattr(values[0], "item")):
         return values
+    if getattr(getattr(values[0], "dtype", None), "kind", "") == "M":
+        return values
+    freq = getattr(axis.axes, "freq", None) if axis is axis.axes.xaxis else None
+    if freq is not None:  # pandas numbers the periods that it plots
+        pandas: Any = sys.modules["pandas"]
+        return [pandas.Period(ordinal=int(value), freq=freq) for value in values]
     get = getattr(axis, "get_converter", None)
     converter = type(get() if get else axis.converter).__name__
     if "Date" in converter:
@@ -133,7 +141,11 @@ def _tick_names(axis: Any, values: Values) -> Values:
 
 def _line(axes: Any, line: Any) -> dict[str, Any] | None:
     x, y = list(line.get_xdata(orig=True)), list(line.get_ydata(orig=True))
-    return _series("line", line.get_label(), _dates(axes.xaxis, x), y) if x else None
+    if not x:
+        return None
+    found = _series("line", line.get_label(), _dates(axes.xaxis, x), y)
+    share = coverage.of_line(axes, line)
+    return found if share is None else {**found, "coverage": share}
 
 
 def _bars(axes: Any, container: Any) -> dict[str, Any] | None:

@@ -1,0 +1,1 @@
+"""What cells emit under a contract: a result, figures, charts."""

@@ -1,0 +1,137 @@
+"""`save_figure()` and `render_chart()`: what a cell emits besides its result."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from cellblock_kernel import broker
+from cellblock_kernel.derivation.columns import summary
+from cellblock_kernel.derivation.plain import Plain
+from cellblock_kernel.limits import Limits
+from cellblock_kernel.outputs import plot, registry
+from cellblock_kernel.outputs.output import Output
+from cellblock_kernel.outputs.primitive import qualified
+
+
+class Screen(Protocol):
+    """Where outputs are shown."""
+
+    def emit(self, output: Output) -> None:
+        """Sends an output."""
+
+
+class _Cell:
+    """The running cell."""
+
+    def __init__(self) -> None:
+        self.screen: Screen | None = None
+        self.mine: Callable[[], bool] = bool
+        self.limits = Limits()
+
+
+_cell = _Cell()
+
+
+def begin(screen: Screen, mine: Callable[[], bool], limits: Limits) -> None:
+    """Starts a cell."""
+    _cell.screen, _cell.mine, _cell.limits = screen, mine, limits
+
+
+def limits() -> Limits:
+    """The limits of the running cell."""
+    return _cell.limits
+
+
+def emit(output: Output) -> None:
+    """Sends an output of the running cell."""
+    if _cell.screen is None or not _cell.mine():
+        raise RuntimeError("results, figures and charts are emitted by the cell's own process: hand them back to it first")
+    if output.size > _cell.limits.output_bytes:
+        kind, limit = output.header["type"], _cell.limits.output_bytes
+        raise ValueError(f"the {kind} has {output.size} bytes, the limit for an output is {limit}: make it smaller")
+    _cell.screen.emit(output)
+
+
+def save_figure(alt: str, title: str | None = None, fig: Any = None) -> None:
+    """Emits a figure as an image artifact, and closes it.
+
+    `alt` says in words what it shows. `fig` is a figure or axes of matplotlib or seaborn, or an Altair chart; by default the
+    current figure.
+    """
+    _texts("save_figure", alt, title)
+    if fig is None:
+        fig = _current_figure()
+    if plot.is_blank(fig):
+        raise ValueError("save_figure: the figure is empty: draw on it before saving it")
+    output = registry.describe(fig, None, _cell.limits)
+    if output.header.get("type") != "figure":
+        raise TypeError(f"save_figure: fig is a {qualified(fig)}: pass a matplotlib figure or axes, or an Altair chart")
+    if not output.blobs:
+        raise ValueError(f"save_figure: the figure could not be drawn: {output.header.get('note') or 'it has no picture'}")
+    output.header["alt"] = alt.strip()
+    if title is not None:
+        output.header["title"] = title
+    emit(output)
+    plot.discard(fig)
+
+
+def render_chart(spec: Mapping[str, Any], data: Any, title: str | None = None, *, alt: str | None = None) -> None:
+    """Emits a chart as data, to be drawn by the reader's client.
+
+    `spec` names the type of chart and the keys of `data` that it shows, such as
+    `{"type": "line", "xKey": "date", "series": [{"key": "price"}]}`. `data` is a list of flat dicts, a dict of columns, or a data
+    frame, whose index becomes a column unless it only counts.
+    """
+    _texts("render_chart", alt if alt is not None else "-", title)
+    if not isinstance(spec, Mapping):
+        example = "{'type': 'line', 'xKey': 'date', 'series': [{'key': 'price'}]}"
+        raise TypeError(f"render_chart: spec is a {qualified(spec)}: pass a dict such as {example}")
+    plain = Plain("spec")
+    described = plain.value(dict(spec))
+    rows = _rows(data)
+    try:
+        broker.call("check_chart", {"spec": described, "columns": summary(rows)})
+    except broker.BrokerError as error:
+        raise ValueError(f"render_chart: {error}") from None
+    encoded = json.dumps(rows, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
+    header = {"type": "chart", "title": title, "alt": alt, "spec": described, "rows": len(rows)}
+    emit(Output(header, [encoded]))
+
+
+def _texts(helper: str, alt: Any, title: Any) -> None:
+    if not isinstance(alt, str) or not alt.strip():
+        raise ValueError(f"{helper}: alt says in words what is shown, and has to be a text that is not empty; it is {alt!r:.100}")
+    if title is not None and not isinstance(title, str):
+        raise TypeError(f"{helper}: title has to be a text or None; it is a {qualified(title)}")
+
+
+def _current_figure() -> Any:
+    pyplot: Any = sys.modules.get("matplotlib.pyplot")
+    if pyplot is None or not pyplot.get_fignums():
+        raise ValueError("save_figure: no figure is open: draw one with matplotlib first, or pass it as `fig`")
+    return pyplot.gcf()
+
+
+def _rows(data: Any) -> list[dict[str, Any]]:
+    plain = Plain("data")
+    if isinstance(data, Mapping):
+        columns = {str(key): plain.value(value, f"[{key!r}]") for key, value in data.items()}
+        lengths = {key: len(value) for key, value in columns.items() if isinstance(value, list)}
+        if len(lengths) < len(columns) or len(set(lengths.values())) > 1:
+            raise ValueError(
+                f"render_chart: data is a dict whose values are not lists of one length ({lengths}): "
+                "pass rows, or columns of one length"
+            )
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    rows = plain.value(data)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise TypeError(f"render_chart: data is a {qualified(data)} that holds no rows: pass a list of dicts or a data frame")
+    for number, row in enumerate(rows):
+        for key, value in row.items():
+            if isinstance(value, bool):
+                row[key] = int(value)
+            elif isinstance(value, list | dict):
+                kind = type(value).__name__
+                raise ValueError(f"render_chart: data[{number}][{key!r}] is a {kind}: rows hold numbers, text and null only")
+    return rows

@@ -1,0 +1,229 @@
+"""What cells emit and derive from: references, results, figures with words, charts, findings, coverage."""
+
+import json
+
+from tests.driver import KernelTest, needs
+
+ROWS = [{"t": "2024-01-01", "price": 1.5}, {"t": "2024-01-02", "price": None}]
+
+
+class Derivation(KernelTest):
+    configuration = {"prelude": ["analysis", "derivation"], "limits": {"result_bytes": 1000}}
+
+    def emitted(self, code, kind):
+        """The only output of a cell, which has to be of a kind, with its JSON."""
+        ran = self.completes(code)
+        self.assertEqual([output["type"] for output in ran.outputs], [kind])
+        return ran.outputs[0], ran.blobs[0][0]
+
+
+class References(Derivation):
+    def setUp(self):
+        super().setUp()
+        self.values = {"get_rows_1": ROWS, "get_name_1": {"name": "é", "big": 2**70}, "get_list_1": [1, 2]}
+        document, self.references = b"{", []
+        for alias, value in self.values.items():
+            document += (b"" if document == b"{" else b",") + json.dumps(alias).encode() + b":"
+            text = json.dumps(value, ensure_ascii=False).encode()
+            self.refer(alias, alias, len(document), len(text))
+            document += text
+        self.path.write_bytes(document + b"}")
+
+    @property
+    def path(self):
+        return self.directory / "inputs.json"
+
+    def refer(self, name, alias, offset, length):
+        place = {"path": str(self.path), "offset": offset, "length": length}
+        self.references.append({"name": name, "alias": alias, "format": "value", **place})
+
+    def test_each_is_a_global_and_an_entry_of_inputs_equal_to_its_json(self):
+        code = "display(get_rows_1 is inputs['get_rows_1'], get_name_1['big'] == 2**70, list(inputs), len(inputs), 'x' in inputs)"
+        ran = self.run_cell(code, references=self.references)
+        self.assertEqual(ran.values[:2], [True, True])
+        self.assertEqual(ran.values[2:], ["['get_rows_1', 'get_name_1', 'get_list_1']", 3, False])
+        got = self.run_cell(
+            "import json\nset_result({name: inputs[name] for name in inputs if name != 'get_name_1'})", references=self.references
+        )
+        self.assertEqual(json.loads(got.blobs[0][0]), {"get_rows_1": ROWS, "get_list_1": [1, 2]})
+
+    def test_two_names_of_one_alias_are_one_object(self):
+        first = self.references[0]
+        self.refer("prices", "get_rows_1", first["offset"], first["length"])
+        self.assertEqual(self.run_cell("prices is get_rows_1", references=self.references).values, [True])
+
+    def test_a_cell_finds_it_as_recorded_whatever_cells_before_did(self):
+        self.run_cell("get_list_1.append(3); get_rows_1 = None", references=self.references)
+        self.assertEqual(
+            self.run_cell("(get_list_1, get_rows_1[0]['price'])", references=self.references).values, ["([1, 2], 1.5)"]
+        )
+
+    def test_what_the_code_does_not_name_is_not_read(self):
+        self.assertEqual(
+            self.run_cell("inputs", references=self.references).values, ["<inputs {get_rows_1, get_name_1, get_list_1}>"]
+        )
+        self.assertEqual(self.run_cell("'get_list_1' in globals()", references=self.references).values, [True])
+        self.path.write_bytes(b"")
+        self.assertEqual(self.run_cell("1 + 1", references=self.references).values, [2])
+        ran = self.run_cell("get_list_1", references=self.references)
+        self.assertEqual(ran.done["outcome"], "raised")
+
+    def test_an_unknown_one_is_named_with_those_there_are(self):
+        ran = self.run_cell("inputs['nope']", references=self.references)
+        self.assertIn("no input 'nope'; bound inputs: get_rows_1, get_name_1, get_list_1", ran.exception["message"])
+
+    def test_code_that_has_it_in_a_string_finds_it(self):
+        self.assertEqual(self.run_cell("eval('get_list_' + '1')", references=self.references).values, ["[1, 2]"])
+
+
+class Results(Derivation):
+    def test_plain_values_stay_as_they_are(self):
+        header, blob = self.emitted("set_result({'a': [1, 2.5, None, True, 'é'], 3: (1,), 'n': 2**60})", "result")
+        self.assertEqual(
+            (header["python_type"], json.loads(blob)), ("dict", {"a": [1, 2.5, None, True, "é"], "3": [1], "n": 2**60})
+        )
+
+    def test_dates_decimals_sets_and_dataclasses_have_a_form(self):
+        code = (
+            "import decimal, dataclasses, enum\n@dataclasses.dataclass\nclass P:\n    x: int\n"
+            "class E(enum.Enum):\n    A = 'a'\n"
+            "set_result([datetime(2024, 1, 2, tzinfo=timezone.utc), timedelta(hours=1), decimal.Decimal('1.5'), {2, 1}, P(3), E.A])"
+        )
+        _, blob = self.emitted(code, "result")
+        self.assertEqual(json.loads(blob), ["2024-01-02T00:00:00+00:00", 3600.0, 1.5, [1, 2], {"x": 3}, "a"])
+
+    @needs("pandas")
+    def test_values_of_numpy_and_pandas_have_a_form(self):
+        code = (
+            "i = pd.date_range('2024', periods=2)\n"
+            "set_result({'f': pd.DataFrame({'v': [1, 2]}, index=i), 's': pd.Series([1.5, 2.5], index=['a', 'b']), "
+            "'n': np.int64(4), 'a': np.arange(3), 't': i[0]})"
+        )
+        _, blob = self.emitted(code, "result")
+        expected = {
+            "f": [{"index": "2024-01-01T00:00:00", "v": 1}, {"index": "2024-01-02T00:00:00", "v": 2}],
+            "s": {"a": 1.5, "b": 2.5},
+            "n": 4,
+            "a": [0, 1, 2],
+            "t": "2024-01-01T00:00:00",
+        }
+        self.assertEqual(json.loads(blob), expected)
+
+    def test_missing_and_non_finite_numbers_become_null_and_are_told(self):
+        ran = self.completes("set_result([1.0, float('nan'), float('inf')])")
+        self.assertEqual(json.loads(ran.blobs[0][0]), [1.0, None, None])
+        found = ran.done["findings"]
+        self.assertEqual(
+            [(it["code"], it["details"]) for it in found], [("missing_values_to_null", {"count": 2, "first": "result[1]"})]
+        )
+        self.assertNotIn("findings", self.completes("1").done)
+
+    def test_what_has_no_form_is_named_by_its_place(self):
+        message = self.raises("set_result({'rows': [1, {'model': object()}]})")["message"]
+        self.assertEqual(
+            message,
+            "result['rows'][1]['model'] is a object, which JSON cannot hold: convert it to numbers, text, lists and dicts",
+        )
+        self.assertIn("contains itself", self.raises("a = []; a.append(a); set_result(a)")["message"])
+
+    def test_one_that_is_too_large_says_its_size_and_the_limit(self):
+        message = self.raises("set_result('x' * 2000)")["message"]
+        self.assertIn("the result has 2002 bytes as JSON, the limit is 1000: answer with aggregates", message)
+
+
+@needs("matplotlib")
+class Figures(Derivation):
+    def test_a_saved_figure_has_words_and_is_shown_once(self):
+        header, _ = self.emitted("plt.plot([1, 2]); save_figure('a rising line', title='Up')", "figure")
+        self.assertEqual((header["alt"], header["title"], header["library"]), ("a rising line", "Up", "matplotlib"))
+
+    def test_one_that_is_only_drawn_has_none(self):
+        header, _ = self.emitted("plt.plot([1, 2])", "figure")
+        self.assertNotIn("alt", header)
+
+    def test_what_cannot_be_saved_says_what_to_do(self):
+        for code, told in (
+            ("save_figure('x')", "no figure is open"),
+            ("plt.plot([1]); save_figure('')", "alt says in words what is shown"),
+            ("plt.plot([1]); save_figure(7)", "alt says in words what is shown"),
+            ("plt.figure(); save_figure('x')", "the figure is empty"),
+            ("save_figure('x', fig=3)", "fig is a int"),
+        ):
+            with self.subTest(code):
+                self.assertIn(told, self.raises(f"{code}\nplt.close('all')")["message"])
+                self.completes("plt.close('all')")
+
+    def test_axes_and_charts_of_altair_can_be_saved(self):
+        header, _ = self.emitted("fig, ax = plt.subplots(); ax.bar(['a'], [1]); save_figure('bars', fig=ax)", "figure")
+        self.assertEqual(header["series"][0]["kind"], "bar")
+
+    def test_lines_over_time_tell_what_they_cover(self):
+        code = (
+            "days = pd.date_range('2024', periods=100); gaps = np.full(100, np.nan); gaps[::4] = 1\n"
+            "plt.plot(days, np.arange(100), label='whole'); plt.plot(days, gaps, label='gaps'); plt.plot(days[80:], np.arange(20), label='late')\n"
+            "plt.plot(days[::7], np.arange(15), label='weekly'); plt.axhline(3, label='level')\n"
+            "save_figure('lines')"
+        )
+        header, _ = self.emitted(code, "figure")
+        shares = {one["label"]: one.get("coverage") for one in header["series"]}
+        self.assertEqual(shares, {"whole": 1.0, "gaps": 0.25, "late": 0.2, "weekly": 1.0, "level": None})
+        self.assertTrue(header["series"][0]["x"][0].startswith("2024-01-01"))
+
+    def test_lines_over_numbers_tell_nothing(self):
+        header, _ = self.emitted("plt.plot([1, 2, 3, 4], [1, float('nan'), 3, 4]); save_figure('numbers')", "figure")
+        self.assertNotIn("coverage", header["series"][0])
+
+    def test_what_is_outside_of_the_limits_set_for_an_axis_does_not_count(self):
+        code = (
+            "days = pd.date_range('2024', periods=100)\nplt.plot(days, np.arange(100)); plt.plot(days[90:], np.arange(10))\n"
+            "plt.xlim(days[90], days[-1]); save_figure('end')"
+        )
+        header, _ = self.emitted(code, "figure")
+        self.assertEqual([one["coverage"] for one in header["series"]], [1.0, 1.0])
+
+
+class Charts(Derivation):
+    SPEC = "{'type': 'line', 'xKey': 't', 'series': [{'key': 'price'}]}"
+
+    def setUp(self):
+        super().setUp()
+        self.asked = []
+        self.kernel.calls["check_chart"] = self.check
+
+    def check(self, params, blobs):
+        self.asked.append(params)
+        bad = params["spec"]["series"][0]["key"] == "nope"
+        return ({"error": {"code": "chart", "message": "series[0].key: there is no column nope"}} if bad else {"value": True},)
+
+    def test_rows_and_specification_are_sent_once_the_host_agrees(self):
+        header, blob = self.emitted(f"render_chart({self.SPEC}, {ROWS}, title='Prices', alt='rising')", "chart")
+        self.assertEqual((header["title"], header["alt"], header["rows"], json.loads(blob)), ("Prices", "rising", 2, ROWS))
+        columns = {"rows": 2, "keys": {"t": {"kind": "time", "nulls": 0}, "price": {"kind": "number", "nulls": 1}}}
+        self.assertEqual(self.asked, [{"spec": header["spec"], "columns": columns}])
+
+    def test_columns_and_flags_become_rows_of_numbers_and_text(self):
+        _, blob = self.emitted(f"render_chart({self.SPEC}, {{'t': ['a', 'b'], 'price': [True, 2]}})", "chart")
+        self.assertEqual(json.loads(blob), [{"t": "a", "price": 1}, {"t": "b", "price": 2}])
+
+    @needs("pandas")
+    def test_a_frame_brings_its_index(self):
+        code = f"f = pd.DataFrame({{'price': [1.5, np.nan]}}, index=pd.date_range('2024', periods=2, name='t')); render_chart({self.SPEC}, f)"
+        _, blob = self.emitted(code, "chart")
+        self.assertEqual(
+            json.loads(blob), [{"t": "2024-01-01T00:00:00", "price": 1.5}, {"t": "2024-01-02T00:00:00", "price": None}]
+        )
+
+    def test_what_the_host_refuses_is_raised_with_its_words(self):
+        error = self.raises("render_chart({'type': 'line', 'series': [{'key': 'nope'}]}, [{'a': 1}])")
+        self.assertEqual(error["message"], "render_chart: series[0].key: there is no column nope")
+
+    def test_what_is_no_table_is_refused_before_the_host_is_asked(self):
+        for data, told in (
+            ("5", "holds no rows"),
+            ("[{'a': [1]}]", "data[0]['a'] is a list"),
+            ("{'a': [1], 'b': [1, 2]}", "one length"),
+        ):
+            with self.subTest(data):
+                self.assertIn(told, self.raises(f"render_chart({self.SPEC}, {data})")["message"])
+        self.assertIn("spec is a str", self.raises("render_chart('line', [])")["message"])
+        self.assertEqual(self.asked, [])
