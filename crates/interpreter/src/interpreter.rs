@@ -1,7 +1,9 @@
 //! The interpreter: an image, a backend with its pool, and a store, from which sessions are made.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cellblock_artifact::Store;
 use cellblock_sandbox::backend::Backend;
@@ -70,6 +72,8 @@ pub(crate) struct Shared {
     pub(crate) image_id: String,
     image: Image,
     pool: Pool,
+    in_use: Mutex<BTreeSet<String>>,
+    taken: AtomicU64,
 }
 
 impl Interpreter {
@@ -101,6 +105,8 @@ impl Interpreter {
             image_id: config.image.id().to_string(),
             image: config.image,
             pool,
+            in_use: Mutex::default(),
+            taken: AtomicU64::new(0),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -128,6 +134,16 @@ impl Interpreter {
         self.shared.pool.ready()
     }
 
+    /// The ids of the sandboxes that sessions have.
+    pub fn sandboxes_in_use(&self) -> BTreeSet<String> {
+        self.shared.in_use().clone()
+    }
+
+    /// How many sandboxes sessions have taken so far.
+    pub fn sandboxes_taken(&self) -> u64 {
+        self.shared.taken.load(Ordering::Relaxed)
+    }
+
     /// The store of artifacts.
     pub fn store(&self) -> &Store {
         &self.shared.store
@@ -142,10 +158,28 @@ impl Interpreter {
 impl Shared {
     /// A sandbox with a running kernel.
     pub(crate) async fn lease(&self, limits: &Limits, pooled: bool) -> Result<Lease> {
-        if pooled {
-            return Ok(self.pool.acquire(limits).await?);
-        }
-        Ok(create(self.backend.as_ref(), limits).await?)
+        let lease = if pooled {
+            self.pool.acquire(limits).await?
+        } else {
+            create(self.backend.as_ref(), limits).await?
+        };
+        self.taken.fetch_add(1, Ordering::Relaxed);
+        self.in_use().insert(lease.sandbox.id().to_owned());
+        Ok(lease)
+    }
+
+    /// A session has given a sandbox back.
+    pub(crate) fn returned(&self, sandbox: &str) {
+        self.in_use().remove(sandbox);
+    }
+
+    fn in_use(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The image that sandboxes start from.
+    pub(crate) fn image(&self) -> &Image {
+        &self.image
     }
 
     /// The id of a layer with these requirements, installed if need be.

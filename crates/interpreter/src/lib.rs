@@ -11,6 +11,7 @@
 //! Python that raises, runs too long or kills its kernel is `Ok(Execution)`; `Err` means that Cellblock could not do its own work. Nothing
 //! here knows HTTP, MCP or a terminal. See `examples/embed.rs` for a program that uses this crate.
 
+mod binding;
 mod cell;
 mod error;
 mod execution;
@@ -38,4 +39,4 @@ pub use interpreter::{Config, Interpreter};
 pub use rejection::Rejection;
 #[doc(hidden)]
 pub use session::fuzz_file_name;
-pub use session::{Running, Session, SessionOptions};
+pub use session::{Prepared, Running, Session, SessionOptions};

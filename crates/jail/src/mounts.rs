@@ -72,6 +72,8 @@ const DIRECTORIES: [&str; 7] = [
     "opt/cellblock",
     "usr/share",
 ];
+/// Where `/cellblock` leads: the inputs of cells that derive from tool results, in each room's own read-only directory.
+const INPUTS: &str = "/tmp/data/.cellblock";
 /// Directories that every host has; the first that exists carries the new tree until it becomes the root.
 const SCAFFOLDS: [&str; 4] = ["/tmp", "/run", "/mnt", "/usr"];
 
@@ -137,6 +139,8 @@ pub fn enter_keep(tree: &Tree, Sources(sources): Sources) -> Result<()> {
             symlink(&target, &link).during_on("link", &link)?;
         }
     }
+    let inputs = root.join("cellblock");
+    symlink(INPUTS, &inputs).during_on("link", &inputs)?;
     devices(root)?;
     write_files(root, tree)?;
     write_processors(root)?;

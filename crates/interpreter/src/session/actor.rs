@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_protocol::{Guard, KernelOutcome, OutputLimits, Rescue, ToKernel, Variable};
+use cellblock_protocol::{Guard, KernelOutcome, Rescue, ToKernel, Variable};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
-use cellblock_sandbox::channel::write_frame;
 use cellblock_sandbox::jail::protection::Protection;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::files::Collected;
 use super::run::{End, Ran, Terms, run};
 use super::standby::Standby;
 use super::{Request, judge};
+use crate::binding::Binding;
 use crate::cell::Cell;
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution, Outcome, Resource, SandboxReport};
@@ -34,6 +34,8 @@ pub struct SessionOptions {
     pub pooled: bool,
     /// Whether, and how surely, variables survive a cell that kills its kernel; see `docs/rescue.md`.
     pub rescue: Rescue,
+    /// How long a sandbox is kept while nothing is asked of its session; the session itself goes on, in a new one.
+    pub idle: Duration,
 }
 
 impl Default for SessionOptions {
@@ -44,17 +46,11 @@ impl Default for SessionOptions {
             limits: None,
             pooled: true,
             rescue: Rescue::Idle,
+            idle: Duration::from_mins(15),
         }
     }
 }
 
-/// Rows of the head, and of the tail, of a table that is too large to be sent.
-const PREVIEW_ROWS: u32 = 500;
-/// What the next cell is told when a kernel or a whole sandbox was lost and no cell could tell.
-const KERNEL_LOST: &str = "the kernel was lost and replaced; all variables are gone; files in /workspace are kept. \
-                           Run what defines your variables again";
-const SANDBOX_LOST: &str = "the sandbox was lost and replaced; all variables and files are gone. \
-                            Run what defines your variables and writes your files again";
 /// Binding an input, resetting and the like; none of them runs a user's loop.
 const HOUSEKEEPING: Duration = Duration::from_mins(2);
 
@@ -70,21 +66,23 @@ pub(super) struct Actor {
     pub(super) kernel: Option<Kernel>,
     pub(super) standby: Standby,
     /// Whether the inputs' files are in the sandbox.
-    furnished: bool,
-    inputs: Vec<Input>,
+    pub(super) furnished: bool,
+    pub(super) inputs: Vec<Input>,
+    /// Which tool results are in the sandbox.
+    pub(super) bound: Option<Arc<Binding>>,
     /// What went wrong between cells, until a cell has told: lost variables and files, inputs that could not be copied into a new sandbox.
     pub(super) untold: Vec<String>,
     /// Whether a cell has run in the kernel that is there, so that its loss is one of variables.
-    has_variables: bool,
+    pub(super) has_variables: bool,
     /// Whether a cell has run in the sandbox that is there, so that its loss is one of files.
-    has_files: bool,
-    layers: Vec<String>,
+    pub(super) has_files: bool,
+    pub(super) layers: Vec<String>,
     /// Cells that were run.
     cells: u64,
     /// Messages that the kernel was to answer; their numbers tell its answers apart.
     messages: u64,
     /// What the sandbox had used when last asked.
-    usage: Usage,
+    pub(super) usage: Usage,
     pub(super) collected: Collected,
 }
 
@@ -105,6 +103,7 @@ impl Actor {
             standby: Standby::default(),
             furnished: false,
             inputs: Vec::new(),
+            bound: None,
             untold: Vec::new(),
             has_variables: false,
             has_files: false,
@@ -117,10 +116,19 @@ impl Actor {
     }
 
     pub(super) async fn serve(mut self, mut queue: mpsc::Receiver<Request>) {
-        while let Some(request) = queue.recv().await {
+        while let Some(request) = self.next(&mut queue).await {
             match request {
-                Request::Execute { cell, events, answer } => {
-                    let result = self.execute(cell, events).await;
+                Request::Execute {
+                    cell,
+                    binding,
+                    events,
+                    mut answer,
+                } => {
+                    let result = self.execute(cell, binding.as_ref(), events, &mut answer).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::Prepare { answer } => {
+                    let result = self.prepare().await;
                     let _ = answer.send(self.keep_or_destroy(result));
                 }
                 Request::Bind { input, answer } => {
@@ -160,6 +168,17 @@ impl Actor {
         let _ = self.close().await;
     }
 
+    /// Waits for a request. A sandbox that nobody has needed for long is given back meanwhile.
+    async fn next(&mut self, queue: &mut mpsc::Receiver<Request>) -> Option<Request> {
+        if self.sandbox.is_some() {
+            match tokio::time::timeout(self.options.idle, queue.recv()).await {
+                Ok(request) => return request,
+                Err(_) => self.end_idle().await,
+            }
+        }
+        queue.recv().await
+    }
+
     /// A guest that broke the protocol gets no second chance; the next request starts in a fresh sandbox.
     fn keep_or_destroy<T>(&mut self, result: Result<T>) -> Result<T> {
         let destroys = match &result {
@@ -173,31 +192,17 @@ impl Actor {
         result
     }
 
-    fn discard(&mut self) {
-        if self.has_files || self.has_variables {
-            self.untold.clear();
-            self.untold.push(SANDBOX_LOST.to_owned());
-        }
-        (self.has_files, self.has_variables) = (false, false);
-        self.kernel = None;
-        self.sandbox = None;
-        self.furnished = false;
-        self.usage = Usage::default();
-        self.collected = Collected::default();
-    }
-
-    async fn close(&mut self) -> Result<()> {
-        self.kernel = None;
-        match self.sandbox.take() {
-            Some(sandbox) => Ok(sandbox.destroy().await?),
-            None => Ok(()),
-        }
-    }
-
-    async fn execute(&mut self, cell: Cell, events: Option<mpsc::Sender<Event>>) -> Result<Execution> {
+    async fn execute(
+        &mut self,
+        cell: Cell,
+        binding: Option<&Arc<Binding>>,
+        events: Option<mpsc::Sender<Event>>,
+        asker: &mut oneshot::Sender<Result<Execution>>,
+    ) -> Result<Execution> {
         let timeout = cell.timeout.unwrap_or(self.limits.cell_time);
         self.require(&cell.requirements).await?;
         self.ready().await?;
+        let references = self.refer(binding).await?;
         self.cells += 1;
         let number = self.cells;
         let message = ToKernel::Execute {
@@ -208,12 +213,12 @@ impl Actor {
             mode: cell.mode,
             echo: cell.echo,
             store: cell.store,
-            references: Vec::new(),
+            references,
         };
         let started = std::time::Instant::now();
         let before = std::mem::take(&mut self.untold);
         (self.has_files, self.has_variables) = (true, true);
-        let ran = match self.run(&message, timeout, events).await {
+        let ran = match self.run(&message, timeout, events, Some(asker)).await {
             Ok(ran) => ran,
             Err(error) => {
                 self.untold = before;
@@ -261,7 +266,7 @@ impl Actor {
         (!notes.is_empty()).then(|| notes.join(". "))
     }
 
-    fn number(&mut self) -> u64 {
+    pub(super) fn number(&mut self) -> u64 {
         self.messages += 1;
         self.messages
     }
@@ -317,124 +322,12 @@ impl Actor {
         Ok(judge::judge(&evidence))
     }
 
-    /// Makes sure that packages are on the kernel's path.
-    async fn require(&mut self, requirements: &[String]) -> Result<()> {
-        if requirements.is_empty() {
-            return Ok(());
-        }
-        let layer = self.shared.layer(requirements).await?;
-        if !self.layers.contains(&layer) {
-            self.layers.push(layer);
-            if let Some(kernel) = &mut self.kernel {
-                let message = configure(&self.options, &self.limits, &self.layers);
-                self.standby.sent(&message, 0);
-                if write_frame(&mut kernel.writer, &message, &[]).await.is_err() {
-                    // It has died meanwhile; the next one is told when it starts.
-                    self.lost_between_cells().await;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes sure that there is a sandbox with a live kernel that has the session's inputs.
-    pub(super) async fn ready(&mut self) -> Result<()> {
-        if self
-            .kernel
-            .as_ref()
-            .is_some_and(|kernel| kernel.end.borrow().is_some())
-        {
-            self.lost_between_cells().await;
-        }
-        if self.kernel.is_some() {
-            return Ok(());
-        }
-        let mut kernel = match self.revive().await {
-            Some(kernel) => kernel,
-            None => self.settle().await?,
-        };
-        let message = configure(&self.options, &self.limits, &self.layers);
-        if write_frame(&mut kernel.writer, &message, &[]).await.is_err() {
-            // It died before its first message, perhaps with its launcher: once more, from the beginning.
-            self.discard();
-            kernel = self.settle().await?;
-            write_frame(&mut kernel.writer, &message, &[]).await?;
-        }
-        self.standby = Standby::default();
-        self.standby.sent(&message, 0);
-        self.kernel = Some(kernel);
-        if !self.furnished {
-            self.furnish().await?;
-        }
-        for input in self.inputs.clone() {
-            self.bind_uploaded(&input).await?;
-        }
-        Ok(())
-    }
-
-    /// Copies all inputs into a new sandbox. One whose file has gone from the host is given up, and the next cell says so: the session
-    /// goes on without it.
-    async fn furnish(&mut self) -> Result<()> {
-        for input in std::mem::take(&mut self.inputs) {
-            match self.upload(&input).await {
-                Ok(()) => self.inputs.push(input),
-                // The reason names a path of the host, which is nothing for a model.
-                Err(Error::Input { name, reason }) => {
-                    tracing::warn!(name, reason, "gave up an input");
-                    self.untold.push(format!(
-                        "input `{name}` could not be copied into a new sandbox and is no longer bound"
-                    ));
-                }
-                Err(error) => {
-                    self.inputs.push(input);
-                    return Err(error);
-                }
-            }
-        }
-        self.furnished = true;
-        Ok(())
-    }
-
-    /// Forgets a kernel that ended while no cell ran.
-    fn lose_kernel(&mut self) {
-        self.kernel = None;
-        if std::mem::take(&mut self.has_variables) {
-            self.untold.push(KERNEL_LOST.to_owned());
-        }
-    }
-
-    /// A fresh kernel in the sandbox that is there, so that its files survive; `None` when that cannot be.
-    async fn revive(&mut self) -> Option<Kernel> {
-        let sandbox = self.sandbox.as_ref()?;
-        let revived = async {
-            sandbox.guest().kill_all().await?;
-            sandbox.start_kernel().await
-        };
-        match revived.await {
-            Ok(kernel) => Some(kernel),
-            Err(error) => {
-                tracing::info!(
-                    error = &error as &dyn std::error::Error,
-                    "sandbox lost with its kernel"
-                );
-                self.discard();
-                None
-            }
-        }
-    }
-
-    /// Takes a new sandbox.
-    async fn settle(&mut self) -> Result<Kernel> {
-        let lease = self.shared.lease(&self.limits, self.options.pooled).await?;
-        self.sandbox = Some(lease.sandbox);
-        Ok(lease.kernel)
-    }
-
     async fn run(
         &mut self,
         message: &ToKernel,
         timeout: Duration,
         events: Option<mpsc::Sender<Event>>,
+        asker: Option<&mut oneshot::Sender<Result<Execution>>>,
     ) -> Result<Ran> {
         let kernel = self.kernel.as_mut().ok_or(Error::Closed)?;
         let terms = Terms {
@@ -442,6 +335,7 @@ impl Actor {
             timeout,
             interrupts: &mut self.interrupts,
             events,
+            asker,
             decoding: &self.shared.decoding,
             standby: &mut self.standby,
         };
@@ -463,8 +357,8 @@ impl Actor {
     }
 
     /// A request that user code has no part in: anything but completion is an error, given as its message.
-    async fn housekeeping(&mut self, message: &ToKernel) -> Result<Result<Ran, String>> {
-        let ran = self.run(message, HOUSEKEEPING, None).await?;
+    pub(super) async fn housekeeping(&mut self, message: &ToKernel) -> Result<Result<Ran, String>> {
+        let ran = self.run(message, HOUSEKEEPING, None, None).await?;
         Ok(match &ran.end {
             End::Done {
                 outcome: KernelOutcome::Completed,
@@ -479,57 +373,6 @@ impl Actor {
                 Err("the kernel ended meanwhile".to_owned())
             }
         })
-    }
-
-    async fn bind(&mut self, input: Input) -> Result<()> {
-        // Opened first: what cannot be read must not cost a sandbox, nor replace what was bound.
-        input.open(self.limits.data_bytes)?;
-        self.ready().await?;
-        let bound = match self.upload(&input).await {
-            Ok(()) => self.bind_uploaded(&input).await,
-            refused => refused,
-        };
-        if let Err(refused) = bound {
-            self.restore_file(&input).await;
-            return Err(refused);
-        }
-        self.inputs.retain(|bound| bound.name() != input.name());
-        self.inputs.push(input);
-        self.furnished = true;
-        Ok(())
-    }
-
-    /// Puts back the file that a refused input has overwritten: a reset or the next kernel reads it again.
-    async fn restore_file(&mut self, refused: &Input) {
-        let path = refused.sandbox_path();
-        let before = self.inputs.iter().find(|bound| bound.sandbox_path() == path);
-        if let Some(before) = before.cloned() {
-            self.furnished &= self.upload(&before).await.is_ok();
-        }
-    }
-
-    async fn upload(&mut self, input: &Input) -> Result<()> {
-        let content = input.open(self.limits.data_bytes)?;
-        let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
-        // Writable for its owner, who appends part by part; code finds it on a read-only mount.
-        sandbox
-            .guest()
-            .write(&input.sandbox_path(), 0o644, content)
-            .await?;
-        Ok(())
-    }
-
-    async fn bind_uploaded(&mut self, input: &Input) -> Result<()> {
-        let message = ToKernel::Bind {
-            cell: self.number(),
-            name: input.name().to_owned(),
-            format: input.format,
-            path: Some(input.sandbox_path()),
-        };
-        match self.housekeeping(&message).await? {
-            Ok(_) => Ok(()),
-            Err(reason) => Err(input.refuse(reason)),
-        }
     }
 
     async fn get(&mut self, name: String) -> Result<Option<Output>> {
@@ -560,25 +403,5 @@ impl Actor {
             Ok(_) => Ok(()),
             Err(reason) => Err(Error::Request(format!("reset the session: {reason}"))),
         }
-    }
-}
-
-/// What a kernel is told before anything else, and again when there is more on its path.
-fn configure(options: &SessionOptions, limits: &Limits, layers: &[String]) -> ToKernel {
-    ToKernel::Configure {
-        prelude: options.prelude.clone(),
-        guard: options.guard,
-        limits: OutputLimits {
-            outputs: limits.outputs,
-            output_bytes: limits.output_bytes,
-            text_chars: limits.output_chars,
-            rows_preview: PREVIEW_ROWS,
-            result_bytes: limits.result_bytes,
-        },
-        sys_path: layers
-            .iter()
-            .map(|layer| format!("/opt/layers/{layer}"))
-            .collect(),
-        rescue: options.rescue,
     }
 }

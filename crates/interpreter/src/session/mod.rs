@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cellblock_protocol::Variable;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::binding::Binding;
 use crate::cell::Cell;
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution};
@@ -13,10 +14,13 @@ use crate::interpreter::Shared;
 use crate::output::Output;
 
 mod actor;
+mod calls;
 mod files;
+mod inputs;
 mod judge;
 mod rescue;
 mod run;
+mod sandbox;
 mod standby;
 
 pub use actor::SessionOptions;
@@ -53,12 +57,25 @@ impl Running {
     }
 }
 
+/// The sandbox that the next cell runs in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// Its id, unique on this host at any time.
+    pub sandbox: String,
+    /// Whether it was taken just now, rather than by an earlier request.
+    pub made: bool,
+}
+
 #[derive(Debug)]
 pub(crate) enum Request {
     Execute {
         cell: Cell,
+        binding: Option<Arc<Binding>>,
         events: Option<mpsc::Sender<Event>>,
         answer: oneshot::Sender<Result<Execution>>,
+    },
+    Prepare {
+        answer: oneshot::Sender<Result<Prepared>>,
     },
     Bind {
         input: Input,
@@ -104,6 +121,7 @@ impl Session {
         let cell = cell.into();
         self.ask(|answer| Request::Execute {
             cell,
+            binding: None,
             events: None,
             answer,
         })
@@ -112,10 +130,16 @@ impl Session {
 
     /// Starts a cell and hands out its output as it comes.
     pub async fn start_cell(&self, cell: impl Into<Cell>) -> Result<Running> {
+        self.start_bound(cell.into(), None).await
+    }
+
+    /// Starts a cell that finds tool results bound.
+    pub(crate) async fn start_bound(&self, cell: Cell, binding: Option<Arc<Binding>>) -> Result<Running> {
         let (sender, events) = mpsc::channel(EVENTS);
         let (answer, result) = oneshot::channel();
         let request = Request::Execute {
-            cell: cell.into(),
+            cell,
+            binding,
             events: Some(sender),
             answer,
         };
@@ -126,6 +150,11 @@ impl Session {
     /// Runs one expression; its value is the only output.
     pub async fn eval(&self, expression: impl Into<String>) -> Result<Execution> {
         self.execute(Cell::expression(expression)).await
+    }
+
+    /// Makes the sandbox now rather than with the first cell.
+    pub async fn prepare(&self) -> Result<Prepared> {
+        self.ask(|answer| Request::Prepare { answer }).await
     }
 
     /// A variable as a typed output; `None` when there is none of that name.

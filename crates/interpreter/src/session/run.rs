@@ -15,12 +15,13 @@ use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Ending, Kernel, read_now};
 use cellblock_sandbox::channel::write_frame;
 use tokio::net::unix::pipe;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+use super::calls;
 use super::standby::Standby;
 use crate::error::{Error, Result};
-use crate::execution::Event;
+use crate::execution::{Event, Execution};
 use crate::finding::{self, Finding};
 use crate::output::{Decoding, Output, OutputError};
 use crate::stream::Capture;
@@ -93,12 +94,14 @@ pub(super) struct Terms<'a> {
     pub(super) timeout: Duration,
     pub(super) interrupts: &'a mut watch::Receiver<u64>,
     pub(super) events: Option<mpsc::Sender<Event>>,
+    /// Who waits for the cell's end.
+    pub(super) asker: Option<&'a mut oneshot::Sender<Result<Execution>>>,
     pub(super) decoding: &'a Decoding,
     pub(super) standby: &'a mut Standby,
 }
 
 /// Sends a message and follows the kernel until it is done or gone.
-pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_>) -> Result<Ran> {
+pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Terms<'_>) -> Result<Ran> {
     let mut run = Run {
         stdout: Capture::new(terms.limits.stream_kept_bytes),
         stderr: Capture::new(terms.limits.stream_kept_bytes),
@@ -111,6 +114,9 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
         failure: None,
     };
     let number = number_of(message);
+    let mut asker = terms.asker.take();
+    // Whether every handle of the session is gone.
+    let mut orphaned = false;
     let mut end = kernel.end.clone();
     terms.interrupts.mark_unchanged();
     // A kernel that does not read must not hold up its host, so the cell's time runs from here.
@@ -129,10 +135,14 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
         tokio::select! {
             biased;
             () = tokio::time::sleep_until(wake), if run.next.is_some() => run.late(kernel, &terms),
-            changed = terms.interrupts.changed() => {
-                if changed.is_ok() && run.stopped.is_none() {
+            changed = terms.interrupts.changed(), if !orphaned => {
+                orphaned = changed.is_err();
+                if !orphaned && run.stopped.is_none() {
                     run.stop(kernel, Stop::Asked, terms.limits.grace);
                 }
+            }
+            () = gone(asker.as_deref_mut()), if orphaned && run.stopped.is_none() => {
+                run.stop(kernel, Stop::Asked, terms.limits.grace);
             }
             frame = kernel.frames.next() => match frame {
                 // A kernel can be killed while it speaks.
@@ -169,9 +179,9 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
                             ran.findings = finding::from_kernel(findings);
                             return Ok(ran);
                         }
-                        FromKernel::Call { call, method, .. } => {
+                        FromKernel::Call { call, method, params } => {
                             // Whoever asks reads the answer; one that lets answers pile up would hold its host past every deadline.
-                            let answer = refuse_call(kernel, call, &method);
+                            let answer = calls::answer(kernel, call, &method, params);
                             match tokio::time::timeout(terms.limits.grace, answer).await {
                                 Ok(Ok(())) => {}
                                 Ok(Err(_)) | Err(_) => return run.lost(kernel, &terms).await,
@@ -188,6 +198,14 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, terms: Terms<'_
             ready = kernel.stdout.readable(), if run.open[0] => run.take(ready, 0, kernel, &terms).await,
             ready = kernel.stderr.readable(), if run.open[1] => run.take(ready, 1, kernel, &terms).await,
         }
+    }
+}
+
+/// Completes when nobody waits for the cell's end any more.
+async fn gone(asker: Option<&mut oneshot::Sender<Result<Execution>>>) {
+    match asker {
+        Some(asker) => asker.closed().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -227,23 +245,6 @@ fn pipe_of(kernel: &Kernel, which: usize) -> &pipe::Receiver {
     } else {
         &kernel.stderr
     }
-}
-
-/// No connector is bound to a session yet, so every call from the sandbox is answered with what could be called: nothing.
-async fn refuse_call(kernel: &mut Kernel, call: u64, method: &str) -> Result<()> {
-    let error = cellblock_protocol::CallError {
-        code: "unknown_method".into(),
-        message: format!(
-            "the host offers no method `{}` to this session",
-            method.escape_debug()
-        ),
-    };
-    let answer = ToKernel::Answer {
-        call,
-        value: serde_json::Value::Null,
-        error: Some(error),
-    };
-    Ok(write_frame(&mut kernel.writer, &answer, &[]).await?)
 }
 
 impl Terms<'_> {

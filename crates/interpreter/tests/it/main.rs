@@ -10,6 +10,7 @@ mod flood;
 mod guard;
 mod inputs;
 mod isolation;
+mod lifecycle;
 mod limits;
 mod requirements;
 mod rescue;

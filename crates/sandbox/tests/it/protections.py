@@ -97,7 +97,7 @@ def pid_namespace():
 
 def mount_namespace():
     """The tree holds what it should, read-only but for the room's own directories."""
-    allowed = {"bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "opt", "proc", "sbin", "sys", "tmp", "usr", "workspace"}
+    allowed = {"bin", "cellblock", "dev", "etc", "lib", "lib32", "lib64", "libx32", "opt", "proc", "sbin", "sys", "tmp", "usr", "workspace"}
     bad = sorted(set(os.listdir("/")) - allowed)
     bad += [path for path in ("/home", "/root", "/var", "/run", "/boot", "/mnt", "/srv") if os.path.exists(path)]
     bad += sorted(set(os.listdir("/usr")) - {"bin", "lib", "lib32", "lib64", "libx32", "share"})

@@ -1,0 +1,106 @@
+//! What a session's code finds bound: inputs, and the tool results of a cell.
+
+use std::sync::Arc;
+
+use cellblock_protocol::{Reference, ToKernel};
+
+use super::actor::Actor;
+use crate::binding::Binding;
+use crate::error::{Error, Result};
+use crate::input::Input;
+
+impl Actor {
+    /// Puts a cell's tool results into the sandbox, unless they are there, and says where its kernel finds them.
+    pub(super) async fn refer(&mut self, binding: Option<&Arc<Binding>>) -> Result<Vec<Reference>> {
+        let Some(binding) = binding else {
+            return Ok(Vec::new());
+        };
+        if self
+            .bound
+            .as_ref()
+            .is_none_or(|bound| bound.key() != binding.key())
+        {
+            let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
+            self.bound = None;
+            for (path, content) in binding.open(self.limits.data_bytes)? {
+                sandbox.guest().write(&path, 0o644, content).await?;
+            }
+            self.bound = Some(Arc::clone(binding));
+        }
+        Ok(binding.references().to_vec())
+    }
+
+    /// Copies all inputs into a new sandbox. One whose file has gone from the host is given up, and the next cell says so: the session
+    /// goes on without it.
+    pub(super) async fn furnish(&mut self) -> Result<()> {
+        for input in std::mem::take(&mut self.inputs) {
+            match self.upload(&input).await {
+                Ok(()) => self.inputs.push(input),
+                // The reason names a path of the host, which is nothing for a model.
+                Err(Error::Input { name, reason }) => {
+                    tracing::warn!(name, reason, "gave up an input");
+                    self.untold.push(format!(
+                        "input `{name}` could not be copied into a new sandbox and is no longer bound"
+                    ));
+                }
+                Err(error) => {
+                    self.inputs.push(input);
+                    return Err(error);
+                }
+            }
+        }
+        self.furnished = true;
+        Ok(())
+    }
+
+    pub(super) async fn bind(&mut self, input: Input) -> Result<()> {
+        // Opened first: what cannot be read must not cost a sandbox, nor replace what was bound.
+        input.open(self.limits.data_bytes)?;
+        self.ready().await?;
+        let bound = match self.upload(&input).await {
+            Ok(()) => self.bind_uploaded(&input).await,
+            refused => refused,
+        };
+        if let Err(refused) = bound {
+            self.restore_file(&input).await;
+            return Err(refused);
+        }
+        self.inputs.retain(|bound| bound.name() != input.name());
+        self.inputs.push(input);
+        self.furnished = true;
+        Ok(())
+    }
+
+    /// Puts back the file that a refused input has overwritten: a reset or the next kernel reads it again.
+    async fn restore_file(&mut self, refused: &Input) {
+        let path = refused.sandbox_path();
+        let before = self.inputs.iter().find(|bound| bound.sandbox_path() == path);
+        if let Some(before) = before.cloned() {
+            self.furnished &= self.upload(&before).await.is_ok();
+        }
+    }
+
+    pub(super) async fn upload(&mut self, input: &Input) -> Result<()> {
+        let content = input.open(self.limits.data_bytes)?;
+        let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
+        // Writable for its owner, who appends part by part; code finds it on a read-only mount.
+        sandbox
+            .guest()
+            .write(&input.sandbox_path(), 0o644, content)
+            .await?;
+        Ok(())
+    }
+
+    pub(super) async fn bind_uploaded(&mut self, input: &Input) -> Result<()> {
+        let message = ToKernel::Bind {
+            cell: self.number(),
+            name: input.name().to_owned(),
+            format: input.format,
+            path: Some(input.sandbox_path()),
+        };
+        match self.housekeeping(&message).await? {
+            Ok(_) => Ok(()),
+            Err(reason) => Err(input.refuse(reason)),
+        }
+    }
+}

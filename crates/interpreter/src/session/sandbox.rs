@@ -1,0 +1,192 @@
+//! A session's sandbox: made on first use, replaced when it is lost, ended with the session.
+
+use cellblock_protocol::{OutputLimits, ToKernel};
+use cellblock_sandbox::Limits;
+use cellblock_sandbox::backend::{Kernel, Usage};
+use cellblock_sandbox::channel::write_frame;
+
+use super::Prepared;
+use super::actor::{Actor, SessionOptions};
+use super::files::Collected;
+use super::standby::Standby;
+use crate::error::{Error, Result};
+
+/// Rows of the head, and of the tail, of a table that is too large to be sent.
+const PREVIEW_ROWS: u32 = 500;
+/// What the next cell is told when a kernel or a whole sandbox was lost and no cell could tell.
+const KERNEL_LOST: &str = "the kernel was lost and replaced; all variables are gone; files in /workspace are kept. \
+                           Run what defines your variables again";
+const SANDBOX_LOST: &str = "the sandbox was lost and replaced; all variables and files are gone. \
+                            Run what defines your variables and writes your files again";
+
+impl Actor {
+    pub(super) fn discard(&mut self) {
+        if self.has_files || self.has_variables {
+            self.untold.clear();
+            self.untold.push(SANDBOX_LOST.to_owned());
+        }
+        (self.has_files, self.has_variables) = (false, false);
+        self.kernel = None;
+        if let Some(sandbox) = self.sandbox.take() {
+            self.shared.returned(sandbox.id());
+        }
+        self.furnished = false;
+        self.bound = None;
+        self.usage = Usage::default();
+        self.collected = Collected::default();
+    }
+
+    /// Ends a sandbox that was not used for long, and lets the next cell tell what went with it.
+    pub(super) async fn end_idle(&mut self) {
+        let told = self.has_files || self.has_variables;
+        if let Err(error) = self.close().await {
+            tracing::info!(
+                error = &error as &dyn std::error::Error,
+                "could not end an idle sandbox"
+            );
+        }
+        self.discard();
+        if told {
+            self.untold.clear();
+            self.untold.push(format!(
+                "the session was idle for {} s, so its sandbox was ended; all variables and files are gone. \
+                 Run what defines your variables and writes your files again",
+                self.options.idle.as_secs_f64()
+            ));
+        }
+    }
+
+    /// Makes sure that there is a sandbox, and says which, and whether it was made for this.
+    pub(super) async fn prepare(&mut self) -> Result<Prepared> {
+        let before = self.sandbox.as_ref().map(|sandbox| sandbox.id().to_owned());
+        self.ready().await?;
+        let id = self.sandbox.as_ref().ok_or(Error::Closed)?.id().to_owned();
+        Ok(Prepared {
+            made: before.as_ref() != Some(&id),
+            sandbox: id,
+        })
+    }
+
+    pub(super) async fn close(&mut self) -> Result<()> {
+        self.kernel = None;
+        match self.sandbox.take() {
+            Some(sandbox) => {
+                let id = sandbox.id().to_owned();
+                let destroyed = sandbox.destroy().await;
+                self.shared.returned(&id);
+                Ok(destroyed?)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Makes sure that packages are on the kernel's path.
+    pub(super) async fn require(&mut self, requirements: &[String]) -> Result<()> {
+        if requirements.is_empty() {
+            return Ok(());
+        }
+        let layer = self.shared.layer(requirements).await?;
+        if !self.layers.contains(&layer) {
+            self.layers.push(layer);
+            if let Some(kernel) = &mut self.kernel {
+                let message = configure(&self.options, &self.limits, &self.layers);
+                self.standby.sent(&message, 0);
+                if write_frame(&mut kernel.writer, &message, &[]).await.is_err() {
+                    // It has died meanwhile; the next one is told when it starts.
+                    self.lost_between_cells().await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes sure that there is a sandbox with a live kernel that has the session's inputs.
+    pub(super) async fn ready(&mut self) -> Result<()> {
+        if self
+            .kernel
+            .as_ref()
+            .is_some_and(|kernel| kernel.end.borrow().is_some())
+        {
+            self.lost_between_cells().await;
+        }
+        if self.kernel.is_some() {
+            return Ok(());
+        }
+        let mut kernel = match self.revive().await {
+            Some(kernel) => kernel,
+            None => self.settle().await?,
+        };
+        let message = configure(&self.options, &self.limits, &self.layers);
+        if write_frame(&mut kernel.writer, &message, &[]).await.is_err() {
+            // It died before its first message, perhaps with its launcher: once more, from the beginning.
+            self.discard();
+            kernel = self.settle().await?;
+            write_frame(&mut kernel.writer, &message, &[]).await?;
+        }
+        self.standby = Standby::default();
+        self.standby.sent(&message, 0);
+        self.kernel = Some(kernel);
+        if !self.furnished {
+            self.furnish().await?;
+        }
+        for input in self.inputs.clone() {
+            self.bind_uploaded(&input).await?;
+        }
+        Ok(())
+    }
+
+    /// Forgets a kernel that ended while no cell ran.
+    pub(super) fn lose_kernel(&mut self) {
+        self.kernel = None;
+        if std::mem::take(&mut self.has_variables) {
+            self.untold.push(KERNEL_LOST.to_owned());
+        }
+    }
+
+    /// A fresh kernel in the sandbox that is there, so that its files survive; `None` when that cannot be.
+    async fn revive(&mut self) -> Option<Kernel> {
+        let sandbox = self.sandbox.as_ref()?;
+        let revived = async {
+            sandbox.guest().kill_all().await?;
+            sandbox.start_kernel().await
+        };
+        match revived.await {
+            Ok(kernel) => Some(kernel),
+            Err(error) => {
+                tracing::info!(
+                    error = &error as &dyn std::error::Error,
+                    "sandbox lost with its kernel"
+                );
+                self.discard();
+                None
+            }
+        }
+    }
+
+    /// Takes a new sandbox.
+    async fn settle(&mut self) -> Result<Kernel> {
+        let lease = self.shared.lease(&self.limits, self.options.pooled).await?;
+        self.sandbox = Some(lease.sandbox);
+        Ok(lease.kernel)
+    }
+}
+
+/// What a kernel is told before anything else, and again when there is more on its path.
+fn configure(options: &SessionOptions, limits: &Limits, layers: &[String]) -> ToKernel {
+    ToKernel::Configure {
+        prelude: options.prelude.clone(),
+        guard: options.guard,
+        limits: OutputLimits {
+            outputs: limits.outputs,
+            output_bytes: limits.output_bytes,
+            text_chars: limits.output_chars,
+            rows_preview: PREVIEW_ROWS,
+            result_bytes: limits.result_bytes,
+        },
+        sys_path: layers
+            .iter()
+            .map(|layer| format!("/opt/layers/{layer}"))
+            .collect(),
+        rescue: options.rescue,
+    }
+}

@@ -1,0 +1,79 @@
+//! When sandboxes are made and given back.
+
+use std::time::{Duration, Instant};
+
+use cellblock_interpreter::{Outcome, SessionOptions};
+
+use crate::support::{block_on, interpreter, run, session, value};
+
+/// Long enough for a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_sandbox_is_made_by_whoever_needs_it_first_and_kept() {
+    block_on(async {
+        let session = session().await;
+        let prepared = session.prepare().await.unwrap();
+        assert!(prepared.made);
+        assert_eq!(value(&session, "kept = 1\nkept").await, 1);
+        let again = session.prepare().await.unwrap();
+        assert_eq!((again.sandbox, again.made), (prepared.sandbox, false));
+    });
+}
+
+#[test]
+fn an_idle_sandbox_is_given_back_and_the_next_cell_says_so() {
+    block_on(async {
+        let session = interpreter().await.session(SessionOptions {
+            idle: Duration::from_millis(100),
+            ..SessionOptions::default()
+        });
+        let first = session.prepare().await.unwrap().sandbox;
+        run(&session, "kept = 1").await;
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        let second = session.prepare().await.unwrap();
+        assert!(second.made);
+        assert_ne!(second.sandbox, first);
+        let ended = run(&session, "'kept' in globals()").await;
+        let note = ended.note.unwrap_or_default();
+        assert!(
+            note.starts_with("the session was idle for 0.1 s, so its sandbox was ended"),
+            "{note}"
+        );
+    });
+}
+
+#[test]
+fn a_cell_outlives_its_session_while_somebody_waits_for_it() {
+    block_on(async {
+        let session = session().await;
+        let running = session
+            .start_cell("import time; time.sleep(0.3); 'done'")
+            .await
+            .unwrap();
+        drop(session);
+        let ended = running.finish().await.unwrap();
+        assert_eq!(ended.outcome, Outcome::Completed);
+    });
+}
+
+#[test]
+fn a_cell_that_nobody_waits_for_ends_with_its_session() {
+    block_on(async {
+        let interpreter = interpreter().await;
+        let session = session().await;
+        let sandbox = session.prepare().await.unwrap().sandbox;
+        assert!(interpreter.sandboxes_in_use().contains(&sandbox));
+        let running = session
+            .start_cell("import time\nwhile True: time.sleep(1)")
+            .await
+            .unwrap();
+        drop(running);
+        drop(session);
+        let before = Instant::now();
+        while interpreter.sandboxes_in_use().contains(&sandbox) {
+            assert!(before.elapsed() < PATIENCE, "the sandbox is still there");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+}
