@@ -13,6 +13,7 @@
 
 mod binding;
 mod cell;
+pub mod contract;
 mod error;
 mod execution;
 mod finding;

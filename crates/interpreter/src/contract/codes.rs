@@ -1,0 +1,114 @@
+//! The codes of a contract's rejections: stable names, in one table.
+
+/// When a mistake is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Before Python starts.
+    Before,
+    /// After the cell ended.
+    After,
+}
+
+impl Stage {
+    /// Its name in the reference.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::After => "after",
+        }
+    }
+}
+
+/// One kind of mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Code {
+    /// Its name, which does not change.
+    pub name: &'static str,
+    /// When it is found.
+    pub stage: Stage,
+    /// What is wrong.
+    pub means: &'static str,
+}
+
+pub(super) const MISSING_CONTRACT: &str = "missing_contract";
+pub(super) const MISSING_FIELD: &str = "missing_field";
+pub(super) const EMPTY_FIELD: &str = "empty_field";
+pub(super) const WRONG_TYPE: &str = "wrong_type";
+pub(super) const TOO_LONG: &str = "too_long";
+pub(super) const NO_TOOL_RESULTS: &str = "no_tool_results";
+pub(super) const UNKNOWN_ALIAS: &str = "unknown_alias";
+pub(super) const UNUSABLE_ALIAS: &str = "unusable_alias";
+pub(super) const UNKNOWN_ARTIFACT_KIND: &str = "unknown_artifact_kind";
+pub(super) const DUPLICATE: &str = "duplicate";
+pub(super) const INPUTS_REQUIRED: &str = "inputs_required";
+pub(super) const INVALID_NAME: &str = "invalid_name";
+pub(super) const RESERVED_NAME: &str = "reserved_name";
+pub(super) const NAME_TAKEN: &str = "name_taken";
+pub(super) const ATTEMPTS_EXHAUSTED: &str = "attempts_exhausted";
+pub(super) const ARTIFACT_NOT_EMITTED: &str = "artifact_not_emitted";
+pub(super) const ARTIFACT_NOT_DECLARED: &str = "artifact_not_declared";
+pub(super) const WRONG_ARTIFACT_KIND: &str = "wrong_artifact_kind";
+pub(super) const TOO_MANY_ARTIFACTS: &str = "too_many_artifacts";
+
+/// Every code with its meaning, in the order of the reference.
+pub const CODES: &[Code] = &[
+    before(MISSING_CONTRACT, "the call declares no contract at all"),
+    before(MISSING_FIELD, "a required field is absent"),
+    before(
+        EMPTY_FIELD,
+        "a field says nothing: a blank text, or no input alias",
+    ),
+    before(WRONG_TYPE, "a field is of another JSON type"),
+    before(TOO_LONG, "a text or list is longer than allowed"),
+    before(
+        NO_TOOL_RESULTS,
+        "no alias is declared, and nothing was fetched yet: a tool has to be called first",
+    ),
+    before(UNKNOWN_ALIAS, "no tool result of this turn has that alias"),
+    before(
+        UNUSABLE_ALIAS,
+        "the alias cannot be a Python global; it needs a local name in `inputs`",
+    ),
+    before(UNKNOWN_ARTIFACT_KIND, "neither `image` nor `chart`"),
+    before(DUPLICATE, "a list names the same thing twice"),
+    before(
+        INPUTS_REQUIRED,
+        "the policy asks for `inputs`, and the map is empty",
+    ),
+    before(INVALID_NAME, "a local name is no Python identifier"),
+    before(
+        RESERVED_NAME,
+        "a local name is a keyword, a builtin, a helper or a name of the prelude",
+    ),
+    before(NAME_TAKEN, "a local name is the alias of another value"),
+    before(
+        ATTEMPTS_EXHAUSTED,
+        "too many calls in a row failed; Python is not started again in this turn",
+    ),
+    after(ARTIFACT_NOT_EMITTED, "an artifact was declared and not emitted"),
+    after(ARTIFACT_NOT_DECLARED, "an artifact was emitted and not declared"),
+    after(
+        WRONG_ARTIFACT_KIND,
+        "another kind of artifact was emitted than declared",
+    ),
+    after(
+        TOO_MANY_ARTIFACTS,
+        "more artifacts were emitted than one call may emit",
+    ),
+];
+
+const fn before(name: &'static str, means: &'static str) -> Code {
+    Code {
+        name,
+        stage: Stage::Before,
+        means,
+    }
+}
+
+const fn after(name: &'static str, means: &'static str) -> Code {
+    Code {
+        name,
+        stage: Stage::After,
+        means,
+    }
+}

@@ -1,0 +1,100 @@
+//! Reading the fields of a contract or a call, of which each may be missing or of any type.
+
+use serde_json::{Map, Value};
+
+use super::codes::{EMPTY_FIELD, MISSING_FIELD, TOO_LONG, WRONG_TYPE};
+use super::found::Found;
+use super::wording::{meant, plain, quote, type_of};
+use crate::rejection::Rejection;
+
+/// Items of a list that are looked at.
+pub(super) const MOST_ITEMS: usize = 1000;
+
+/// A field that has to be there.
+pub(super) fn required<'a>(
+    object: &'a Map<String, Value>,
+    name: &str,
+    needs: &str,
+    names: &[&str],
+    found: &mut Found,
+) -> Option<&'a Value> {
+    let value = object.get(name);
+    if value.is_none() {
+        // A key that is itself a field is not a misspelling of another one.
+        let others = object.keys().map(String::as_str);
+        let others = others.filter(|key| !names.contains(key)).take(MOST_ITEMS);
+        let instead = match meant(name, others) {
+            Some(key) => format!("; {} was given: rename it to `{name}`", quote(key)),
+            None => String::new(),
+        };
+        let message = format!("`{name}` is missing{instead}; it has to be {needs}");
+        found.add(Rejection::of_field(MISSING_FIELD, name, message));
+    }
+    value
+}
+
+/// A text that says something.
+pub(super) fn text(
+    name: &str,
+    value: &Value,
+    needs: &str,
+    longest: usize,
+    found: &mut Found,
+) -> Option<String> {
+    let Value::String(text) = value else {
+        found.add(wrong_type(name, needs, value));
+        return None;
+    };
+    if text.trim().is_empty() {
+        let message = format!("`{name}` is empty; it has to be {needs}");
+        found.add(Rejection::of_field(EMPTY_FIELD, name, message));
+        return None;
+    }
+    let chars = text.chars().count();
+    if chars > longest {
+        let message = format!("`{name}` has {chars} characters, the limit is {longest}; shorten it");
+        found.add(Rejection::of_field(TOO_LONG, name, message));
+        return None;
+    }
+    Some(text.clone())
+}
+
+/// Looks at each string of a list with its place; `false` when there is no list that can be used.
+pub(super) fn strings<'a>(
+    name: &str,
+    value: &'a Value,
+    needs: &str,
+    found: &mut Found,
+    mut each: impl FnMut(String, &'a str, &mut Found),
+) -> bool {
+    let Value::Array(items) = value else {
+        let mut rejection = wrong_type(name, needs, value);
+        if let Value::String(only) = value {
+            rejection.message = format!("{}; write [\"{}\"]", rejection.message, plain(only));
+        }
+        found.add(rejection);
+        return false;
+    };
+    if items.len() > MOST_ITEMS {
+        let message = format!(
+            "`{name}` has {} entries, the limit is {MOST_ITEMS}; name only what the cell uses",
+            items.len()
+        );
+        found.add(Rejection::of_field(TOO_LONG, name, message));
+        return false;
+    }
+    for (place, item) in items.iter().enumerate() {
+        let field = format!("{name}[{place}]");
+        match item {
+            Value::String(item) => each(field, item, found),
+            other => found.add(wrong_type(&field, "a string", other)),
+        }
+    }
+    true
+}
+
+/// A field of another type than needed.
+pub(super) fn wrong_type(name: &str, needs: &str, value: &Value) -> Rejection {
+    let message = format!("`{name}` is {}; it has to be {needs}", type_of(value));
+    Rejection::of_field(WRONG_TYPE, name, message)
+}

@@ -1,0 +1,34 @@
+//! The mistakes of one call, as many as a model can take in.
+
+use crate::rejection::Rejection;
+
+/// Mistakes that are told at once.
+const MOST: usize = 20;
+
+/// Mistakes in the order in which they were found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    told: Vec<Rejection>,
+    more: usize,
+}
+
+impl Found {
+    pub(super) fn add(&mut self, rejection: Rejection) {
+        if self.told.len() < MOST {
+            self.told.push(rejection);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// All of them; the last one says how many were left out.
+    pub(super) fn all(mut self) -> Vec<Rejection> {
+        if let (Some(last), 1..) = (self.told.last_mut(), self.more) {
+            last.message = format!(
+                "{} ({} more problems of this call are not listed)",
+                last.message, self.more
+            );
+        }
+        self.told
+    }
+}

@@ -1,0 +1,129 @@
+//! How messages quote, list and suggest. What they quote comes from a model and may be anything.
+
+use serde_json::Value;
+
+use super::Known;
+use crate::rejection::Rejection;
+use crate::render::plain::line;
+
+/// Characters of a quoted value.
+const QUOTED: usize = 60;
+/// Names that are listed.
+pub(super) const LISTED: usize = 20;
+/// From this likeness on a name is suggested.
+const ALIKE: f64 = 0.8;
+
+/// A value in backquotes: cut, and without characters that act.
+pub(super) fn quote(text: &str) -> String {
+    format!("`{}`", plain(text))
+}
+
+/// The same without quotes, as part of a field's name.
+pub(super) fn plain(text: &str) -> String {
+    let mut kept: String = text.chars().take(QUOTED).collect();
+    if kept.len() < text.len() {
+        kept.push('…');
+    }
+    line(&kept).replace('`', "'")
+}
+
+/// The JSON type of a value, with its article.
+pub(super) const fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// `a`, `b` and `c`.
+pub(super) fn and(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => format!("`{only}`"),
+        [first @ .., last] => {
+            let first: Vec<_> = first.iter().map(|name| format!("`{name}`")).collect();
+            format!("{} and `{last}`", first.join(", "))
+        }
+    }
+}
+
+/// The name among some that was probably meant.
+pub(super) fn meant<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let given: String = given.chars().take(QUOTED * 2).collect();
+    names
+        .into_iter()
+        .map(|name| (likeness(&given, name), name))
+        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, name)| name)
+}
+
+/// From 0 to 1; 1 where only case and underscores differ.
+fn likeness(a: &str, b: &str) -> f64 {
+    strsim::jaro_winkler(&folded(a), &folded(b))
+}
+
+fn folded(name: &str) -> String {
+    name.chars()
+        .filter(|character| !matches!(character, '_' | '-' | ' '))
+        .flat_map(char::to_lowercase)
+        .collect()
+}
+
+/// The aliases that there are, those most like the given one first.
+fn nearest<'a>(given: &str, known: &'a Known) -> Vec<&'a str> {
+    let given: String = given.chars().take(QUOTED * 2).collect();
+    let mut aliases: Vec<_> = known
+        .aliases()
+        .iter()
+        .map(|alias| (likeness(&given, alias), alias.as_str()))
+        .collect();
+    aliases.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    aliases.truncate(LISTED);
+    aliases.into_iter().map(|(_, alias)| alias).collect()
+}
+
+/// Says which aliases there are, in the message and as the field's valid values.
+pub(super) fn with_aliases(mut rejection: Rejection, given: &str, known: &Known) -> Rejection {
+    let listed = nearest(given, known);
+    let names: Vec<_> = listed.iter().map(|alias| quote(alias)).collect();
+    let more = known.aliases().len() - listed.len();
+    let more = match more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let list = if names.is_empty() {
+        "no tool result exists yet; call the tool that fetches the data first, then derive from its alias"
+            .to_owned()
+    } else {
+        format!("aliases that exist: {}{more}", names.join(", "))
+    };
+    rejection.message = format!("{}; {list}", rejection.message);
+    rejection.with_valid(listed)
+}
+
+/// An alias that nothing has.
+pub(super) fn unknown_alias(field: String, given: &str, known: &Known) -> Rejection {
+    let suggestion = match meant(given, known.aliases().iter().map(String::as_str)) {
+        Some(meant) => format!(" (did you mean {}?)", quote(meant)),
+        None => String::new(),
+    };
+    let message = format!(
+        "{} is no alias of an earlier tool result{suggestion}",
+        quote(given)
+    );
+    let rejection = Rejection::of_field(super::codes::UNKNOWN_ALIAS, field, message);
+    with_aliases(rejection, given, known)
+}
+
+/// `1 figure`, `2 figures`.
+pub(super) fn count(number: usize, one: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        _ => format!("{number} {one}s"),
+    }
+}
