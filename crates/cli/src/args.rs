@@ -9,6 +9,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand};
 use crate::env_vars;
 use crate::policy::PolicyArgs;
 use crate::size::Size;
+use crate::toolset::ToolsetArgs;
 
 /// Runs Python for AI agents in a sandbox that nothing leaves.
 #[derive(Clone, Debug, Parser)]
@@ -66,6 +67,8 @@ pub(crate) struct RunArgs {
     pub(crate) image: String,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+    #[command(flatten)]
+    pub(crate) toolset: ToolsetArgs,
     /// Print one JSON object as the only line of stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -163,7 +166,7 @@ Exit codes:
 /// Less than a kernel with a library or two needs.
 const MIN_MEMORY: Size = Size(32 << 20);
 
-fn parse_input(text: &str) -> Result<InputArg, String> {
+pub(crate) fn parse_input(text: &str) -> Result<InputArg, String> {
     let Some((name, path)) = text.split_once('=') else {
         return Err(format!(
             "`{text}` has no `=`; write the variable's name and the file, such as `sales=data/sales.csv`"

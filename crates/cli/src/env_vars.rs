@@ -22,6 +22,12 @@ pub(crate) const LOG: EnvVar = EnvVar {
     help: "What is logged to stderr, such as `debug` or `cellblock_sandbox=trace`. Default: `error`.",
 };
 
+/// How it is logged.
+pub(crate) const LOG_FORMAT: EnvVar = EnvVar {
+    name: "CELLBLOCK_LOG_FORMAT",
+    help: "`json` logs one JSON object per line. Default: text.",
+};
+
 /// The longest time that `--timeout` may ask for.
 pub(crate) const MAX_TIMEOUT: EnvVar = EnvVar {
     name: "CELLBLOCK_MAX_TIMEOUT",
@@ -41,7 +47,7 @@ pub(crate) const COLUMNS: EnvVar = EnvVar {
 };
 
 /// All of them, in the order of the help.
-const ALL: [EnvVar; 5] = [HOME, LOG, MAX_TIMEOUT, NO_COLOR, COLUMNS];
+const ALL: [EnvVar; 6] = [HOME, LOG, LOG_FORMAT, MAX_TIMEOUT, NO_COLOR, COLUMNS];
 
 /// The part of the help that lists them.
 pub(crate) fn help() -> String {

@@ -7,6 +7,7 @@ mod commands;
 mod env_vars;
 mod error;
 mod exit_code;
+mod logging;
 mod out_dir;
 mod policy;
 mod progress;
@@ -17,14 +18,14 @@ mod sanitize;
 mod script;
 mod size;
 mod threads;
+mod toolset;
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::Duration;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use tracing_subscriber::EnvFilter;
 
 use crate::args::{Cli, Command};
 use crate::exit_code::ExitCode;
@@ -45,12 +46,7 @@ fn main() -> std::process::ExitCode {
 }
 
 fn start(cli: Cli) -> ExitCode {
-    let filter = EnvFilter::try_new(env_vars::LOG.get().as_deref().unwrap_or("error"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new("error")))
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal() && env_vars::NO_COLOR.get().is_none())
-        .init();
+    logging::start();
     let runtime = match threads::runtime() {
         Ok(runtime) => runtime,
         Err(error) => {

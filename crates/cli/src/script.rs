@@ -38,6 +38,14 @@ pub(crate) fn read(args: &RunArgs) -> Result<Vec<NamedCell>> {
         } else {
             path.file_name().unwrap_or_default().to_string_lossy()
         };
+        if args.toolset.toolset.is_some() {
+            // A call is one piece of code, whatever it is made of.
+            found.push(NamedCell {
+                cell: Cell::new(script),
+                name: name.into_owned(),
+            });
+            continue;
+        }
         for part in cells::split(&script) {
             found.push(NamedCell {
                 cell: Cell::new(part.code).from_file(name.clone(), part.line),

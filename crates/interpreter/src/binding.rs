@@ -1,126 +1,116 @@
 //! Tool results on their way into a sandbox: one document, and where in it each value is.
 
-use std::io::Read;
-
 use cellblock_protocol::{InputFormat, Reference};
 
+use crate::alias::{AliasStore, Content};
 use crate::error::{Error, Result};
 
 /// The document's path for the guest; code finds it as `/cellblock/inputs.json`.
 const DOCUMENT: &str = "/tmp/data/.cellblock/inputs.json";
 
-/// Content to be read from its beginning.
-pub(crate) type Content = Box<dyn Read + Send>;
-
-/// Where content comes from, as often as it is needed.
-pub(crate) trait Source: Send + Sync + std::fmt::Debug {
-    /// Opens it.
-    fn open(&self) -> std::io::Result<Content>;
-}
-
 /// Tool results that a cell finds bound.
 #[derive(Debug)]
 pub(crate) struct Binding {
+    aliases: AliasStore,
+    /// The names to bind, and what to.
+    names: Vec<(String, String)>,
     key: String,
-    references: Vec<Reference>,
-    document: Box<dyn Source>,
     bytes: u64,
-    tables: Vec<Table>,
 }
 
-/// A result that is a file of its own.
+/// Files to write into a sandbox, with their paths there, and where a kernel finds the values in them.
 #[derive(Debug)]
-pub(crate) struct Table {
-    /// Its path in the sandbox.
-    pub(crate) path: String,
-    pub(crate) content: Box<dyn Source>,
-    pub(crate) bytes: u64,
-}
-
-/// A value in the document.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
-    /// The name that it is bound to.
-    pub(crate) name: String,
-    pub(crate) alias: String,
-    pub(crate) offset: u64,
-    pub(crate) length: u64,
+pub(crate) struct Opened {
+    pub(crate) files: Vec<(String, Content)>,
+    pub(crate) references: Vec<Reference>,
 }
 
 impl Binding {
-    /// Binds the spans of a document of so many bytes. Documents with equal keys are equal.
-    pub(crate) fn new(key: String, document: Box<dyn Source>, bytes: u64, spans: Vec<Span>) -> Self {
-        let references = spans.into_iter().map(|span| Reference {
-            name: span.name,
-            alias: span.alias,
-            format: InputFormat::Value,
-            path: DOCUMENT.to_owned(),
-            offset: span.offset,
-            length: span.length,
-        });
-        Self {
+    /// Binds every result by its alias, and some by other names besides.
+    pub(crate) fn new<'a>(
+        aliases: &AliasStore,
+        others: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) -> Result<Self> {
+        let mut names: Vec<_> = aliases
+            .aliases()
+            .into_iter()
+            .map(|alias| (alias.clone(), alias))
+            .collect();
+        for (name, alias) in others {
+            if name != alias {
+                names.push((name.clone(), alias.clone()));
+            }
+        }
+        let (mut key, mut bytes) = (String::new(), 0);
+        for (name, alias) in &names {
+            let entry = aliases.entry(alias)?;
+            key.push_str(&format!("{name}={alias}@{};", entry.sha256));
+            // A table is in a file of its own, once for all its names.
+            if entry.table_file().is_none() || name == alias {
+                bytes += entry.bytes;
+            }
+        }
+        Ok(Self {
+            aliases: aliases.clone(),
+            names,
             key,
-            references: references.collect(),
-            document,
             bytes,
-            tables: Vec::new(),
-        }
+        })
     }
 
-    /// Reads an alias from a file of its own instead.
-    #[must_use]
-    pub(crate) fn with_table(mut self, alias: &str, format: InputFormat, table: Table) -> Self {
-        for reference in self.references.iter_mut().filter(|it| it.alias == alias) {
-            reference.format = format;
-            reference.path.clone_from(&table.path);
-            (reference.offset, reference.length) = (0, table.bytes);
-        }
-        self.tables.push(table);
-        self
-    }
-
+    /// Bindings of equal keys put equal files into a sandbox.
     pub(crate) fn key(&self) -> &str {
         &self.key
     }
 
-    pub(crate) fn references(&self) -> &[Reference] {
-        &self.references
+    /// The names that are bound, with their aliases.
+    pub(crate) fn names(&self) -> &[(String, String)] {
+        &self.names
     }
 
-    /// Bytes of all that is put into the sandbox.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes + self.tables.iter().map(|table| table.bytes).sum::<u64>()
+    /// Bytes of the values.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
     }
 
-    /// The files to write, with their paths in the sandbox.
-    pub(crate) fn open(&self, limit: u64) -> Result<Vec<(String, Content)>> {
-        let refuse = |reason: String| Error::Input {
-            name: "tool results".to_owned(),
-            reason,
-        };
-        if self.bytes() > limit {
-            return Err(refuse(format!(
-                "they have {} bytes, the limit for inputs is {limit}; bind fewer, or raise `data_bytes`",
-                self.bytes()
-            )));
+    /// Opens what has to be written.
+    pub(crate) async fn open(&self, limit: u64) -> Result<Opened> {
+        if self.bytes > limit {
+            return Err(Error::Input {
+                name: "tool results".to_owned(),
+                reason: format!(
+                    "they have {} bytes, the limit for inputs is {limit}; record less, or raise `data_bytes`",
+                    self.bytes
+                ),
+            });
         }
-        let opened = |source: &dyn Source| {
-            source
-                .open()
-                .map_err(|error| refuse(format!("could not read what is stored of them: {error}")))
-        };
-        let mut files = vec![(DOCUMENT.to_owned(), opened(self.document.as_ref())?)];
-        for table in &self.tables {
-            files.push((table.path.clone(), opened(table.content.as_ref())?));
+        let splice = self.aliases.splice(&self.names).await?;
+        let mut files = vec![(DOCUMENT.to_owned(), splice.content)];
+        let mut references = Vec::with_capacity(splice.spans.len());
+        for span in splice.spans {
+            let (format, path, offset, length) = match span.table {
+                Some(table) => {
+                    if files.iter().all(|(path, _)| *path != table.path) {
+                        files.push((table.path.clone(), self.aliases.content(&span.alias).await?));
+                    }
+                    (table.format, table.path, 0, table.bytes)
+                }
+                None => (
+                    InputFormat::Value,
+                    DOCUMENT.to_owned(),
+                    span.offset,
+                    span.length,
+                ),
+            };
+            references.push(Reference {
+                name: span.name,
+                alias: span.alias,
+                format,
+                path,
+                offset,
+                length,
+            });
         }
-        Ok(files)
+        Ok(Opened { files, references })
     }
 }
-
-impl PartialEq for Binding {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for Binding {}

@@ -27,6 +27,9 @@ pub enum Error {
     /// A large output or file could not be kept on its way to the store.
     #[error("keep a file from the sandbox")]
     Spool(#[source] std::io::Error),
+    /// Recording a tool result, or reading one.
+    #[error(transparent)]
+    Alias(#[from] crate::alias::AliasError),
     /// An input that cannot be bound.
     #[error("bind input `{name}`: {reason}")]
     Input {
@@ -34,6 +37,16 @@ pub enum Error {
         name: String,
         /// What is wrong, and what to do.
         reason: String,
+    },
+    /// An image that holds what a derivation must not have.
+    #[error(
+        "image `{image}` holds network clients, which a derivation must not have: {found}; build one without them"
+    )]
+    Clients {
+        /// The image's name.
+        image: String,
+        /// What was found, and where.
+        found: String,
     },
     /// Something that was asked for cannot be.
     #[error("{0}")]

@@ -12,7 +12,10 @@ use cellblock_sandbox::image::{self, Image};
 use cellblock_sandbox::jail::protection::{Demands, Report};
 use cellblock_sandbox::pool::{Lease, Pool, PoolConfig, create};
 use cellblock_sandbox::{Limits, layer};
+use tokio::sync::OnceCell;
 
+use crate::alias::AliasStore;
+use crate::derivation::{Derivation, Policy};
 use crate::error::Result;
 use crate::output::Decoding;
 use crate::session::{Session, SessionOptions};
@@ -74,6 +77,7 @@ pub(crate) struct Shared {
     pool: Pool,
     in_use: Mutex<BTreeSet<String>>,
     taken: AtomicU64,
+    audit: OnceCell<image::Report>,
 }
 
 impl Interpreter {
@@ -107,6 +111,7 @@ impl Interpreter {
             pool,
             in_use: Mutex::default(),
             taken: AtomicU64::new(0),
+            audit: OnceCell::new(),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -149,6 +154,12 @@ impl Interpreter {
         &self.shared.store
     }
 
+    /// A derivation from tool results. Its sandbox is made at its first call. Fails if the image holds a network client.
+    pub async fn derivation(&self, aliases: AliasStore, policy: Policy) -> Result<Derivation> {
+        self.shared.audited().await?;
+        Ok(Derivation::new(Arc::clone(&self.shared), aliases, policy))
+    }
+
     /// A new session. Its sandbox is made when it is first needed.
     pub fn session(&self, options: SessionOptions) -> Session {
         Session::start(Arc::clone(&self.shared), options)
@@ -168,6 +179,24 @@ impl Shared {
         Ok(lease)
     }
 
+    /// Makes sure that the image holds no network client, whatever its own policy allows: the first of the four layers that keep a
+    /// derivation from fetching.
+    pub(crate) async fn audited(&self) -> Result<()> {
+        let report = self.audit.get_or_try_init(|| self.image.audit()).await?;
+        if report.findings.is_empty() {
+            return Ok(());
+        }
+        let found: BTreeSet<_> = report
+            .findings
+            .iter()
+            .map(|found| format!("{} ({}, at {})", found.client, found.reason, found.path))
+            .collect();
+        Err(crate::Error::Clients {
+            image: self.image.manifest().name.clone(),
+            found: found.into_iter().collect::<Vec<_>>().join(", "),
+        })
+    }
+
     /// A session has given a sandbox back.
     pub(crate) fn returned(&self, sandbox: &str) {
         self.in_use().remove(sandbox);
@@ -177,10 +206,6 @@ impl Shared {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The image that sandboxes start from.
-    pub(crate) fn image(&self) -> &Image {
-        &self.image
-    }
 
     /// The id of a layer with these requirements, installed if need be.
     pub(crate) async fn layer(&self, requirements: &[String]) -> Result<String> {

@@ -11,6 +11,8 @@ use cellblock_sandbox::image::Home;
 use cellblock_sandbox::jail::protection::{Protection, Report, State};
 use cellblock_sandbox::pool::PoolConfig;
 
+mod derivation;
+
 use super::image;
 use crate::args::RunArgs;
 use crate::cancel::Cancel;
@@ -19,21 +21,22 @@ use crate::exit_code::ExitCode;
 use crate::out_dir::{self, OutDir};
 use crate::progress::Display;
 use crate::render::figure::{self, Counter};
-use crate::render::json::{self, CellReport, FailureReport, RunReport, SessionReport};
+use crate::render::json::{self, CellReport, DerivationReport, FailureReport, RunReport, SessionReport};
 use crate::render::{FAINT, Screen, exception, outcome, styled, table};
 use crate::sanitize;
 use crate::script::{self, NamedCell};
 use crate::size::Size;
+use crate::toolset::Toolset;
 
 /// Runs, prints, and says how it ended.
 pub(crate) async fn run(args: RunArgs) -> ExitCode {
     let mut reports = Vec::new();
-    let ended = match Run::prepare(&args) {
+    let mut ended = match Run::prepare(&args) {
         Ok(mut run) => run.finish(&args, &mut reports).await,
         Err(error) => Err(error),
     };
     if args.json {
-        json::print(&match &ended {
+        json::print(&match &mut ended {
             Ok(ended) => report(ended, reports),
             Err(error) => RunReport::Failure(FailureReport::new(error, reports)),
         });
@@ -56,9 +59,14 @@ struct Ended {
     outcome: Outcome,
     given: usize,
     not_run: usize,
+    /// What came of a call of a toolset.
+    call: Option<DerivationReport>,
 }
 
-fn report(ended: &Ended, mut reports: Vec<CellReport>) -> RunReport {
+fn report(ended: &mut Ended, mut reports: Vec<CellReport>) -> RunReport {
+    if let Some(call) = ended.call.take() {
+        return RunReport::Derivation(Box::new(call));
+    }
     if ended.given == 1
         && let Some(only) = reports.pop()
     {
@@ -108,6 +116,9 @@ impl Run {
         let started = self.start(args, &display).await;
         display.clear();
         let interpreter = started?;
+        if args.toolset.toolset == Some(Toolset::Derivation) {
+            return self.derive(args, &interpreter).await;
+        }
         let options = SessionOptions {
             pooled: false,
             // A run stops at the first cell that does not complete: nobody would use what was rescued.
@@ -183,6 +194,7 @@ impl Run {
             outcome: Outcome::Completed,
             given: cells.len(),
             not_run: 0,
+            call: None,
         };
         for (index, named) in cells.iter().enumerate() {
             let mut saved = Vec::new();

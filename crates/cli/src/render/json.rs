@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cellblock_artifact::{ArtifactId, Kind, Store};
+use cellblock_interpreter::derivation::Envelope;
 use cellblock_interpreter::output::Output;
 use cellblock_interpreter::{
     Exceeded, Execution, Finding, Outcome, ProducedFile, Rejection, SandboxReport, SkippedFile,
@@ -24,10 +25,22 @@ use crate::sanitize;
 pub(crate) enum RunReport {
     /// One cell was given, and it was run.
     Cell(Box<CellReport>),
+    /// The code was a call of the derivation toolset.
+    Derivation(Box<DerivationReport>),
     /// Several cells were given.
     Session(SessionReport),
     /// Cellblock itself could not do its work.
     Failure(FailureReport),
+}
+
+/// One call of the derivation toolset.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DerivationReport {
+    /// What came of the call.
+    #[serde(flatten)]
+    pub(crate) envelope: Envelope,
+    /// The run; null where the call was refused before Python started.
+    pub(crate) execution: Option<CellReport>,
 }
 
 /// Several cells of one session.

@@ -66,7 +66,8 @@ pub(crate) fn ending(execution: &Execution) -> Option<String> {
     })
 }
 
-fn rejected(rejections: &[cellblock_interpreter::Rejection]) -> String {
+/// Why a cell was refused.
+pub(crate) fn rejected(rejections: &[cellblock_interpreter::Rejection]) -> String {
     let count = rejections.len() as u64;
     let mut text = format!(
         "{}: the cell was refused for {count} {}",

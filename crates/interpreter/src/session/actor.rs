@@ -10,6 +10,7 @@ use cellblock_sandbox::jail::protection::Protection;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::files::Collected;
+use super::inputs::Bound;
 use super::run::{End, Ran, Terms, run};
 use super::standby::Standby;
 use super::{Request, judge};
@@ -69,7 +70,7 @@ pub(super) struct Actor {
     pub(super) furnished: bool,
     pub(super) inputs: Vec<Input>,
     /// Which tool results are in the sandbox.
-    pub(super) bound: Option<Arc<Binding>>,
+    pub(super) bound: Option<Bound>,
     /// What went wrong between cells, until a cell has told: lost variables and files, inputs that could not be copied into a new sandbox.
     pub(super) untold: Vec<String>,
     /// Whether a cell has run in the kernel that is there, so that its loss is one of variables.

@@ -9,25 +9,36 @@ use crate::binding::Binding;
 use crate::error::{Error, Result};
 use crate::input::Input;
 
+/// The tool results that are in a sandbox.
+#[derive(Debug)]
+pub(super) struct Bound {
+    key: String,
+    references: Vec<Reference>,
+}
+
 impl Actor {
     /// Puts a cell's tool results into the sandbox, unless they are there, and says where its kernel finds them.
     pub(super) async fn refer(&mut self, binding: Option<&Arc<Binding>>) -> Result<Vec<Reference>> {
         let Some(binding) = binding else {
             return Ok(Vec::new());
         };
-        if self
-            .bound
-            .as_ref()
-            .is_none_or(|bound| bound.key() != binding.key())
+        if let Some(bound) = &self.bound
+            && bound.key == binding.key()
         {
-            let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
-            self.bound = None;
-            for (path, content) in binding.open(self.limits.data_bytes)? {
-                sandbox.guest().write(&path, 0o644, content).await?;
-            }
-            self.bound = Some(Arc::clone(binding));
+            return Ok(bound.references.clone());
         }
-        Ok(binding.references().to_vec())
+        let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
+        self.bound = None;
+        let opened = binding.open(self.limits.data_bytes).await?;
+        for (path, content) in opened.files {
+            sandbox.guest().write(&path, 0o644, content).await?;
+        }
+        let references = opened.references;
+        self.bound = Some(Bound {
+            key: binding.key().to_owned(),
+            references: references.clone(),
+        });
+        Ok(references)
     }
 
     /// Copies all inputs into a new sandbox. One whose file has gone from the host is given up, and the next cell says so: the session

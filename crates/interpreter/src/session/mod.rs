@@ -130,16 +130,11 @@ impl Session {
 
     /// Starts a cell and hands out its output as it comes.
     pub async fn start_cell(&self, cell: impl Into<Cell>) -> Result<Running> {
-        self.start_bound(cell.into(), None).await
-    }
-
-    /// Starts a cell that finds tool results bound.
-    pub(crate) async fn start_bound(&self, cell: Cell, binding: Option<Arc<Binding>>) -> Result<Running> {
         let (sender, events) = mpsc::channel(EVENTS);
         let (answer, result) = oneshot::channel();
         let request = Request::Execute {
-            cell,
-            binding,
+            cell: cell.into(),
+            binding: None,
             events: Some(sender),
             answer,
         };
@@ -155,6 +150,22 @@ impl Session {
     /// Makes the sandbox now rather than with the first cell.
     pub async fn prepare(&self) -> Result<Prepared> {
         self.ask(|answer| Request::Prepare { answer }).await
+    }
+
+    /// Runs a cell that finds tool results bound; its output goes to `events` as it comes.
+    pub(crate) async fn execute_bound(
+        &self,
+        cell: Cell,
+        binding: Option<Arc<Binding>>,
+        events: Option<mpsc::Sender<Event>>,
+    ) -> Result<Execution> {
+        self.ask(|answer| Request::Execute {
+            cell,
+            binding,
+            events,
+            answer,
+        })
+        .await
     }
 
     /// A variable as a typed output; `None` when there is none of that name.

@@ -1,0 +1,117 @@
+//! `cellblock run --toolset derivation`: one call, under its contract.
+
+use cellblock_interpreter::alias::{AliasStore, Bounds};
+use cellblock_interpreter::derivation::{Derivation, Derived};
+use cellblock_interpreter::{Event, Interpreter};
+use tokio::sync::mpsc;
+
+use super::{Ended, Run, inputs};
+use crate::args::RunArgs;
+use crate::error::{Error, Result};
+use crate::render::json::{CellReport, DerivationReport};
+use crate::render::outcome;
+use crate::sanitize;
+
+/// Events that may wait to be shown.
+const EVENTS: usize = 256;
+
+impl Run {
+    /// Runs the only cell as a call.
+    pub(super) async fn derive(&mut self, args: &RunArgs, interpreter: &Interpreter) -> Result<Ended> {
+        let [named] = &self.cells[..] else {
+            return Err(Error::Refused(format!(
+                "a call of the derivation toolset is one cell, {} were given; give one FILE without `# %%` lines, or one --code",
+                self.cells.len()
+            )));
+        };
+        let call = args.toolset.call(&named.cell.code)?;
+        let owner = format!("cellblock-run-{}", std::process::id());
+        let aliases = AliasStore::new(interpreter.store().clone(), owner, Bounds::default());
+        args.toolset.record(&aliases).await?;
+        let policy = args.toolset.policy(args.timeout);
+        let mut derivation = interpreter.derivation(aliases.clone(), policy).await?;
+        for input in inputs(args) {
+            self.cancel.unless(derivation.session().bind(input)).await?;
+        }
+        let ended = match call {
+            Ok(call) => {
+                self.follow(&mut derivation, &call, interpreter, args.json)
+                    .await
+            }
+            Err(rejections) => {
+                let derived = derivation.refuse("", rejections);
+                self.conclude(derived, interpreter, Vec::new(), args.json).await
+            }
+        };
+        if let Err(error) = self.cancel.unless(derivation.close()).await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "could not end the sandbox in order"
+            );
+        }
+        if let Err(error) = aliases.close().await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "could not give up recorded results"
+            );
+        }
+        ended
+    }
+
+    async fn follow(
+        &mut self,
+        derivation: &mut Derivation,
+        call: &cellblock_interpreter::contract::DerivationCall,
+        interpreter: &Interpreter,
+        json: bool,
+    ) -> Result<Ended> {
+        let (sender, mut events) = mpsc::channel::<Event>(EVENTS);
+        let session = derivation.session().clone();
+        let mut saved = Vec::new();
+        let mut interrupted = false;
+        let derived = {
+            let mut running = std::pin::pin!(derivation.derive_watched(call, Some(sender)));
+            loop {
+                tokio::select! {
+                    Some(event) = events.recv() => self.show(&event, interpreter.store(), &mut saved).await?,
+                    derived = &mut running => break derived?,
+                    () = self.cancel.pressed() => self.press(&session, &mut interrupted)?,
+                }
+            }
+        };
+        while let Ok(event) = events.try_recv() {
+            self.show(&event, interpreter.store(), &mut saved).await?;
+        }
+        self.conclude(derived, interpreter, saved, json).await
+    }
+
+    async fn conclude(
+        &mut self,
+        derived: Derived,
+        interpreter: &Interpreter,
+        mut saved: Vec<std::path::PathBuf>,
+        json: bool,
+    ) -> Result<Ended> {
+        let envelope = derived.envelope();
+        for finding in &derived.findings {
+            self.tell(&outcome::note(&sanitize::line(&finding.message)));
+        }
+        match &derived.execution {
+            Some(execution) => {
+                self.finish_cell(execution, interpreter.store(), &mut saved)
+                    .await?;
+            }
+            None => self.tell(&outcome::rejected(derived.rejections())),
+        }
+        let execution = derived.execution.filter(|_| json);
+        Ok(Ended {
+            outcome: derived.outcome,
+            given: 1,
+            not_run: 0,
+            call: json.then(|| DerivationReport {
+                envelope,
+                execution: execution.map(|it| CellReport::new(it, interpreter.store(), saved)),
+            }),
+        })
+    }
+}

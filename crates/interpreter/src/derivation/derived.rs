@@ -1,0 +1,200 @@
+//! What came of a call.
+
+use std::time::Duration;
+
+use cellblock_artifact::{ArtifactEnvelope, ArtifactId};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::execution::{Execution, Outcome};
+use crate::finding::Finding;
+use crate::output::Output;
+use crate::rejection::Rejection;
+
+/// What came of a call.
+#[derive(Clone, Debug)]
+pub struct Derived {
+    /// What the call was for.
+    pub intent: String,
+    /// How it ended. A cell that ran and broke its contract is rejected, too.
+    pub outcome: Outcome,
+    /// The run; none where the call was refused before Python started.
+    pub execution: Option<Execution>,
+    /// What `set_result` was last given. A call that did not complete has none.
+    pub result: Option<Value>,
+    /// What it emitted. A call that did not complete has none.
+    pub artifacts: Vec<ArtifactEnvelope>,
+    /// What was noticed about its data and its lines.
+    pub findings: Vec<Finding>,
+    /// The tool results that it declared.
+    pub inputs: Vec<BoundInput>,
+    /// The alias under which its result can be derived from further.
+    pub output_alias: Option<String>,
+    /// How many calls may fail from now on.
+    pub attempts_left: u32,
+    /// How many there may be in a row.
+    pub max_attempts: u32,
+}
+
+impl Derived {
+    /// Whether it completed and kept its contract.
+    pub const fn ok(&self) -> bool {
+        matches!(self.outcome, Outcome::Completed)
+    }
+
+    /// Why it was refused, where it was.
+    pub fn rejections(&self) -> &[Rejection] {
+        match &self.outcome {
+            Outcome::Rejected { rejections } => rejections,
+            _ => &[],
+        }
+    }
+
+    /// How long the cell ran.
+    pub fn duration(&self) -> Duration {
+        self.execution
+            .as_ref()
+            .map(|execution| execution.duration)
+            .unwrap_or_default()
+    }
+
+    /// What faces print and send.
+    pub fn envelope(&self) -> Envelope {
+        let stdout = self.execution.as_ref().map(|it| it.stdout.text.as_str());
+        let stderr = self.execution.as_ref().map(|it| it.stderr.text.clone());
+        Envelope {
+            ok: self.ok(),
+            outcome: self.outcome.name(),
+            intent: self.intent.clone(),
+            result: self.result.clone(),
+            artifacts: self.artifacts.clone(),
+            findings: self.findings.clone(),
+            data_quality_hints: self.hints(),
+            input_projection_diagnostics: self.inputs.clone(),
+            stdout: stdout.unwrap_or_default().lines().map(str::to_owned).collect(),
+            stderr: stderr.unwrap_or_default(),
+            duration_ms: self.duration().as_secs_f64() * 1000.0,
+            output_alias: self.output_alias.clone(),
+            error: self.error(),
+            rejections: self.rejections().to_vec(),
+            attempts_left: self.attempts_left,
+            note: self.execution.as_ref().and_then(|it| it.note.clone()),
+        }
+    }
+
+    /// What the helpers of the cell noticed, without what was found in its lines.
+    fn hints(&self) -> Vec<Finding> {
+        let of_data = |finding: &&Finding| finding.code != super::LOW_COVERAGE;
+        self.findings.iter().filter(of_data).cloned().collect()
+    }
+
+    /// Why it is not ok, and what to do.
+    pub fn error(&self) -> Option<CallFailure> {
+        let (what, line) = match &self.outcome {
+            Outcome::Completed => return None,
+            Outcome::Rejected { rejections } => {
+                let messages: Vec<_> = rejections.iter().map(|it| it.message.as_str()).collect();
+                (messages.join("; "), None)
+            }
+            Outcome::Raised => self.raised(),
+            Outcome::Interrupted | Outcome::KernelLost { .. } | Outcome::LimitExceeded(_) => {
+                let note = self.execution.as_ref().and_then(|it| it.note.clone());
+                (note.unwrap_or_else(|| self.outcome.name().to_owned()), None)
+            }
+        };
+        Some(CallFailure {
+            code: self.outcome.name(),
+            message: format!("{what}. {}", self.attempts()),
+            line,
+        })
+    }
+
+    fn raised(&self) -> (String, Option<u32>) {
+        let last = self.execution.as_ref().and_then(|it| it.outputs.last());
+        match last {
+            Some(Output::Exception(raised)) => {
+                (format!("{}: {}", raised.exception, raised.message), raised.line)
+            }
+            _ => ("the cell raised an exception".to_owned(), None),
+        }
+    }
+
+    fn attempts(&self) -> String {
+        match self.attempts_left {
+            0 => "No attempts are left: answer without this tool, and say what is missing".to_owned(),
+            1 => "Repair the call and try again: 1 attempt is left".to_owned(),
+            left => format!("Repair the call and try again: {left} attempts are left"),
+        }
+    }
+}
+
+/// What came of a call, as faces print and send it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Envelope {
+    /// Whether it completed and kept its contract.
+    pub ok: bool,
+    /// How it ended: `completed`, `raised`, `interrupted`, `kernel_lost`, `limit_exceeded` or `rejected`.
+    pub outcome: &'static str,
+    /// What the call was for.
+    pub intent: String,
+    /// What it answered; null where it answered nothing.
+    pub result: Option<Value>,
+    /// The pictures and charts that it emitted, in order.
+    pub artifacts: Vec<ArtifactEnvelope>,
+    /// All that was noticed.
+    pub findings: Vec<Finding>,
+    /// Those of the findings that are about its data.
+    pub data_quality_hints: Vec<Finding>,
+    /// What it derived from, as it declared.
+    pub input_projection_diagnostics: Vec<BoundInput>,
+    /// The lines that were written to stdout.
+    pub stdout: Vec<String>,
+    /// What was written to stderr.
+    pub stderr: String,
+    /// How long the cell ran, in milliseconds.
+    pub duration_ms: f64,
+    /// The alias of its result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_alias: Option<String>,
+    /// Why it is not ok.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<CallFailure>,
+    /// Why it was refused, one by one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rejections: Vec<Rejection>,
+    /// How many calls may fail from now on.
+    pub attempts_left: u32,
+    /// What a model has to know besides: lost variables, limits, and how to go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// A tool result that a cell found bound, whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct BoundInput {
+    /// The name in the code.
+    pub name: String,
+    /// The alias.
+    pub alias: String,
+    /// How many bytes it has as recorded.
+    pub bytes: u64,
+    /// How many rows it has, where it is a table or a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u64>,
+    /// The sha256 of its bytes.
+    pub sha256: ArtifactId,
+}
+
+/// Why a call is not ok, for a model.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CallFailure {
+    /// How it ended.
+    pub code: &'static str,
+    /// What went wrong, what to do, and how often it may be tried again.
+    pub message: String,
+    /// The line of the code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}

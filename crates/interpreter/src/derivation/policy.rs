@@ -1,0 +1,53 @@
+//! What a derivation is held to.
+
+use std::time::Duration;
+
+use cellblock_artifact::Urls;
+
+use crate::contract::{Attempts, ContractPolicy};
+
+/// The share of its axis' time range below which a line is said to cover too little.
+pub const COVERAGE_THRESHOLD: f64 = 0.5;
+
+/// Rules for the cells of a derivation.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// What contracts have to meet.
+    pub contract: ContractPolicy,
+    /// How many cells in a row may fail.
+    pub max_attempts: u32,
+    /// From 0 to 1; a line of an emitted figure or chart that has finite points for less of its axis' time range is a finding.
+    pub coverage_threshold: f64,
+    /// What becomes of a cell with such a line.
+    pub low_coverage: LowCoverage,
+    /// How long a cell may run.
+    pub cell_time: Duration,
+    /// How long a sandbox is kept between cells.
+    pub idle: Duration,
+    /// How artifacts are addressed.
+    pub urls: Urls,
+}
+
+/// What becomes of a cell that emitted a line with gaps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LowCoverage {
+    /// It completes, with a finding.
+    #[default]
+    Report,
+    /// It is rejected, so that the model repairs it.
+    Reject,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            contract: ContractPolicy::default(),
+            max_attempts: Attempts::MAX,
+            coverage_threshold: COVERAGE_THRESHOLD,
+            low_coverage: LowCoverage::default(),
+            cell_time: Duration::from_mins(1),
+            idle: Duration::from_mins(15),
+            urls: Urls::default(),
+        }
+    }
+}

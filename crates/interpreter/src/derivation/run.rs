@@ -1,0 +1,285 @@
+//! One call after the other, in one session.
+
+use std::sync::Arc;
+
+use cellblock_artifact::ArtifactEnvelope;
+use tokio::sync::mpsc;
+
+use super::coverage;
+use super::derived::{BoundInput, Derived};
+use super::emitted::{Emitted, envelopes};
+use super::policy::{LowCoverage, Policy};
+use super::probe::{Artifacts, Probe, Stage};
+use crate::alias::AliasStore;
+use crate::binding::Binding;
+use crate::cell::Cell;
+use crate::contract::{
+    ArtifactKind, Attempts, Call, Contract, DerivationCall, Known, check_after, check_before,
+};
+use crate::error::Result;
+use crate::execution::{Event, Execution, Outcome};
+use crate::finding::Finding;
+use crate::interpreter::Shared;
+use crate::rejection::Rejection;
+use crate::session::{Session, SessionOptions};
+
+/// The tool that a cell's own result is recorded as.
+const TOOL: &str = "code_interpreter";
+
+/// Derives from tool results, under contracts. Its sandbox is made at the first call and ended when it is dropped.
+#[derive(Debug)]
+pub struct Derivation {
+    shared: Arc<Shared>,
+    session: Session,
+    aliases: AliasStore,
+    policy: Policy,
+    attempts: Attempts,
+}
+
+impl Derivation {
+    /// Starts nothing: a derivation without a call costs nothing.
+    pub(crate) fn new(shared: Arc<Shared>, aliases: AliasStore, policy: Policy) -> Self {
+        let options = SessionOptions {
+            prelude: ["analysis", "documents", "derivation"].map(str::to_owned).to_vec(),
+            idle: policy.idle,
+            ..SessionOptions::default()
+        };
+        Self {
+            session: Session::start(Arc::clone(&shared), options),
+            shared,
+            aliases,
+            attempts: Attempts::new(policy.max_attempts),
+            policy,
+        }
+    }
+
+    /// The tool results that calls derive from.
+    pub fn aliases(&self) -> &AliasStore {
+        &self.aliases
+    }
+
+    /// The session that calls run in.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The rules.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// How many calls may fail from now on.
+    pub fn attempts(&self) -> Attempts {
+        self.attempts
+    }
+
+    /// Runs one call. What the model did wrong is `Ok`: see [`Derived::outcome`].
+    pub async fn derive(&mut self, call: &DerivationCall) -> Result<Derived> {
+        self.derive_watched(call, None).await
+    }
+
+    /// The same, with its output as it comes.
+    pub async fn derive_watched(
+        &mut self,
+        call: &DerivationCall,
+        events: Option<mpsc::Sender<Event>>,
+    ) -> Result<Derived> {
+        match self.allowed(call) {
+            Ok(contract) => self.run(call, &contract, events).await,
+            Err(rejections) => Ok(self.refuse(&call.intent, rejections)),
+        }
+    }
+
+    /// Counts a call that could not be read as a failed attempt.
+    pub fn refuse(&mut self, intent: &str, rejections: Vec<Rejection>) -> Derived {
+        self.attempts.fail();
+        self.derived(intent, Outcome::Rejected { rejections })
+    }
+
+    /// Ends the sandbox, if there is one, and completes when it is gone.
+    pub async fn close(self) -> Result<()> {
+        self.session.close().await
+    }
+
+    fn allowed(&self, call: &DerivationCall) -> Result<Contract, Vec<Rejection>> {
+        if let Some(refusal) = self.attempts.refusal() {
+            return Err(vec![refusal]);
+        }
+        let terms = Call {
+            contract: &call.contract,
+            inputs: &call.inputs,
+        };
+        check_before(
+            &terms,
+            &Known::new(self.aliases.aliases()),
+            &self.policy.contract,
+        )
+    }
+
+    async fn run(
+        &mut self,
+        call: &DerivationCall,
+        contract: &Contract,
+        events: Option<mpsc::Sender<Event>>,
+    ) -> Result<Derived> {
+        self.shared.audited().await?;
+        let binding = Arc::new(Binding::new(&self.aliases, &call.inputs)?);
+        let prepared = self.session.prepare().await?;
+        let mut probe = Probe::start(
+            &prepared.sandbox,
+            prepared.made,
+            binding.bytes(),
+            call.code.len() as u64,
+            binding.names().len() as u64,
+        );
+        let cell = Cell::new(&*call.code).with_timeout(self.policy.cell_time);
+        probe.reached(Stage::Python);
+        let ran = self
+            .session
+            .execute_bound(cell, Some(Arc::clone(&binding)), events)
+            .await;
+        let execution = match ran {
+            Ok(execution) => execution,
+            Err(error) => {
+                probe.fail(Stage::Sandbox, &error.to_string());
+                return Err(error);
+            }
+        };
+        let finished = self.finish(call, contract, execution, &binding).await;
+        match &finished {
+            Ok(derived) => tell(probe, derived),
+            Err(error) => probe.fail(Stage::Store, &error.to_string()),
+        }
+        finished
+    }
+
+    /// Compares what the cell emitted with what it had declared, and keeps what it answered.
+    async fn finish(
+        &mut self,
+        call: &DerivationCall,
+        contract: &Contract,
+        mut execution: Execution,
+        binding: &Binding,
+    ) -> Result<Derived> {
+        let mut findings = std::mem::take(&mut execution.findings);
+        let mut outcome = execution.outcome.clone();
+        if outcome == Outcome::Completed {
+            let emitted = Emitted::of(&execution.outputs);
+            let low = coverage::findings(&emitted, &self.shared.store, &self.policy).await?;
+            let most = self.policy.contract.max_artifacts;
+            let mut rejections = check_after(contract, &emitted.kinds, emitted.unsaved, most);
+            if self.policy.low_coverage == LowCoverage::Reject {
+                rejections.extend(low.iter().map(coverage::rejection));
+            }
+            findings.extend(low);
+            if !rejections.is_empty() {
+                outcome = Outcome::Rejected { rejections };
+                execution.outcome = outcome.clone();
+            }
+        }
+        let completed = outcome == Outcome::Completed;
+        let mut derived = self.derived(&call.intent, outcome);
+        if completed {
+            derived.artifacts = envelopes(&execution.outputs, &self.shared.store, &self.policy.urls).await?;
+            derived.result = Emitted::of(&execution.outputs).result.cloned();
+            if let Some(result) = &derived.result {
+                let entry = self.aliases.record(TOOL, result).await?;
+                derived.output_alias = Some(entry.alias.clone());
+            }
+            self.attempts.succeed();
+        } else {
+            self.attempts.fail();
+        }
+        derived.attempts_left = self.attempts.left();
+        derived.findings = findings;
+        derived.inputs = self.bound(call, contract, binding)?;
+        derived.execution = Some(execution);
+        Ok(derived)
+    }
+
+    /// What the call said that it derives from.
+    fn bound(&self, call: &DerivationCall, contract: &Contract, binding: &Binding) -> Result<Vec<BoundInput>> {
+        let declared = binding.names().iter().filter(|(name, alias)| {
+            call.inputs.contains_key(name) || contract.input_aliases.contains(alias) && name == alias
+        });
+        declared
+            .map(|(name, alias)| {
+                let entry = self.aliases.entry(alias)?;
+                Ok(BoundInput {
+                    name: name.clone(),
+                    alias: alias.clone(),
+                    bytes: entry.bytes,
+                    rows: entry.rows(),
+                    sha256: entry.sha256,
+                })
+            })
+            .collect()
+    }
+
+    fn derived(&self, intent: &str, outcome: Outcome) -> Derived {
+        Derived {
+            intent: intent.to_owned(),
+            outcome,
+            execution: None,
+            result: None,
+            artifacts: Vec::new(),
+            findings: Vec::<Finding>::new(),
+            inputs: Vec::new(),
+            output_alias: None,
+            attempts_left: self.attempts.left(),
+            max_attempts: self.attempts.max(),
+        }
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    pub(super) fn count(&mut self, derived: &mut Derived) {
+        if derived.ok() {
+            self.attempts.succeed();
+        } else {
+            self.attempts.fail();
+        }
+        derived.attempts_left = self.attempts.left();
+    }
+
+    pub(super) fn answer(&self, outcome: Outcome, artifacts: Vec<ArtifactEnvelope>) -> Derived {
+        Derived {
+            artifacts,
+            ..self.derived("", outcome)
+        }
+    }
+}
+
+/// Tells the probe how a call ended.
+fn tell(probe: Probe, derived: &Derived) {
+    let stdout = derived
+        .execution
+        .as_ref()
+        .map(|it| it.stdout.text.chars().count());
+    match &derived.outcome {
+        Outcome::Completed => {
+            let of = |kind: ArtifactKind| {
+                let same = derived.artifacts.iter().filter(|it| it.kind() == kind.name());
+                same.count() as u64
+            };
+            probe.succeed(
+                stdout.unwrap_or_default() as u64,
+                Artifacts {
+                    images: of(ArtifactKind::Image),
+                    charts: of(ArtifactKind::Chart),
+                },
+            );
+        }
+        outcome => {
+            let stage = match outcome {
+                Outcome::Rejected { rejections } if rejections.iter().all(|it| it.code == "guard") => Stage::Python,
+                Outcome::Rejected { .. } => Stage::ContractAfter,
+                _ => Stage::Python,
+            };
+            let message = derived.error().map(|error| error.message);
+            probe.fail(stage, &message.unwrap_or_default());
+        }
+    }
+}
