@@ -6,7 +6,7 @@
 
 mod figure;
 mod page;
-mod plain;
+pub(crate) mod plain;
 mod share;
 mod table;
 mod text;

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 /// Keeps lines; escapes everything else that is not visible.
-pub(super) fn lines(text: &str) -> String {
+pub(crate) fn lines(text: &str) -> String {
     escape(text, |character| matches!(character, '\n' | '\t'))
 }
 
 /// Escapes line ends too.
-pub(super) fn line(text: &str) -> String {
+pub(crate) fn line(text: &str) -> String {
     escape(text, |_| false)
 }
 
