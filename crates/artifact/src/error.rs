@@ -44,6 +44,16 @@ pub enum ArtifactError {
         /// How many bytes the artifact has.
         bytes: u64,
     },
+    /// A name that no owner of references can have.
+    #[error(
+        "{owner:?} cannot own references: expected at most {limit} ASCII letters, digits, `-`, `_` and `.`, the first a letter or digit"
+    )]
+    Owner {
+        /// What was given, cut.
+        owner: String,
+        /// Most characters.
+        limit: usize,
+    },
     /// The file changed between the two times it was read.
     #[error("file changed while it was being published; publish it when nothing writes to it")]
     Changed,

@@ -27,6 +27,11 @@ impl ArtifactId {
         Self::finish(Sha256::new_with_prefix(bytes))
     }
 
+    /// Takes a sha256 that was computed elsewhere, piece by piece.
+    pub const fn from_sha256(hash: [u8; 32]) -> Self {
+        Self(hash)
+    }
+
     pub(crate) fn finish(hash: Sha256) -> Self {
         Self(hash.finalize().into())
     }

@@ -3,16 +3,25 @@
 //! An artifact is named by the sha256 of its bytes ([`ArtifactId`]), so that equal bytes are stored once and
 //! changed bytes are noticed when they are read. Beside the bytes a [`Store`] keeps [`Metadata`], written once,
 //! and any number of [`Origin`]s, each an object of its own that is only ever added: who made these bytes from
-//! what. A [`Store`] works over any `object_store`; a folder is one.
+//! what. A [`Store`] works over any `object_store`; a folder is one. What nobody refers to is removed after a while
+//! ([`Store::collect`]). [`ArtifactEnvelope`] is what an answer says of an artifact.
 
+mod envelope;
 mod error;
+mod gc;
 mod id;
 mod metadata;
+mod pin;
 mod reader;
 mod store;
+mod urls;
 
+pub use envelope::{ArtifactEnvelope, CHART, ChartArtifact, ImageArtifact};
 pub use error::ArtifactError;
+pub use gc::{Collected, Retention};
 pub use id::{ArtifactId, ParseIdError};
 pub use metadata::{About, Kind, Metadata, Origin};
+pub use pin::Owner;
 pub use reader::Reader;
 pub use store::Store;
+pub use urls::{Urls, UrlsError, extension};

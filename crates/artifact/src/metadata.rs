@@ -20,6 +20,12 @@ pub enum Kind {
     Rich,
     /// A file that code wrote.
     File,
+    /// A chart as data: its specification and rows.
+    Chart,
+    /// Data that an answer rests on.
+    Dataset,
+    /// What a tool or a cell returned, as JSON or a table.
+    Result,
 }
 
 /// What a publisher says of bytes.

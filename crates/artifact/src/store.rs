@@ -2,7 +2,7 @@
 //!
 //! `objects/<2 digits>/<62 digits>` holds bytes, `metadata/….json` what was said when they were first published,
 //! `origins/…/<sha256 of the origin>.json` each origin. Bytes come before metadata, so that what has metadata
-//! can be read; nothing is ever rewritten, so that publishers need no lock.
+//! can be read; nothing ever changes, so that publishers need no lock. `gc` says how they and collectors agree.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -34,8 +34,8 @@ const PARTS_IN_FLIGHT: usize = 4;
 /// A set of artifacts.
 #[derive(Debug, Clone)]
 pub struct Store {
-    objects: Arc<dyn ObjectStore>,
-    folder: Option<PathBuf>,
+    pub(crate) objects: Arc<dyn ObjectStore>,
+    pub(crate) folder: Option<PathBuf>,
 }
 
 impl Store {
@@ -78,13 +78,17 @@ impl Store {
                 .expect("hashing does not panic")
         };
         let length = bytes.len() as u64;
-        if !self.holds(id, length).await? {
-            // The staged write of an object store is atomic, and whoever else writes here writes the same bytes.
-            let put = self.objects.put(&object(id), bytes.into()).await;
-            put.map_err(ArtifactError::store("write an artifact"))?;
+        loop {
+            if !self.holds(id, length).await? {
+                // The staged write of an object store is atomic, and whoever else writes here writes the same bytes.
+                let put = self.objects.put(&object(id), bytes.clone().into()).await;
+                put.map_err(ArtifactError::store("write an artifact"))?;
+            }
+            self.describe(id, length, about).await?;
+            if !self.outlast_collection(id).await? {
+                return Ok(id);
+            }
         }
-        self.describe(id, length, about).await?;
-        Ok(id)
     }
 
     /// Publishes a whole file without holding it in memory.
@@ -92,36 +96,15 @@ impl Store {
         let (mut file, id, length) = spawn_blocking(move || hash_file(file))
             .await
             .expect("hashing does not panic")?;
-        if !self.holds(id, length).await? {
-            let start = self.objects.put_multipart(&object(id)).await;
-            let mut upload = WriteMultipart::new(start.map_err(ArtifactError::store("write an artifact"))?);
-            let mut hash = Sha256::new();
-            loop {
-                let read = spawn_blocking(move || read_piece(file));
-                let (rest, piece) = read.await.expect("reading does not panic")?;
-                file = rest;
-                if piece.is_empty() {
-                    break;
-                }
-                hash.update(&piece);
-                let room = upload.wait_for_capacity(PARTS_IN_FLIGHT).await;
-                room.map_err(ArtifactError::store("write an artifact"))?;
-                upload.put(piece.into());
+        loop {
+            if !self.holds(id, length).await? {
+                file = self.upload(file, id).await?;
             }
-            if ArtifactId::finish(hash) != id {
-                upload
-                    .abort()
-                    .await
-                    .map_err(ArtifactError::store("discard a half written artifact"))?;
-                return Err(ArtifactError::Changed);
+            self.describe(id, length, about).await?;
+            if !self.outlast_collection(id).await? {
+                return Ok(id);
             }
-            upload
-                .finish()
-                .await
-                .map_err(ArtifactError::store("write an artifact"))?;
         }
-        self.describe(id, length, about).await?;
-        Ok(id)
     }
 
     /// Reads all bytes, and checks that they are those of the name.
@@ -199,22 +182,7 @@ impl Store {
     /// Removes an artifact and what is known of it; says whether it was here.
     pub async fn remove(&self, id: ArtifactId) -> Result<bool, ArtifactError> {
         let here = self.exists(id).await?;
-        let action = "remove an artifact";
-        let origins = self
-            .objects
-            .list(Some(&origins(id)))
-            .map_ok(|origin| origin.location);
-        let mut doomed: Vec<_> = origins
-            .try_collect()
-            .await
-            .map_err(ArtifactError::store(action))?;
-        doomed.extend([sidecar(id), object(id)]);
-        for location in doomed {
-            match self.objects.delete(&location).await {
-                Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
-                Err(source) => return Err(ArtifactError::Store { action, source }),
-            }
-        }
+        self.erase(id).await?;
         Ok(here)
     }
 
@@ -222,6 +190,38 @@ impl Store {
     pub fn local_path(&self, id: ArtifactId) -> Option<PathBuf> {
         let path = self.folder.as_ref()?.join(object(id).as_ref());
         path.is_file().then_some(path)
+    }
+
+    /// Writes a file's bytes, which must be those of the name.
+    async fn upload(&self, mut file: File, id: ArtifactId) -> Result<File, ArtifactError> {
+        file.seek(SeekFrom::Start(0)).map_err(ArtifactError::File)?;
+        let start = self.objects.put_multipart(&object(id)).await;
+        let mut upload = WriteMultipart::new(start.map_err(ArtifactError::store("write an artifact"))?);
+        let mut hash = Sha256::new();
+        loop {
+            let read = spawn_blocking(move || read_piece(file));
+            let (rest, piece) = read.await.expect("reading does not panic")?;
+            file = rest;
+            if piece.is_empty() {
+                break;
+            }
+            hash.update(&piece);
+            let room = upload.wait_for_capacity(PARTS_IN_FLIGHT).await;
+            room.map_err(ArtifactError::store("write an artifact"))?;
+            upload.put(piece.into());
+        }
+        if ArtifactId::finish(hash) != id {
+            upload
+                .abort()
+                .await
+                .map_err(ArtifactError::store("discard a half written artifact"))?;
+            return Err(ArtifactError::Changed);
+        }
+        upload
+            .finish()
+            .await
+            .map_err(ArtifactError::store("write an artifact"))?;
+        Ok(file)
     }
 
     async fn fetch(&self, id: ArtifactId) -> Result<object_store::GetResult, ArtifactError> {
@@ -257,7 +257,9 @@ impl Store {
             created_unix_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
             origins: Vec::new(),
         };
-        self.create(&sidecar(id), &metadata).await?;
+        if !self.create(&sidecar(id), &metadata).await? {
+            self.touch(&sidecar(id)).await?;
+        }
         if let Some(origin) = &about.origin {
             let json = serde_json::to_vec(origin).map_err(ArtifactError::Encode)?;
             self.create(
@@ -269,12 +271,26 @@ impl Store {
         Ok(())
     }
 
-    /// Writes JSON unless it is there already.
-    async fn create(&self, location: &Path, value: &impl Serialize) -> Result<(), ArtifactError> {
+    /// Writes an object again as it is, so that it is new to a collector. One that was removed meanwhile stays so.
+    async fn touch(&self, location: &Path) -> Result<(), ArtifactError> {
+        let action = "write an artifact's metadata";
+        let found = match self.objects.get(location).await {
+            Ok(found) => found,
+            Err(object_store::Error::NotFound { .. }) => return Ok(()),
+            Err(source) => return Err(ArtifactError::Store { action, source }),
+        };
+        let bytes = found.bytes().await.map_err(ArtifactError::store(action))?;
+        let put = self.objects.put(location, bytes.into()).await;
+        put.map(drop).map_err(ArtifactError::store(action))
+    }
+
+    /// Writes JSON unless it is there already; says whether it was written.
+    async fn create(&self, location: &Path, value: &impl Serialize) -> Result<bool, ArtifactError> {
         let json = serde_json::to_vec(value).map_err(ArtifactError::Encode)?;
         let options = PutOptions::from(PutMode::Create);
         match self.objects.put_opts(location, json.into(), options).await {
-            Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => Ok(()),
+            Ok(_) => Ok(true),
+            Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
             Err(source) => Err(ArtifactError::Store {
                 action: "write an artifact's metadata",
                 source,
@@ -294,15 +310,15 @@ impl Store {
     }
 }
 
-fn object(id: ArtifactId) -> Path {
+pub(crate) fn object(id: ArtifactId) -> Path {
     beneath("objects", id, "")
 }
 
-fn sidecar(id: ArtifactId) -> Path {
+pub(crate) fn sidecar(id: ArtifactId) -> Path {
     beneath("metadata", id, ".json")
 }
 
-fn origins(id: ArtifactId) -> Path {
+pub(crate) fn origins(id: ArtifactId) -> Path {
     beneath("origins", id, "")
 }
 
@@ -312,10 +328,10 @@ fn beneath(folder: &str, id: ArtifactId, extension: &str) -> Path {
     Path::from_iter([folder.to_owned(), first.to_owned(), format!("{rest}{extension}")])
 }
 
-fn id_of(object: &Path) -> Option<ArtifactId> {
+pub(crate) fn id_of(object: &Path) -> Option<ArtifactId> {
     let mut parts = object.parts().skip(1);
     let digits = format!("{}{}", parts.next()?.as_ref(), parts.next()?.as_ref());
-    digits.parse().ok()
+    digits.strip_suffix(".json").unwrap_or(&digits).parse().ok()
 }
 
 fn hash_file(mut file: File) -> Result<(File, ArtifactId, u64), ArtifactError> {

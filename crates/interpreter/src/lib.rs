@@ -11,6 +11,7 @@
 //! Python that raises, runs too long or kills its kernel is `Ok(Execution)`; `Err` means that Cellblock could not do its own work. Nothing
 //! here knows HTTP, MCP or a terminal. See `examples/embed.rs` for a program that uses this crate.
 
+pub mod alias;
 mod binding;
 mod cell;
 pub mod contract;

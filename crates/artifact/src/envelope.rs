@@ -1,0 +1,187 @@
+//! What an answer says of an artifact: a picture, or a chart as its specification and rows.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{ArtifactId, Urls};
+
+/// The media type of a chart's document.
+pub const CHART: &str = "application/vnd.cellblock.chart+json";
+
+/// An artifact of an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ArtifactEnvelope {
+    /// A picture.
+    Image(ImageArtifact),
+    /// A chart as data.
+    Chart(ChartArtifact),
+}
+
+/// A picture of an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageArtifact {
+    /// Where it can be had.
+    pub url: String,
+    /// What it shows, for those who do not see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alt: Option<String>,
+    /// Its title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The sha256 of its bytes.
+    pub content_hash: ArtifactId,
+    /// The same, under the name that it has everywhere else.
+    pub sha256: ArtifactId,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// Its width in pixels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
+    /// Its height in pixels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub height: Option<u32>,
+    /// Its media type.
+    pub media_type: String,
+}
+
+/// A chart of an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChartArtifact {
+    /// Where the document with its specification and rows can be had.
+    pub url: String,
+    /// What it shows, for those who do not see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alt: Option<String>,
+    /// Its title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The sha256 of the document.
+    pub content_hash: ArtifactId,
+    /// The same, under the name that it has everywhere else.
+    pub sha256: ArtifactId,
+    /// How many bytes the document has.
+    pub bytes: u64,
+    /// How it is drawn.
+    pub spec: Value,
+    /// Its rows.
+    pub data: Value,
+}
+
+impl ArtifactEnvelope {
+    /// Says where a picture is; `alt`, `title` and the size in pixels are set by who knows them.
+    pub fn image(urls: &Urls, id: ArtifactId, bytes: u64, media_type: impl Into<String>) -> ImageArtifact {
+        let media_type = media_type.into();
+        ImageArtifact {
+            url: urls.of(id, &media_type),
+            alt: None,
+            title: None,
+            content_hash: id,
+            sha256: id,
+            bytes,
+            width: None,
+            height: None,
+            media_type,
+        }
+    }
+
+    /// Says where a chart's document is, and what is in it.
+    pub fn chart(urls: &Urls, id: ArtifactId, bytes: u64, spec: Value, data: Value) -> ChartArtifact {
+        ChartArtifact {
+            url: urls.of(id, CHART),
+            alt: None,
+            title: None,
+            content_hash: id,
+            sha256: id,
+            bytes,
+            spec,
+            data,
+        }
+    }
+
+    /// The name of its bytes.
+    pub const fn id(&self) -> ArtifactId {
+        match self {
+            Self::Image(image) => image.sha256,
+            Self::Chart(chart) => chart.sha256,
+        }
+    }
+
+    /// Its kind, as contracts name it.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Image(_) => "image",
+            Self::Chart(_) => "chart",
+        }
+    }
+}
+
+impl From<ImageArtifact> for ArtifactEnvelope {
+    fn from(image: ImageArtifact) -> Self {
+        Self::Image(image)
+    }
+}
+
+impl From<ChartArtifact> for ArtifactEnvelope {
+    fn from(chart: ChartArtifact) -> Self {
+        Self::Chart(chart)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_image_has_the_keys_that_readers_know_and_no_empty_ones() {
+        let id = ArtifactId::of(b"png");
+        let urls = Urls::below("/artifacts").expect("a path");
+        let image = ImageArtifact {
+            alt: Some("flows".into()),
+            width: Some(3),
+            ..ArtifactEnvelope::image(&urls, id, 3, "image/png")
+        };
+        let envelope = ArtifactEnvelope::from(image);
+        let json = serde_json::to_value(&envelope).expect("an envelope is JSON");
+        assert_eq!(
+            json,
+            json!({
+                "kind": "image", "url": format!("/artifacts/{id}.png"), "alt": "flows", "contentHash": id,
+                "sha256": id, "bytes": 3, "width": 3, "mediaType": "image/png",
+            })
+        );
+        assert_eq!(
+            serde_json::from_value::<ArtifactEnvelope>(json).ok(),
+            Some(envelope)
+        );
+    }
+
+    #[test]
+    fn a_chart_carries_its_specification_and_rows() {
+        let id = ArtifactId::of(b"{}");
+        let chart =
+            ArtifactEnvelope::chart(&Urls::default(), id, 2, json!({"type": "bar"}), json!([{"x": 1}]));
+        let envelope = ArtifactEnvelope::from(chart);
+        assert_eq!((envelope.kind(), envelope.id()), ("chart", id));
+        assert_eq!(
+            serde_json::to_value(&envelope).expect("an envelope is JSON"),
+            json!({
+                "kind": "chart", "url": format!("artifact:{id}"), "contentHash": id, "sha256": id, "bytes": 2,
+                "spec": {"type": "bar"}, "data": [{"x": 1}],
+            })
+        );
+    }
+
+    #[test]
+    fn the_schema_is_a_union_by_kind() {
+        let schema = schemars::schema_for!(ArtifactEnvelope).to_value();
+        let kinds = schema["oneOf"].as_array().expect("a union").iter();
+        let kinds: Vec<_> = kinds.map(|one| &one["properties"]["kind"]["const"]).collect();
+        assert_eq!(kinds, ["image", "chart"]);
+    }
+}

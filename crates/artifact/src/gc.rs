@@ -1,0 +1,282 @@
+//! Removing artifacts that nobody refers to and that are old.
+//!
+//! Publishers hold no lock, so a publisher of equal bytes and a collector have to notice each other. Before it
+//! looks at an artifact for the last time, a collector marks it (`collecting/<sha256>`); after it has written or
+//! touched an artifact, a publisher looks for the mark. So at least one sees the other: the collector leaves what
+//! was touched or pinned, the publisher waits until the mark is gone and looks again. A mark that a dead collector
+//! left counts for a minute.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant, SystemTime};
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use object_store::path::Path;
+use object_store::{ObjectStoreExt, PutPayload};
+
+use crate::store::{id_of, object, origins, sidecar};
+use crate::{ArtifactError, ArtifactId, Store};
+
+/// Where marks are.
+const FOLDER: &str = "collecting";
+/// Artifacts that are marked at the same time.
+const BATCH: usize = 64;
+/// How long a collector may go on after it set a mark; what it did not get to is left for the next time.
+const WORK: Duration = Duration::from_secs(15);
+/// How long a mark counts.
+const MARK: Duration = Duration::from_secs(60);
+/// How often a publisher looks whether a mark is gone.
+const LOOK: Duration = Duration::from_millis(20);
+/// Requests to the store at the same time.
+const AT_ONCE: usize = 16;
+
+/// What is kept although nobody refers to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// An artifact is kept for so long after it was last published, equal bytes included.
+    pub keep: Duration,
+    /// References of an owner that has added none for so long are removed, as by an owner that died; `None` keeps them.
+    pub pins: Option<Duration>,
+}
+
+/// What a collection removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Artifacts that were removed.
+    pub artifacts: u64,
+    /// The bytes that they had.
+    pub bytes: u64,
+    /// Artifacts that are left.
+    pub kept: u64,
+    /// References that were removed with their owners.
+    pub references: u64,
+}
+
+/// An object of a listing.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    bytes: u64,
+    modified: SystemTime,
+}
+
+impl Store {
+    /// Removes each artifact that is old, pinned by no owner, and not `referenced` by whoever calls.
+    ///
+    /// It may run beside publishers, readers and other collections. What it removes, it removes as
+    /// [`remove`](Self::remove) does: bytes last, so that whatever has metadata can be read, also after a crash.
+    pub async fn collect(
+        &self,
+        retention: &Retention,
+        referenced: impl Fn(ArtifactId) -> bool,
+    ) -> Result<Collected, ArtifactError> {
+        let mut collected = Collected::default();
+        if let Some(limit) = retention.pins {
+            collected.references = self.forget_owners(limit).await?;
+        }
+        let found = self.ages().await?;
+        let pinned = self.pinned().await?;
+        let now = SystemTime::now();
+        let old = |found: &Found| age(now, found.modified) >= retention.keep;
+        let doomed: Vec<_> = found
+            .iter()
+            .filter(|(id, found)| old(found) && !pinned.contains(*id) && !referenced(**id))
+            .map(|(id, _)| *id)
+            .collect();
+        for batch in doomed.chunks(BATCH) {
+            let removed = self.collect_batch(batch, retention.keep, &referenced).await?;
+            collected.artifacts += removed.len() as u64;
+            collected.bytes += removed.iter().map(|id| found[id].bytes).sum::<u64>();
+        }
+        collected.kept = found.len() as u64 - collected.artifacts;
+        self.sweep_marks().await?;
+        Ok(collected)
+    }
+
+    /// Waits until no collector is about to remove an artifact. Says whether one was.
+    pub(crate) async fn outlast_collection(&self, id: ArtifactId) -> Result<bool, ArtifactError> {
+        let mark = mark(id);
+        let waiting = Instant::now();
+        let mut was = false;
+        while let Some(found) = self.look(&mark).await? {
+            if waiting.elapsed() >= MARK || age(SystemTime::now(), found.modified) >= MARK {
+                self.delete(&mark, "remove a mark").await?;
+            } else {
+                tokio::time::sleep(LOOK).await;
+            }
+            was = true;
+        }
+        Ok(was)
+    }
+
+    /// Marks a batch, looks again, removes what is still old and unreferenced, and takes the marks away.
+    async fn collect_batch(
+        &self,
+        batch: &[ArtifactId],
+        keep: Duration,
+        referenced: &impl Fn(ArtifactId) -> bool,
+    ) -> Result<Vec<ArtifactId>, ArtifactError> {
+        let started = Instant::now();
+        let result = async {
+            let marks = stream::iter(batch).map(|id| async move {
+                let mark = mark(*id);
+                let put = self.objects.put(&mark, PutPayload::new());
+                put.await.map_err(ArtifactError::store("mark an artifact"))
+            });
+            marks
+                .buffer_unordered(AT_ONCE)
+                .try_for_each(|_| async { Ok(()) })
+                .await?;
+            let pinned = self.pinned().await?;
+            let mut removed = Vec::new();
+            for id in batch.iter().copied() {
+                if started.elapsed() >= WORK {
+                    break;
+                }
+                let stays = pinned.contains(&id) || referenced(id);
+                if !stays && self.is_still_old(id, keep).await? && self.remove(id).await? {
+                    removed.push(id);
+                }
+            }
+            Ok(removed)
+        }
+        .await;
+        // Taken away after a failure, too: publishers would wait for nothing.
+        let marks =
+            stream::iter(batch).map(|id| async move { self.delete(&mark(*id), "remove a mark").await });
+        let taken: Result<(), _> = marks.buffer_unordered(AT_ONCE).try_collect().await;
+        let removed = result?;
+        taken?;
+        Ok(removed)
+    }
+
+    /// Compares the store's own times, so that the clocks of two machines need not agree.
+    async fn is_still_old(&self, id: ArtifactId, keep: Duration) -> Result<bool, ArtifactError> {
+        let Some(mark) = self.look(&mark(id)).await? else {
+            // Somebody took the mark for a dead collector's.
+            return Ok(false);
+        };
+        let Some(object) = self.look(&object(id)).await? else {
+            return Ok(false);
+        };
+        let described = self.look(&sidecar(id)).await?.map(|found| found.modified);
+        let newest = described.map_or(object.modified, |described| described.max(object.modified));
+        Ok(age(mark.modified, newest) >= keep)
+    }
+
+    /// When each artifact was last published.
+    async fn ages(&self) -> Result<HashMap<ArtifactId, Found>, ArtifactError> {
+        let mut all = HashMap::new();
+        let mut objects = self.objects.list(Some(&Path::from("objects")));
+        while let Some(found) = objects.next().await {
+            let found = found.map_err(ArtifactError::store("list artifacts"))?;
+            if let Some(id) = id_of(&found.location) {
+                let modified = found.last_modified.into();
+                all.insert(
+                    id,
+                    Found {
+                        bytes: found.size,
+                        modified,
+                    },
+                );
+            }
+        }
+        let mut described = self.objects.list(Some(&Path::from("metadata")));
+        while let Some(found) = described.next().await {
+            let found = found.map_err(ArtifactError::store("list artifacts"))?;
+            if let Some(artifact) = id_of(&found.location).and_then(|id| all.get_mut(&id)) {
+                artifact.modified = artifact.modified.max(found.last_modified.into());
+            }
+        }
+        Ok(all)
+    }
+
+    async fn pinned(&self) -> Result<HashSet<ArtifactId>, ArtifactError> {
+        let owners = self.owners().await?;
+        Ok(owners.into_iter().flat_map(|owner| owner.pins).collect())
+    }
+
+    async fn forget_owners(&self, limit: Duration) -> Result<u64, ArtifactError> {
+        let now = SystemTime::now();
+        let mut forgotten = 0;
+        for owner in self.owners().await? {
+            if age(now, owner.newest) >= limit {
+                forgotten += self.unpin(&owner.name).await?;
+            }
+        }
+        Ok(forgotten)
+    }
+
+    /// Removes marks of collectors that died.
+    async fn sweep_marks(&self) -> Result<(), ArtifactError> {
+        let marks: Vec<_> = self
+            .objects
+            .list(Some(&Path::from(FOLDER)))
+            .try_collect()
+            .await
+            .map_err(ArtifactError::store("list marks"))?;
+        let now = SystemTime::now();
+        for found in marks {
+            if age(now, found.last_modified.into()) >= MARK {
+                self.delete(&found.location, "remove a mark").await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn look(&self, location: &Path) -> Result<Option<Found>, ArtifactError> {
+        match self.objects.head(location).await {
+            Ok(found) => Ok(Some(Found {
+                bytes: found.size,
+                modified: found.last_modified.into(),
+            })),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(source) => Err(ArtifactError::Store {
+                action: "look for an artifact",
+                source,
+            }),
+        }
+    }
+
+    /// Deletes an object that may be gone already.
+    pub(crate) async fn delete(&self, location: &Path, action: &'static str) -> Result<(), ArtifactError> {
+        match self.objects.delete(location).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(source) => Err(ArtifactError::Store { action, source }),
+        }
+    }
+
+    /// Removes what is known of an artifact, then its bytes.
+    pub(crate) async fn erase(&self, id: ArtifactId) -> Result<(), ArtifactError> {
+        let action = "remove an artifact";
+        let folder = origins(id);
+        let mut doomed: Vec<_> = self
+            .objects
+            .list(Some(&folder))
+            .map_ok(|origin| origin.location)
+            .try_collect()
+            .await
+            .map_err(ArtifactError::store(action))?;
+        doomed.extend([sidecar(id), object(id)]);
+        for location in doomed {
+            self.delete(&location, action).await?;
+        }
+        self.tidy_folder(&folder);
+        Ok(())
+    }
+
+    /// Removes a folder that became empty; other stores have none.
+    pub(crate) fn tidy_folder(&self, folder: &Path) {
+        if let Some(root) = &self.folder {
+            // Refused while something is in it, which is what is wanted.
+            let _ = std::fs::remove_dir(root.join(folder.as_ref()));
+        }
+    }
+}
+
+fn mark(id: ArtifactId) -> Path {
+    Path::from_iter([FOLDER.to_owned(), id.to_string()])
+}
+
+/// How long ago; nothing for what lies ahead.
+fn age(now: SystemTime, then: SystemTime) -> Duration {
+    now.duration_since(then).unwrap_or_default()
+}

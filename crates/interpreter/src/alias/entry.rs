@@ -1,0 +1,48 @@
+//! What is known of a recorded result besides its bytes.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cellblock_artifact::ArtifactId;
+use cellblock_protocol::InputFormat;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::shape::Shape;
+
+/// A recorded result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Entry {
+    /// Its name.
+    pub alias: String,
+    /// The tool that it is from.
+    pub tool: String,
+    /// `value` for JSON; `arrow` or `parquet` for a table.
+    pub format: InputFormat,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// Its bytes in the artifact store.
+    pub sha256: ArtifactId,
+    /// When it was recorded, in milliseconds since 1970.
+    pub recorded_unix_ms: u64,
+    /// What it looks like.
+    pub shape: Shape,
+}
+
+impl Entry {
+    /// Whether it is a table in a file of its own, rather than JSON.
+    pub fn is_table(&self) -> bool {
+        self.format != InputFormat::Value
+    }
+
+    /// Its rows, if it is a table.
+    pub fn rows(&self) -> Option<u64> {
+        (self.shape.kind == super::ShapeKind::Table)
+            .then_some(self.shape.count)
+            .flatten()
+    }
+}
+
+pub(super) fn unix_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,70 @@
+//! The list of results, saved so that a host that starts again has them.
+
+use std::collections::{HashMap, HashSet};
+
+use cellblock_artifact::{About, ArtifactId, Kind, Store};
+use serde::{Deserialize, Serialize};
+
+use super::bounds::Bounds;
+use super::entry::Entry;
+use super::error::AliasError;
+use super::store::{AliasStore, State};
+
+/// The version of the list's form.
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct Manifest {
+    version: u32,
+    entries: Vec<Entry>,
+    /// Aliases that were given away, those of results that failed included.
+    given: HashSet<String>,
+    numbers: HashMap<String, u64>,
+}
+
+impl AliasStore {
+    /// Saves the list of what is recorded now; gives the name by which [`load`](Self::load) finds it.
+    ///
+    /// From now on dropping the store keeps the results; only [`close`](Self::close) gives them up.
+    pub async fn save(&self) -> Result<ArtifactId, AliasError> {
+        let json = {
+            let state = self.inner.state();
+            let manifest = Manifest {
+                version: VERSION,
+                entries: state.entries.values().map(|entry| Entry::clone(entry)).collect(),
+                given: state.places.keys().cloned().collect(),
+                numbers: state.numbers.clone(),
+            };
+            serde_json::to_vec(&manifest).map_err(AliasError::Manifest)?
+        };
+        let about = About {
+            kind: Kind::Dataset,
+            media_type: "application/vnd.cellblock.aliases+json".to_owned(),
+            origin: None,
+        };
+        let id = self.inner.store.put(json, &about).await?;
+        self.inner.store.pin(&self.inner.owner, [id]).await?;
+        self.inner.state().saved = true;
+        Ok(id)
+    }
+
+    /// Goes on with what was saved, under the same owner. Results that are no longer there are an error.
+    pub async fn load(
+        store: Store,
+        owner: impl Into<String>,
+        bounds: Bounds,
+        id: ArtifactId,
+    ) -> Result<Self, AliasError> {
+        let json = store.get(id).await?;
+        let manifest: Manifest = serde_json::from_slice(&json).map_err(AliasError::Manifest)?;
+        if manifest.version != VERSION {
+            let other = format!("its version is {}, not {VERSION}", manifest.version);
+            return Err(AliasError::Manifest(serde::de::Error::custom(other)));
+        }
+        let owner = owner.into();
+        let kept = manifest.entries.iter().map(|entry| entry.sha256);
+        store.pin(&owner, kept.chain([id])).await?;
+        let state = State::restored(manifest.entries, manifest.given, manifest.numbers);
+        Ok(Self::with_state(store, owner, bounds, state))
+    }
+}

@@ -1,0 +1,280 @@
+//! The recorded results of one session or turn.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cellblock_artifact::{Reader, Store};
+
+use super::bounds::Bounds;
+use super::entry::Entry;
+use super::error::{AliasError, NameFault, shown};
+use super::{name, reserved};
+
+/// Records what tools return, and keeps it until it is closed. Cheap to clone; all clones are the same store.
+#[derive(Clone, Debug)]
+pub struct AliasStore {
+    pub(super) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) store: Store,
+    pub(super) owner: String,
+    pub(super) bounds: Bounds,
+    state: Mutex<State>,
+}
+
+/// What is guarded; never held across an `await`.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// In the order of the calls that recorded them.
+    pub(super) entries: BTreeMap<u64, Arc<Entry>>,
+    /// Every alias that was ever given away, and the place of its entry.
+    pub(super) places: HashMap<String, u64>,
+    /// The last number of each stem.
+    pub(super) numbers: HashMap<String, u64>,
+    next_place: u64,
+    /// Recorded and being recorded.
+    count: usize,
+    bytes: u64,
+    closed: bool,
+    pub(super) saved: bool,
+}
+
+impl AliasStore {
+    /// Records into an artifact store, which keeps the results for the owner of this name until it is closed.
+    ///
+    /// The owner is at most 128 ASCII letters, digits, `-`, `_` and `.`; no other store may have the same.
+    pub fn new(store: Store, owner: impl Into<String>, bounds: Bounds) -> Self {
+        Self::with_state(store, owner.into(), bounds, State::default())
+    }
+
+    pub(super) fn with_state(store: Store, owner: String, bounds: Bounds, state: State) -> Self {
+        let state = Mutex::new(state);
+        Self {
+            inner: Arc::new(Inner {
+                store,
+                owner,
+                bounds,
+                state,
+            }),
+        }
+    }
+
+    /// The artifact store with the results.
+    pub fn artifacts(&self) -> &Store {
+        &self.inner.store
+    }
+
+    /// All results, in the order of the calls that recorded them.
+    pub fn entries(&self) -> Vec<Arc<Entry>> {
+        self.inner.state().entries.values().cloned().collect()
+    }
+
+    /// All aliases, in the same order.
+    pub fn aliases(&self) -> Vec<String> {
+        self.inner.state().aliases()
+    }
+
+    /// A result.
+    pub fn entry(&self, alias: &str) -> Result<Arc<Entry>, AliasError> {
+        let state = self.inner.state();
+        let place = state.places.get(alias);
+        match place.and_then(|place| state.entries.get(place)) {
+            Some(entry) => Ok(Arc::clone(entry)),
+            None => Err(AliasError::Unknown {
+                alias: shown(alias),
+                known: state.aliases(),
+            }),
+        }
+    }
+
+    /// Reads a result's bytes in pieces; after the last one it is known that none was damaged.
+    pub async fn reader(&self, alias: &str) -> Result<Reader, AliasError> {
+        let entry = self.entry(alias)?;
+        Ok(self.inner.store.reader(entry.sha256).await?)
+    }
+
+    /// Ends the recording and gives the results up: nothing keeps them from being collected any more.
+    pub async fn close(&self) -> Result<(), AliasError> {
+        {
+            let mut state = self.inner.state();
+            state.closed = true;
+            state.saved = false;
+        }
+        self.inner.store.unpin(&self.inner.owner).await?;
+        // Drop has nothing left to do.
+        self.inner.state().entries.clear();
+        Ok(())
+    }
+}
+
+impl Inner {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing below the lock leaves it half changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the next alias of a tool and room for so many bytes.
+    pub(super) fn begin(self: &Arc<Self>, tool: &str, bytes: u64) -> Result<Ticket, AliasError> {
+        let mut state = self.state();
+        state.reserve(tool, bytes, &self.bounds)?;
+        let stem = name::stem(tool);
+        let mut number = state.numbers.get(&stem).copied().unwrap_or_default();
+        let alias = loop {
+            number += 1;
+            let alias = name::alias(&stem, number);
+            if !state.places.contains_key(&alias) {
+                break alias;
+            }
+        };
+        state.numbers.insert(stem, number);
+        Ok(state.ticket(Arc::clone(self), alias, bytes))
+    }
+
+    /// Takes a given alias and room for so many bytes.
+    pub(super) fn begin_named(self: &Arc<Self>, alias: &str, bytes: u64) -> Result<Ticket, AliasError> {
+        reserved::check(alias)?;
+        let mut state = self.state();
+        if state.places.contains_key(alias) {
+            return Err(AliasError::name(alias, NameFault::Taken));
+        }
+        state.reserve(alias, bytes, &self.bounds)?;
+        Ok(state.ticket(Arc::clone(self), alias.to_owned(), bytes))
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if state.saved || state.entries.is_empty() {
+            return;
+        }
+        // Without a runtime the references stay, until `Retention::pins` takes them for those of an owner that died.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (store, owner) = (self.store.clone(), std::mem::take(&mut self.owner));
+            runtime.spawn(async move {
+                if let Err(error) = store.unpin(&owner).await {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        owner,
+                        "could not give up recorded results"
+                    );
+                }
+            });
+        }
+    }
+}
+
+impl State {
+    /// Goes on after entries that were recorded before.
+    pub(super) fn restored(
+        entries: Vec<Entry>,
+        given: HashSet<String>,
+        numbers: HashMap<String, u64>,
+    ) -> Self {
+        let mut state = Self {
+            numbers,
+            saved: true,
+            ..Self::default()
+        };
+        for entry in entries {
+            let place = state.next_place;
+            state.next_place += 1;
+            state.count += 1;
+            state.bytes += entry.bytes;
+            state.places.insert(entry.alias.clone(), place);
+            state.entries.insert(place, Arc::new(entry));
+        }
+        for alias in given {
+            let next = state.next_place;
+            if let std::collections::hash_map::Entry::Vacant(free) = state.places.entry(alias) {
+                free.insert(next);
+                state.next_place += 1;
+            }
+        }
+        state
+    }
+
+    pub(super) fn aliases(&self) -> Vec<String> {
+        self.entries.values().map(|entry| entry.alias.clone()).collect()
+    }
+
+    fn reserve(&mut self, tool: &str, bytes: u64, bounds: &Bounds) -> Result<(), AliasError> {
+        let all = self.bytes.saturating_add(bytes);
+        if self.closed {
+            return Err(AliasError::Closed);
+        }
+        if bytes > bounds.bytes_each {
+            return Err(AliasError::TooLarge {
+                tool: shown(tool),
+                limit: bounds.bytes_each,
+                actual: bytes,
+            });
+        }
+        if all > bounds.bytes_all {
+            return Err(AliasError::Full {
+                tool: shown(tool),
+                limit: bounds.bytes_all,
+                actual: all,
+            });
+        }
+        if self.count >= bounds.count {
+            return Err(AliasError::TooMany { limit: bounds.count });
+        }
+        self.count += 1;
+        self.bytes = all;
+        Ok(())
+    }
+
+    fn ticket(&mut self, inner: Arc<Inner>, alias: String, bytes: u64) -> Ticket {
+        let place = self.next_place;
+        self.next_place += 1;
+        self.places.insert(alias.clone(), place);
+        Ticket {
+            inner,
+            alias,
+            place,
+            bytes,
+            done: false,
+        }
+    }
+}
+
+/// An alias that was given away, and room that is taken. What is not redeemed frees the room; the alias stays used.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    pub(super) inner: Arc<Inner>,
+    pub(super) alias: String,
+    place: u64,
+    bytes: u64,
+    done: bool,
+}
+
+impl Ticket {
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn redeem(mut self, entry: Entry) -> Result<Arc<Entry>, AliasError> {
+        let entry = Arc::new(entry);
+        let mut state = self.inner.state();
+        if state.closed {
+            return Err(AliasError::Closed);
+        }
+        state.entries.insert(self.place, Arc::clone(&entry));
+        drop(state);
+        self.done = true;
+        Ok(entry)
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if !self.done {
+            let mut state = self.inner.state();
+            state.count -= 1;
+            state.bytes -= self.bytes;
+        }
+    }
+}
