@@ -13,6 +13,7 @@
 
 mod cell;
 pub mod contract;
+pub mod derivation;
 mod error;
 mod execution;
 mod finding;
@@ -23,6 +24,7 @@ mod rejection;
 pub mod render;
 mod session;
 mod stream;
+pub mod turn;
 
 pub use cell::Cell;
 pub use cellblock_protocol::{CellMode, Guard, InputFormat, Rescue, Variable};
