@@ -15,6 +15,7 @@ pub mod alias;
 mod binding;
 mod cell;
 pub mod contract;
+pub mod derivation;
 mod error;
 mod execution;
 mod finding;
@@ -25,6 +26,7 @@ mod rejection;
 pub mod render;
 mod session;
 mod stream;
+pub mod turn;
 
 pub use cell::Cell;
 pub use cellblock_protocol::{CellMode, Guard, InputFormat, Rescue, Variable};

@@ -1,0 +1,3 @@
+//! The derivation toolset: what a model is told about it, and what is told about its calls.
+
+pub mod tools;

@@ -1,0 +1,262 @@
+//! The toolset's two tools as a model provider wants them: a name, a description, a JSON Schema.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::contract::ArtifactKind;
+
+/// Runs Python on fetched data.
+pub const CODE_INTERPRETER: &str = "code_interpreter";
+/// Draws a structured chart from one alias, without Python.
+pub const RENDER_CHART: &str = "render_chart";
+
+/// A tool that a model may call.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ToolDefinition {
+    /// Its name.
+    pub name: String,
+    /// What it does and when to call it.
+    pub description: String,
+    /// A JSON Schema (draft 2020-12) of its arguments, which are an object.
+    pub parameters: Value,
+}
+
+/// How the tools are offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Whether structured charts are part of it, inside Python and as a tool of their own.
+    pub render_chart: bool,
+    /// Whether a call has to name at least one input.
+    pub require_inputs: bool,
+}
+
+impl Default for Offer {
+    fn default() -> Self {
+        Self {
+            render_chart: true,
+            require_inputs: false,
+        }
+    }
+}
+
+/// The interpreter's definition.
+pub fn code_interpreter(offer: Offer) -> ToolDefinition {
+    let kinds: &[_] = if offer.render_chart {
+        &ArtifactKind::ALL
+    } else {
+        &[ArtifactKind::Image]
+    };
+    let kinds: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+    let mut required = vec!["code", "postProcessingContract"];
+    let mut inputs = json!({
+        "type": "object",
+        "description": "Optional local names for aliases, such as {\"prices\": \"get_price_history_1\"}. Every alias is bound under its \
+            own name as well.",
+        "additionalProperties": {"type": "string"},
+    });
+    if offer.require_inputs {
+        required.push("inputs");
+        inputs["minProperties"] = json!(1);
+        inputs["description"] = json!(
+            "Local names for the aliases that the code reads, at least one, such as {\"prices\": \"get_price_history_1\"}."
+        );
+    }
+    ToolDefinition {
+        name: CODE_INTERPRETER.to_owned(),
+        description: "Runs Python in a sandbox without network to derive metrics, tables or charts from the results of earlier tool \
+            calls. It cannot fetch anything. Variables and files stay for later calls of the same turn. End with set_result(value)."
+            .to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "intent": {"type": "string", "description": "What this call is for, in one sentence."},
+                "code": {"type": "string", "description": "The Python code."},
+                "inputs": inputs,
+                "postProcessingContract": contract(&kinds),
+            },
+            "required": required,
+            "additionalProperties": false,
+        }),
+    }
+}
+
+fn contract(kinds: &[&str]) -> Value {
+    json!({
+        "type": "object",
+        "description": "What the code will do; checked before it runs and after it ended.",
+        "properties": {
+            "operation": {"type": "string", "minLength": 1, "description": "What is computed."},
+            "reason": {"type": "string", "minLength": 1, "description": "Why it takes code to compute it."},
+            "inputAliases": {
+                "type": "array",
+                "items": {"type": "string"},
+                "minItems": 1,
+                "uniqueItems": true,
+                "description": "The aliases of the tool results that the code derives from.",
+            },
+            "expectedArtifacts": {
+                "type": "array",
+                "items": {"type": "string", "enum": kinds},
+                "uniqueItems": true,
+                "description": "The kinds of artifacts that the code emits; [] when it only computes.",
+            },
+        },
+        "required": ["operation", "reason", "inputAliases", "expectedArtifacts"],
+    })
+}
+
+/// The definition of the chart tool outside Python.
+pub fn render_chart() -> ToolDefinition {
+    ToolDefinition {
+        name: RENDER_CHART.to_owned(),
+        description: "Draws a structured chart directly from the rows of one tool result, without Python. For anything that has to be \
+            computed, merged or reshaped first, call code_interpreter."
+            .to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "alias": {"type": "string", "description": "The alias of the tool result that holds the rows."},
+                "path": {
+                    "type": "string",
+                    "description": "Where the rows are in it, such as data.rows; needed only where several lists are candidates.",
+                },
+                "spec": chart(),
+                "title": {"type": "string", "description": "The chart's title."},
+                "alt": {"type": "string", "description": "What the chart shows, for readers who cannot see it."},
+            },
+            "required": ["alias", "spec"],
+            "additionalProperties": false,
+        }),
+    }
+}
+
+/// The outline of a chart's specification; each key is checked when the chart is made.
+fn chart() -> Value {
+    let axis = json!({
+        "type": "object",
+        "properties": {
+            "type": {"type": "string", "enum": ["time", "category", "number"]},
+            "label": {"type": "string"},
+            "format": {"type": "string", "enum": ["number", "percent", "currency", "compact"]},
+            "valueScale": {"type": "string", "enum": ["fraction", "percent_points"]},
+        },
+    });
+    let series = json!({
+        "type": "object",
+        "properties": {
+            "key": {"type": "string"},
+            "label": {"type": "string"},
+            "type": {"type": "string"},
+            "errorKey": {"type": "string"},
+            "yAxis": {"type": "string", "enum": ["left", "right"]},
+        },
+        "required": ["key"],
+    });
+    let kinds = [
+        "line",
+        "bar",
+        "area",
+        "scatter",
+        "composed",
+        "histogram",
+        "heatmap",
+        "candlestick",
+    ];
+    json!({
+        "type": "object",
+        "description": "The chart. Keys name columns of the rows.",
+        "properties": {
+            "type": {"type": "string", "enum": kinds},
+            "xKey": {"type": "string"},
+            "yKey": {"type": "string", "description": "The rows of a heatmap."},
+            "valueKey": {"type": "string", "description": "The colour of a heatmap."},
+            "series": {"type": "array", "items": series},
+            "xAxis": axis.clone(),
+            "yAxis": axis.clone(),
+            "yAxisRight": axis,
+            "legend": {"type": "boolean"},
+            "stacked": {"type": "boolean"},
+            "brush": {"type": "boolean"},
+            "referenceLines": {"type": "array", "items": {"type": "object"}},
+            "referenceAreas": {"type": "array", "items": {"type": "object"}},
+            "ohlc": {
+                "type": "object",
+                "description": "The columns of a candlestick chart.",
+                "properties": {
+                    "openKey": {"type": "string"},
+                    "highKey": {"type": "string"},
+                    "lowKey": {"type": "string"},
+                    "closeKey": {"type": "string"},
+                },
+                "required": ["openKey", "highKey", "lowKey", "closeKey"],
+            },
+        },
+        "required": ["type"],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definitions_are_as_agreed() {
+        let definitions = [code_interpreter(Offer::default()), render_chart()];
+        insta::assert_json_snapshot!(definitions);
+    }
+
+    #[test]
+    fn a_chart_is_declared_only_where_charts_are_offered() {
+        let kinds = |offer| {
+            let definition = code_interpreter(offer);
+            definition.parameters["properties"]["postProcessingContract"]["properties"]["expectedArtifacts"]["items"]
+                ["enum"]
+                .clone()
+        };
+        let without = Offer {
+            render_chart: false,
+            ..Offer::default()
+        };
+        assert_eq!(kinds(Offer::default()), json!(["image", "chart"]));
+        assert_eq!(kinds(without), json!(["image"]));
+    }
+
+    #[test]
+    fn inputs_are_required_where_the_policy_says_so() {
+        let strict = Offer {
+            require_inputs: true,
+            ..Offer::default()
+        };
+        let strict = code_interpreter(strict).parameters;
+        assert_eq!(
+            strict["required"],
+            json!(["code", "postProcessingContract", "inputs"])
+        );
+        assert_eq!(strict["properties"]["inputs"]["minProperties"], 1);
+        let usual = code_interpreter(Offer::default()).parameters;
+        assert_eq!(usual["required"], json!(["code", "postProcessingContract"]));
+        assert_eq!(usual["properties"]["inputs"]["minProperties"], Value::Null);
+    }
+
+    #[test]
+    fn a_call_that_meets_the_schema_is_read() {
+        let definition = code_interpreter(Offer::default());
+        let arguments = json!({
+            "intent": "i",
+            "code": "set_result(1)",
+            "inputs": {},
+            "postProcessingContract": {
+                "operation": "o", "reason": "r", "inputAliases": ["a_1"], "expectedArtifacts": ["image"]
+            },
+        });
+        let names = definition.parameters["properties"].as_object().unwrap().keys();
+        assert!(names.eq(arguments.as_object().unwrap().keys()));
+        let call = crate::contract::DerivationCall::read(&arguments).unwrap();
+        let known = crate::contract::Known::new(["a_1"]);
+        let call = crate::contract::Call {
+            contract: &call.contract,
+            inputs: &call.inputs,
+        };
+        crate::contract::check_before(&call, &known, &crate::contract::ContractPolicy::default()).unwrap();
+    }
+}

@@ -1,0 +1,80 @@
+//! What a turn is planned to give, and how much it may take.
+
+use serde::{Deserialize, Serialize};
+
+/// Whether a chart belongs to the answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChartIntent {
+    /// No chart.
+    #[default]
+    None,
+    /// A chart would help.
+    Implicit,
+    /// The user asked for one: an answer without it has a gap.
+    Explicit,
+}
+
+/// What a turn is planned to give.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// Whether a chart belongs to the answer.
+    pub chart_intent: ChartIntent,
+}
+
+/// How much a turn may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Model calls.
+    pub steps: u32,
+    /// Model calls on top where a chart was asked for: to fetch, draw, and repair what was drawn.
+    pub chart_boost: u32,
+    /// Tool calls that one step may ask for.
+    pub calls_per_step: usize,
+    /// Tokens of tool results that a model rereads at each step. Names of aliases are kept beyond it.
+    pub transcript_tokens: usize,
+    /// Artifacts that an answer may carry; of more, the latest.
+    pub artifacts: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            steps: 10,
+            chart_boost: 4,
+            calls_per_step: 16,
+            transcript_tokens: 24_000,
+            artifacts: crate::contract::MAX_ARTIFACTS,
+        }
+    }
+}
+
+impl Budget {
+    /// Model calls that a turn of this plan may make.
+    pub const fn allowed(&self, plan: Plan) -> u32 {
+        match plan.chart_intent {
+            ChartIntent::Explicit => self.steps.saturating_add(self.chart_boost),
+            ChartIntent::None | ChartIntent::Implicit => self.steps,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_chart_that_was_asked_for_raises_the_budget() {
+        let allowed = |chart_intent| Budget::default().allowed(Plan { chart_intent });
+        assert_eq!(allowed(ChartIntent::None), 10);
+        assert_eq!(allowed(ChartIntent::Implicit), 10);
+        assert_eq!(allowed(ChartIntent::Explicit), 14);
+    }
+
+    #[test]
+    fn a_plan_is_read_as_it_is_written_down() {
+        let plan: Plan = serde_json::from_str(r#"{"chartIntent": "explicit"}"#).unwrap();
+        assert_eq!(plan.chart_intent, ChartIntent::Explicit);
+    }
+}
