@@ -14,6 +14,7 @@
 pub mod alias;
 mod binding;
 mod cell;
+pub mod chart;
 pub mod contract;
 pub mod derivation;
 mod error;

@@ -4,15 +4,17 @@ use std::io::Read;
 
 use cellblock_artifact::{Kind, Origin};
 use cellblock_protocol::{self as protocol, Blob};
-use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
 
-use super::decode::{Decoding, about, at_most_one, specification};
+use super::decode::{Decoding, about, at_most_one};
 use super::text::name;
 use super::value::{Answer, Chart};
 use super::{Limits, OutputError};
+use crate::chart::{self, Rows};
 
 const JSON: &str = "application/json";
-const CHART: &str = "application/vnd.cellblock.chart+json";
+/// The media type of a chart's document.
+pub(crate) const CHART: &str = cellblock_artifact::CHART;
 
 impl Decoding {
     pub(super) async fn answer(
@@ -23,7 +25,7 @@ impl Decoding {
     ) -> Result<Answer, OutputError> {
         let bytes = document("result", blobs, &self.limits)?;
         let value = serde_json::from_slice(&bytes).map_err(malformed("result"))?;
-        let about = about(Kind::File, JSON, None, origin);
+        let about = about(Kind::Result, JSON, None, origin);
         Ok(Answer {
             value,
             python_type: name(it.python_type, self.limits.name_chars),
@@ -37,22 +39,24 @@ impl Decoding {
         blobs: Vec<Blob>,
         origin: Option<Origin>,
     ) -> Result<Chart, OutputError> {
-        specification(&it.spec, &self.limits)?;
         let bytes = document("chart", blobs, &self.limits)?;
-        let rows: Vec<serde_json::Map<String, Value>> =
-            serde_json::from_slice(&bytes).map_err(malformed("chart"))?;
-        let (title, alt) = (self.label(it.title), self.label(it.alt));
-        let count = rows.len() as u64;
-        let whole = json!({ "kind": "chart", "title": title, "alt": alt, "spec": it.spec, "data": rows });
-        let about = about(Kind::Figure, CHART, title.as_ref(), origin);
-        let document = self
-            .publish(Blob::Memory(serde_json::to_vec(&whole)?), &about)
-            .await?;
+        // The kernel asked whether the chart is right before it sent it.
+        let read = spawn_blocking(move || {
+            let rows = Rows::parse(&bytes)?;
+            let chart = chart::Chart::new(&it.spec, rows, it.title, it.alt)?;
+            Ok((serde_json::to_value(&chart.spec), chart.document(), chart))
+        });
+        let (spec, document, chart) = read
+            .await
+            .map_err(|_| OutputError::Panicked)?
+            .map_err(|source| OutputError::Chart { source })?;
+        let about = about(Kind::Chart, CHART, chart.title.as_ref(), origin);
+        let document = self.publish(Blob::Memory(document), &about).await?;
         Ok(Chart {
-            title,
-            alt,
-            spec: it.spec,
-            rows: count,
+            title: chart.title,
+            alt: chart.alt,
+            spec: spec?,
+            rows: chart.rows.len() as u64,
             document,
         })
     }
@@ -75,6 +79,11 @@ fn document(kind: &'static str, blobs: Vec<Blob>, limits: &Limits) -> Result<Vec
             actual,
         });
     }
+    Ok(bytes_of(&blob)?)
+}
+
+/// All bytes of a blob, in memory.
+pub(crate) fn bytes_of(blob: &Blob) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     blob.reader().read_to_end(&mut bytes)?;
     Ok(bytes)

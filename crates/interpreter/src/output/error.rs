@@ -47,6 +47,13 @@ pub enum OutputError {
         #[source]
         source: serde_json::Error,
     },
+    /// A chart that its kernel should not have sent.
+    #[error("chart from a kernel is wrong")]
+    Chart {
+        /// What is wrong with it.
+        #[source]
+        source: crate::chart::ChartError,
+    },
     /// An output has another number of blobs than its kind needs.
     #[error("{kind} from a kernel has {actual} blobs where it needs {expected}")]
     Blobs {

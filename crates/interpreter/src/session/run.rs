@@ -181,7 +181,7 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Term
                         }
                         FromKernel::Call { call, method, params } => {
                             // Whoever asks reads the answer; one that lets answers pile up would hold its host past every deadline.
-                            let answer = calls::answer(kernel, call, &method, params);
+                            let answer = calls::answer(kernel, call, &method, params, frame.blobs);
                             match tokio::time::timeout(terms.limits.grace, answer).await {
                                 Ok(Ok(())) => {}
                                 Ok(Err(_)) | Err(_) => return run.lost(kernel, &terms).await,

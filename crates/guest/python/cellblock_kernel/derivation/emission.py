@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from cellblock_kernel import broker
-from cellblock_kernel.derivation.columns import summary
 from cellblock_kernel.derivation.plain import Plain
 from cellblock_kernel.limits import Limits
 from cellblock_kernel.outputs import plot, registry
@@ -90,11 +89,11 @@ def render_chart(spec: Mapping[str, Any], data: Any, title: str | None = None, *
     plain = Plain("spec")
     described = plain.value(dict(spec))
     rows = _rows(data)
+    encoded = json.dumps(rows, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
     try:
-        broker.call("check_chart", {"spec": described, "columns": summary(rows)})
+        broker.call("check_chart", {"spec": described, "title": title, "alt": alt}, [encoded])
     except broker.BrokerError as error:
         raise ValueError(f"render_chart: {error}") from None
-    encoded = json.dumps(rows, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
     header = {"type": "chart", "title": title, "alt": alt, "spec": described, "rows": len(rows)}
     emit(Output(header, [encoded]))
 
