@@ -12,6 +12,7 @@
 //! here knows HTTP, MCP or a terminal. See `examples/embed.rs` for a program that uses this crate.
 
 mod cell;
+pub mod chart;
 mod error;
 mod execution;
 mod finding;
