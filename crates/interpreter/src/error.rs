@@ -67,7 +67,9 @@ impl Error {
             Self::Image(_) | Self::Requirements(_) | Self::Store(_) | Self::Spool(_) | Self::Output(_) => {
                 Blame::Internal
             }
-            Self::Input { .. } | Self::Request(_) | Self::Closed => Blame::Caller,
+            Self::Alias(error) if error.code().is_none() => Blame::Internal,
+            Self::Clients { .. } => Blame::Policy,
+            Self::Alias(_) | Self::Input { .. } | Self::Request(_) | Self::Closed => Blame::Caller,
         }
     }
 
@@ -81,6 +83,8 @@ impl Error {
             | Self::Requirements(_)
             | Self::Store(_)
             | Self::Spool(_)
+            | Self::Alias(_)
+            | Self::Clients { .. }
             | Self::Input { .. }
             | Self::Request(_)
             | Self::Closed => Retry::Never,

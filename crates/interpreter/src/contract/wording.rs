@@ -107,7 +107,7 @@ pub(super) fn with_aliases(mut rejection: Rejection, given: &str, known: &Known)
 }
 
 /// An alias that nothing has.
-pub(super) fn unknown_alias(field: String, given: &str, known: &Known) -> Rejection {
+pub(crate) fn unknown_alias(field: String, given: &str, known: &Known) -> Rejection {
     let suggestion = match meant(given, known.aliases().iter().map(String::as_str)) {
         Some(meant) => format!(" (did you mean {}?)", quote(meant)),
         None => String::new(),

@@ -65,10 +65,12 @@ fn of_figures(emitted: &Emitted<'_>) -> Vec<Line> {
 }
 
 fn of_chart(chart: &chart::Chart) -> Vec<Line> {
-    let covered = chart.coverage().into_iter().map(|series| Line {
-        artifact: ArtifactKind::Chart,
-        series: series.label.unwrap_or(series.key),
-        coverage: series.coverage,
+    let covered = chart.coverage().into_iter().filter_map(|series| {
+        Some(Line {
+            artifact: ArtifactKind::Chart,
+            series: series.label,
+            coverage: series.coverage?,
+        })
     });
     covered.collect()
 }

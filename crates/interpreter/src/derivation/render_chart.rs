@@ -51,7 +51,7 @@ impl Derivation {
     async fn drawn(&self, call: &ChartCall) -> Result<Result<Chart, Vec<Rejection>>> {
         let Ok(entry) = self.aliases().entry(&call.alias) else {
             let known = Known::new(self.aliases().aliases());
-            return Ok(Err(vec![unknown_alias("alias", &call.alias, &known)]));
+            return Ok(Err(vec![unknown_alias("alias".to_owned(), &call.alias, &known)]));
         };
         let refuse = |code: &str, message: String| Ok(Err(vec![Rejection::of_field(code, "alias", message)]));
         if entry.format != InputFormat::Value {

@@ -1,0 +1,111 @@
+//! Whether a specification fits what its rows are like, and everything that does not.
+
+mod axes;
+mod measures;
+mod places;
+mod references;
+mod series;
+mod shape;
+
+use serde_json::Value;
+
+use super::error::{Problem, Problems, code, quoted, repeated};
+use super::rows::MAX_KEYS;
+use super::{AxisType, ChartError, ChartSpec, Column, ColumnKind, Columns, MAX_ROWS, Rows, Series, ValueScale, read};
+
+/// Checks a specification against what the rows are like, and normalises it: `yKey` becomes a series, the type of the x axis is filled
+/// in, and so is the scale of percentages. Every mistake that is found is in the error.
+pub fn check(spec: &Value, columns: &Columns) -> Result<ChartSpec, ChartError> {
+    let mut problems = Problems::default();
+    let spec = against(spec, columns, &mut problems);
+    match (spec, problems.into_error()) {
+        (Some(spec), None) => Ok(spec),
+        (_, Some(error)) => Err(error),
+        (None, None) => Err(ChartError::of(unreadable())),
+    }
+}
+
+/// Checks a specification against rows, where each has a place on the axes besides.
+pub(super) fn with_rows(spec: &Value, rows: &Rows, problems: &mut Problems) -> Option<ChartSpec> {
+    let columns = rows.summary();
+    let spec = against(spec, &columns, problems)?;
+    places::check(&spec, rows, &columns, problems);
+    Some(spec)
+}
+
+pub(super) fn unreadable() -> Problem {
+    Problem::new(code::SPEC_MALFORMED, "spec", "could not be read")
+}
+
+fn against(value: &Value, columns: &Columns, problems: &mut Problems) -> Option<ChartSpec> {
+    let mut spec = read::spec(value, problems)?;
+    shape::complete(&mut spec, problems);
+    shape::check(&spec, problems);
+    if columns.rows == 0 {
+        problems.add(code::NO_ROWS, "data", "has no rows; pass at least one, or tell that there is nothing to draw");
+    } else {
+        series::check(&spec, columns, problems);
+        axes::check(&spec, columns, problems);
+    }
+    if columns.rows > MAX_ROWS as u64 {
+        let message = format!(
+            "{} rows are over the limit of {MAX_ROWS}, and none is left out silently; aggregate or sample to at most {MAX_ROWS} rows",
+            columns.rows
+        );
+        problems.add(code::ROW_COUNT_TRUNCATION, "data", message);
+    }
+    references::check(&spec, columns, problems);
+    measures::check(&spec, problems);
+    axes::complete(&mut spec, columns);
+    Some(spec)
+}
+
+/// What a key's values are like; notes that no row has the key.
+fn column<'a>(columns: &'a Columns, key: &str, field: &str, problems: &mut Problems) -> Option<&'a Column> {
+    if key.is_empty() {
+        // That it is missing was noted when it was read.
+        return None;
+    }
+    let column = columns.keys.get(key);
+    if column.is_none() {
+        let message = format!("no row has the key {}; name one that the rows have", quoted(key));
+        let valid = columns.keys.keys().take(MAX_KEYS).map(|key| repeated(key));
+        problems.push(Problem::new(code::UNKNOWN_COLUMN, field, message).with_valid(valid));
+    }
+    column
+}
+
+/// Notes values that are no numbers, or none at all.
+fn numeric<'a>(columns: &'a Columns, key: &str, field: &str, problems: &mut Problems) -> Option<&'a Column> {
+    let column = column(columns, key, field, problems)?;
+    let key = quoted(key);
+    match column.kind {
+        ColumnKind::Number => return Some(column),
+        ColumnKind::Null => {
+            let message = format!("all {} values of {key} are null; leave it out, or compute it first", columns.rows);
+            problems.add(code::EMPTY_SERIES, field, message);
+        }
+        ColumnKind::Text | ColumnKind::Time | ColumnKind::Mixed => {
+            let numbers = columns.keys.iter().filter(|(_, it)| it.kind == ColumnKind::Number);
+            let message = format!(
+                "the values of {key} are {}{}; convert them to numbers, or name another key",
+                column.kind.name(),
+                such_as(column)
+            );
+            let valid = numbers.take(MAX_KEYS).map(|(key, _)| repeated(key));
+            problems.push(Problem::new(code::NOT_NUMERIC, field, message).with_valid(valid));
+        }
+    }
+    None
+}
+
+/// An example of a column's values, where one is known.
+fn such_as(column: &Column) -> String {
+    let sample = column.sample.as_deref().map(|sample| format!(" such as {}", quoted(sample)));
+    sample.unwrap_or_default()
+}
+
+/// The largest magnitude of a column, where it is known.
+fn magnitude(column: &Column) -> Option<f64> {
+    Some(column.min?.abs().max(column.max?.abs()))
+}

@@ -1,0 +1,135 @@
+//! What the rows of a chart are like, without the rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Cell, Rows, time};
+
+/// What each key of the rows is like. A kernel sends it to have a specification checked; what it leaves out is not checked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Columns {
+    /// How many rows there are.
+    pub rows: u64,
+    /// The keys that some row has.
+    pub keys: BTreeMap<String, Column>,
+}
+
+/// What the values of one key are like.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Column {
+    /// Of which kind the values are that are not null.
+    pub kind: ColumnKind,
+    /// How many rows have null, or not the key.
+    #[serde(default)]
+    pub nulls: u64,
+    /// How many different values there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distinct: Option<u64>,
+    /// The smallest number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    /// The largest number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+    /// A value that decided the kind, such as the first text that is no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<String>,
+}
+
+/// Of which kind the values of a key are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ColumnKind {
+    /// All numbers.
+    Number,
+    /// All texts, not all of which are times.
+    Text,
+    /// All texts that are times.
+    Time,
+    /// No value at all.
+    Null,
+    /// Numbers and texts.
+    Mixed,
+}
+
+impl ColumnKind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Number => "numbers",
+            Self::Text => "texts",
+            Self::Time => "times",
+            Self::Null => "nulls only",
+            Self::Mixed => "numbers and texts",
+        }
+    }
+}
+
+/// What is gathered of one key.
+#[derive(Default)]
+struct Gathered<'a> {
+    numbers: u64,
+    texts: u64,
+    times: u64,
+    bits: BTreeSet<u64>,
+    words: BTreeSet<&'a str>,
+    range: Option<(f64, f64)>,
+    text: Option<&'a str>,
+    no_time: Option<&'a str>,
+}
+
+pub(super) fn of(rows: &Rows) -> Columns {
+    let mut gathered: BTreeMap<&str, Gathered<'_>> = BTreeMap::new();
+    for (key, cell) in rows.iter().flatten() {
+        let gathered = gathered.entry(key).or_default();
+        match cell {
+            Cell::Null => {}
+            Cell::Number(_) => {
+                let Some(number) = cell.number() else { continue };
+                gathered.numbers += 1;
+                gathered.bits.insert(number.to_bits());
+                let (min, max) = gathered.range.unwrap_or((number, number));
+                gathered.range = Some((min.min(number), max.max(number)));
+            }
+            Cell::Text(text) => {
+                gathered.texts += 1;
+                gathered.words.insert(text);
+                gathered.text.get_or_insert(text);
+                if time::of_text(text).is_some() {
+                    gathered.times += 1;
+                } else {
+                    gathered.no_time.get_or_insert(text);
+                }
+            }
+        }
+    }
+    let rows = rows.len() as u64;
+    let keys = gathered
+        .into_iter()
+        .map(|(key, gathered)| (key.to_owned(), gathered.column(rows)));
+    Columns {
+        rows,
+        keys: keys.collect(),
+    }
+}
+
+impl Gathered<'_> {
+    fn column(self, rows: u64) -> Column {
+        let kind = match (self.numbers, self.texts) {
+            (0, 0) => ColumnKind::Null,
+            (_, 0) => ColumnKind::Number,
+            (0, texts) if texts == self.times => ColumnKind::Time,
+            (0, _) => ColumnKind::Text,
+            _ => ColumnKind::Mixed,
+        };
+        Column {
+            kind,
+            nulls: rows - self.numbers - self.texts,
+            distinct: Some((self.bits.len() + self.words.len()) as u64),
+            min: self.range.map(|(min, _)| min),
+            max: self.range.map(|(_, max)| max),
+            sample: self.no_time.or(self.text).map(str::to_owned),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What is wrong with a chart, written for a model that repairs it.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Problems that are listed; more are counted.
+const MOST_PROBLEMS: usize = 10;
+/// Valid values that are named in a text.
+const MOST_NAMED: usize = 20;
+/// Characters of a text that are repeated.
+const MOST_REPEATED: usize = 60;
+
+/// Stable codes of problems.
+pub mod code {
+    /// Something has another JSON type than it needs, or no specification at all.
+    pub const SPEC_MALFORMED: &str = "chart_spec_malformed";
+    /// A key that no specification of a chart has.
+    pub const UNKNOWN_KEY: &str = "chart_unknown_key";
+    /// A key that this type of chart needs is missing.
+    pub const MISSING_KEY: &str = "chart_missing_key";
+    /// A key that means nothing for this type of chart.
+    pub const MEANINGLESS_KEY: &str = "chart_meaningless_key";
+    /// A value is none of those that are valid.
+    pub const INVALID_VALUE: &str = "chart_invalid_value";
+    /// More bytes, characters or entries than are allowed.
+    pub const TOO_LARGE: &str = "chart_too_large";
+    /// The data is not an array of flat objects.
+    pub const DATA_MALFORMED: &str = "chart_data_malformed";
+    /// The data holds several lists of rows, or none.
+    pub const DATA_AMBIGUOUS: &str = "chart_data_ambiguous";
+    /// The data has no rows.
+    pub const NO_ROWS: &str = "chart_no_rows";
+    /// Rows would be left out: there are too many, or they have no place on the x axis.
+    pub const ROW_COUNT_TRUNCATION: &str = "chart_row_count_truncation";
+    /// No row has the key.
+    pub const UNKNOWN_COLUMN: &str = "chart_unknown_column";
+    /// Values that have to be numbers are not.
+    pub const NOT_NUMERIC: &str = "chart_not_numeric";
+    /// A series has no value at all.
+    pub const EMPTY_SERIES: &str = "chart_empty_series";
+    /// Two series are the same, or could not be told apart.
+    pub const DUPLICATE_SERIES: &str = "chart_duplicate_series";
+    /// Several rows have the same place.
+    pub const DUPLICATE_ROWS: &str = "chart_duplicate_rows";
+    /// An axis' type does not fit its values.
+    pub const AXIS_TYPE_MISMATCH: &str = "chart_axis_type_mismatch";
+    /// An axis without a series.
+    pub const UNUSED_AXIS: &str = "chart_unused_axis";
+    /// Categories are joined by a line.
+    pub const CATEGORICAL_RENDERED_AS_LINE: &str = "chart_categorical_rendered_as_line";
+    /// A line over times whose axis is none of times.
+    pub const TIME_SERIES_NO_DATE_AXIS: &str = "chart_time_series_no_date_axis";
+    /// An expected measure that no series shows.
+    pub const SERIES_METRIC_MISMATCH: &str = "chart_series_metric_mismatch";
+
+    /// Every code.
+    pub const ALL: [&str; 20] = [
+        SPEC_MALFORMED,
+        UNKNOWN_KEY,
+        MISSING_KEY,
+        MEANINGLESS_KEY,
+        INVALID_VALUE,
+        TOO_LARGE,
+        DATA_MALFORMED,
+        DATA_AMBIGUOUS,
+        NO_ROWS,
+        ROW_COUNT_TRUNCATION,
+        UNKNOWN_COLUMN,
+        NOT_NUMERIC,
+        EMPTY_SERIES,
+        DUPLICATE_SERIES,
+        DUPLICATE_ROWS,
+        AXIS_TYPE_MISMATCH,
+        UNUSED_AXIS,
+        CATEGORICAL_RENDERED_AS_LINE,
+        TIME_SERIES_NO_DATE_AXIS,
+        SERIES_METRIC_MISMATCH,
+    ];
+}
+
+/// One thing that is wrong with a chart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Problem {
+    /// What kind of mistake it is: one of [`code`].
+    pub code: &'static str,
+    /// Where it is, such as `series[1].key`, `data[3].price` or `data`.
+    pub field: String,
+    /// What is wrong, and how to repair it.
+    pub message: String,
+    /// What may stand there, as far as it can be listed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub valid: Vec<String>,
+}
+
+impl Problem {
+    pub(super) fn new(
+        code: &'static str,
+        field: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            code,
+            field: field.into(),
+            message: message.into(),
+            valid: Vec::new(),
+        }
+    }
+
+    pub(super) fn with_valid<S: Into<String>>(mut self, valid: impl IntoIterator<Item = S>) -> Self {
+        self.valid = valid.into_iter().map(Into::into).collect();
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} [{}]", self.field, self.message, self.code)?;
+        for (at, valid) in self.valid.iter().take(MOST_NAMED).enumerate() {
+            f.write_str(if at == 0 { "; valid: " } else { ", " })?;
+            f.write_str(&repeated(valid))?;
+        }
+        match self.valid.len().checked_sub(MOST_NAMED) {
+            Some(more @ 1..) => write!(f, " and {more} more"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Everything that is wrong with a chart, as far as it was looked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct ChartError {
+    /// The first problems, at most 10 and at least one.
+    pub problems: Vec<Problem>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+impl ChartError {
+    pub(super) fn of(problem: Problem) -> Self {
+        Self {
+            problems: vec![problem],
+            more: 0,
+        }
+    }
+}
+
+impl fmt::Display for ChartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.problems[..] {
+            [only] if self.more == 0 => return write!(f, "chart was not accepted: {only}"),
+            problems => write!(f, "chart was not accepted: {} problems", problems.len() + self.more)?,
+        }
+        for problem in &self.problems {
+            write!(f, "\n- {problem}")?;
+        }
+        match self.more {
+            0 => Ok(()),
+            more => write!(f, "\n- and {more} more"),
+        }
+    }
+}
+
+/// Problems as they are found.
+#[derive(Debug, Default)]
+pub(super) struct Problems {
+    found: Vec<Problem>,
+    more: usize,
+}
+
+impl Problems {
+    pub(super) fn push(&mut self, problem: Problem) {
+        if self.found.len() < MOST_PROBLEMS {
+            self.found.push(problem);
+        } else {
+            self.more = self.more.saturating_add(1);
+        }
+    }
+
+    pub(super) fn add(&mut self, code: &'static str, field: impl Into<String>, message: impl Into<String>) {
+        self.push(Problem::new(code, field, message));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    pub(super) fn into_error(self) -> Option<ChartError> {
+        (!self.found.is_empty()).then_some(ChartError {
+            problems: self.found,
+            more: self.more,
+        })
+    }
+}
+
+/// Repeats a text that someone else wrote: quoted, escaped and cut.
+pub(super) fn quoted(text: &str) -> String {
+    format!("\"{}\"", repeated(text))
+}
+
+/// Repeats a text without quotes; what would act on a terminal is escaped.
+pub(super) fn repeated(text: &str) -> String {
+    let mut shown = String::new();
+    for (count, c) in text.chars().enumerate() {
+        if count == MOST_REPEATED {
+            shown.push('…');
+            break;
+        }
+        if is_plain(c) && c != '"' {
+            shown.push(c);
+        } else {
+            shown.extend(c.escape_default());
+        }
+    }
+    shown
+}
+
+/// Whether a character is shown as itself and changes nothing around it.
+pub(super) fn is_plain(c: char) -> bool {
+    let reorders = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}');
+    let breaks = matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
+    !c.is_control() && !reorders && !breaks
+}

@@ -1,0 +1,304 @@
+//! The rows of a chart: flat objects of texts, numbers and nulls, bounded while they are read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value};
+
+use super::error::{ChartError, Problem, Problems, code, is_plain, quoted, repeated};
+use super::{Columns, columns};
+
+/// The most rows of a chart: more than a screen has pixels side by side.
+pub const MAX_ROWS: usize = 5000;
+/// The most bytes of rows as JSON.
+pub const MAX_BYTES: usize = 4 << 20;
+/// The most different keys of all rows.
+pub const MAX_KEYS: usize = 64;
+/// The most characters of a key.
+pub(super) const MAX_KEY: usize = 100;
+/// The most characters of a text.
+const MAX_TEXT: usize = 1000;
+
+/// A row: what it has for each key.
+pub type Row = BTreeMap<String, Cell>;
+
+/// One value of a row.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Cell {
+    /// Nothing.
+    Null,
+    /// A finite number.
+    Number(Number),
+    /// A text.
+    Text(String),
+}
+
+impl Cell {
+    /// The number, when it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => number.as_f64().filter(|it| it.is_finite()),
+            Self::Null | Self::Text(_) => None,
+        }
+    }
+
+    /// Milliseconds since 1970 in UTC, when the value can be read as a time.
+    pub fn time(&self) -> Option<i64> {
+        match self {
+            Self::Number(_) => self.number().and_then(super::time::of_number),
+            Self::Text(text) => super::time::of_text(text),
+            Self::Null => None,
+        }
+    }
+
+    /// The value as a label of an axis; none for null.
+    pub fn label(&self) -> Option<String> {
+        match self {
+            Self::Number(number) => Some(number.to_string()),
+            Self::Text(text) => Some(text.clone()),
+            Self::Null => None,
+        }
+    }
+}
+
+/// The rows of a chart.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Rows(Vec<Row>);
+
+impl Rows {
+    /// Reads a JSON array of flat objects, of at most [`MAX_BYTES`], [`MAX_ROWS`] rows and [`MAX_KEYS`] keys.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ChartError> {
+        if bytes.len() > MAX_BYTES {
+            return Err(ChartError::of(too_many_bytes(bytes.len())));
+        }
+        let mut json = serde_json::Deserializer::from_slice(bytes);
+        let read = Reading::deserialize(&mut json).and_then(|read| json.end().map(|()| read));
+        match read {
+            Ok(read) => read.finish("data"),
+            Err(error) => Err(ChartError::of(Problem::new(
+                code::DATA_MALFORMED,
+                "data",
+                format!(
+                    "not a JSON array of row objects (line {}, column {}); write NaN and infinity as null",
+                    error.line(),
+                    error.column()
+                ),
+            ))),
+        }
+    }
+
+    /// Takes rows from JSON that was parsed already; `field` is where they stand in it.
+    pub(super) fn from_value(value: &Value, field: &str) -> Result<Self, ChartError> {
+        let read = Reading::deserialize(value).map_err(|_| {
+            let message = "not an array of row objects";
+            ChartError::of(Problem::new(code::DATA_MALFORMED, field, message))
+        })?;
+        let rows = read.finish(field)?;
+        let mut bytes = Counted(0);
+        match serde_json::to_writer(&mut bytes, &rows) {
+            Ok(()) if bytes.0 <= MAX_BYTES => Ok(rows),
+            _ => Err(ChartError::of(too_many_bytes(bytes.0))),
+        }
+    }
+
+    /// The rows in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Row> {
+        self.0.iter()
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Describes each key: of which kind its values are, and how many are missing.
+    pub fn summary(&self) -> Columns {
+        columns::of(self)
+    }
+}
+
+impl<'a> IntoIterator for &'a Rows {
+    type Item = &'a Row;
+    type IntoIter = std::slice::Iter<'a, Row>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+fn too_many_bytes(actual: usize) -> Problem {
+    let message = format!(
+        "{actual} bytes of rows as JSON are over the limit of {MAX_BYTES}; leave out keys that the chart does not use, or aggregate"
+    );
+    Problem::new(code::TOO_LARGE, "data", message)
+}
+
+/// Counts what is written.
+struct Counted(usize);
+
+impl std::io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Rows while they are read; what is wrong with them comes along.
+#[derive(Default)]
+struct Reading {
+    rows: Vec<Row>,
+    /// How many there are, those that are not kept included.
+    count: usize,
+    keys: BTreeSet<String>,
+    wrong: Vec<(usize, Option<String>, Wrong)>,
+}
+
+/// What can be wrong with one value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wrong {
+    Row,
+    Keys,
+    Key,
+    Nested,
+    Bool,
+    Text,
+}
+
+/// A value as it is found.
+enum Found {
+    Cell(Cell),
+    Wrong(Wrong),
+}
+
+impl Reading {
+    /// Notes the first row in which a key has something wrong.
+    fn note(&mut self, key: Option<&str>, wrong: Wrong) {
+        let known = |(_, other, kind): &(usize, Option<String>, Wrong)| {
+            *kind == wrong && (other.as_deref() == key || matches!(wrong, Wrong::Key | Wrong::Keys))
+        };
+        if self.wrong.len() <= MAX_KEYS && !self.wrong.iter().any(known) {
+            self.wrong.push((self.count, key.map(repeated), wrong));
+        }
+    }
+
+    fn take(&mut self, row: &mut Row, key: String, found: Found) {
+        if key.chars().count() > MAX_KEY || key.is_empty() || !key.chars().all(is_plain) {
+            return self.note(Some(&key), Wrong::Key);
+        }
+        if !self.keys.contains(&key) {
+            if self.keys.len() == MAX_KEYS {
+                return self.note(None, Wrong::Keys);
+            }
+            self.keys.insert(key.clone());
+        }
+        match found {
+            Found::Cell(cell) => {
+                row.insert(key, cell);
+            }
+            Found::Wrong(wrong) => self.note(Some(&key), wrong),
+        }
+    }
+
+    fn finish(self, field: &str) -> Result<Rows, ChartError> {
+        let mut problems = Problems::default();
+        if self.count > MAX_ROWS {
+            let message = format!(
+                "{} rows are over the limit of {MAX_ROWS}, and none is left out silently; aggregate or sample to at most {MAX_ROWS} rows",
+                self.count
+            );
+            problems.add(code::ROW_COUNT_TRUNCATION, field, message);
+        }
+        for (row, key, wrong) in self.wrong {
+            problems.push(problem(field, row, key.as_deref(), wrong));
+        }
+        problems.into_error().map_or(Ok(Rows(self.rows)), Err)
+    }
+}
+
+fn problem(field: &str, row: usize, key: Option<&str>, wrong: Wrong) -> Problem {
+    let at = match key {
+        Some(key) if wrong != Wrong::Key => format!("{field}[{row}].{key}"),
+        _ => format!("{field}[{row}]"),
+    };
+    let (code, message) = match wrong {
+        Wrong::Row => (code::DATA_MALFORMED, "a row has to be an object of key and value".to_owned()),
+        Wrong::Nested => (
+            code::DATA_MALFORMED,
+            "a value has to be a text, a number or null; flatten what is nested into keys of their own, or leave the key out".to_owned(),
+        ),
+        Wrong::Bool => (
+            code::DATA_MALFORMED,
+            "a value has to be a text, a number or null; write true and false as 1 and 0 or as texts".to_owned(),
+        ),
+        Wrong::Text => (
+            code::TOO_LARGE,
+            format!("a text of more than {MAX_TEXT} characters; cut it, or leave the key out"),
+        ),
+        Wrong::Key => (
+            code::DATA_MALFORMED,
+            format!(
+                "the key {} is empty, longer than {MAX_KEY} characters or has control characters; rename it",
+                quoted(key.unwrap_or_default())
+            ),
+        ),
+        Wrong::Keys => (
+            code::TOO_LARGE,
+            format!("the rows have more than {MAX_KEYS} different keys; leave out those that the chart does not use"),
+        ),
+    };
+    Problem::new(code, at, message)
+}
+
+impl<'de> Deserialize<'de> for Reading {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(List)
+    }
+}
+
+struct List;
+
+impl<'de> Visitor<'de> for List {
+    type Value = Reading;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of row objects")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Reading, A::Error> {
+        let mut reading = Reading::default();
+        loop {
+            if reading.count >= MAX_ROWS {
+                // What is beyond the limit is only counted, so that hostile rows take no memory.
+                let Some(IgnoredAny) = list.next_element()? else { break };
+            } else {
+                let Some(row) = list.next_element_seed(One(&mut reading))? else { break };
+                match row {
+                    Some(row) => reading.rows.push(row),
+                    None => reading.note(None, Wrong::Row),
+                }
+            }
+            reading.count += 1;
+        }
+        Ok(reading)
+    }
+}
+
+mod one;
+
+use one::One;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! One row as it is read, whatever stands in its place.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Number;
+
+use super::{Cell, Found, MAX_TEXT, Reading, Row, Wrong};
+
+/// Reads one row; none is returned for what is no object.
+pub(super) struct One<'a>(pub(super) &'a mut Reading);
+
+impl<'de> DeserializeSeed<'de> for One<'_> {
+    type Value = Option<Row>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+/// Everything that is no object is no row.
+macro_rules! no_row {
+    ($($visit:ident($type:ty)),*) => {
+        $(fn $visit<E>(self, _: $type) -> Result<Self::Value, E> { Ok(None) })*
+    };
+}
+
+impl<'de> Visitor<'de> for One<'_> {
+    type Value = Option<Row>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a row")
+    }
+
+    no_row!(visit_bool(bool), visit_i64(i64), visit_u64(u64), visit_f64(f64), visit_str(&str));
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        while let Some(IgnoredAny) = list.next_element()? {}
+        Ok(None)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut row = Row::new();
+        while let Some((key, found)) = map.next_entry()? {
+            self.0.take(&mut row, key, found);
+        }
+        Ok(Some(row))
+    }
+}
+
+impl<'de> Deserialize<'de> for Found {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Any)
+    }
+}
+
+struct Any;
+
+impl<'de> Visitor<'de> for Any {
+    type Value = Found;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Found, E> {
+        Ok(Found::Cell(Cell::Null))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Found, E> {
+        Ok(Found::Wrong(Wrong::Bool))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Found, E> {
+        Ok(Found::Cell(Cell::Number(number.into())))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Found, E> {
+        Ok(Found::Cell(Cell::Number(number.into())))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Found, E> {
+        Ok(Found::Cell(Number::from_f64(number).map_or(Cell::Null, Cell::Number)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Found, E> {
+        match text.chars().count() > MAX_TEXT {
+            true => Ok(Found::Wrong(Wrong::Text)),
+            false => Ok(Found::Cell(Cell::Text(text.to_owned()))),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Found, A::Error> {
+        while let Some(IgnoredAny) = list.next_element()? {}
+        Ok(Found::Wrong(Wrong::Nested))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found, A::Error> {
+        while let Some((IgnoredAny, IgnoredAny)) = map.next_entry()? {}
+        Ok(Found::Wrong(Wrong::Nested))
+    }
+}

@@ -1,0 +1,128 @@
+//! The rows of a chart from the JSON of a tool's result: where in it they are, and in which of the usual shapes.
+
+use serde_json::{Map, Value, json};
+
+use super::error::{ChartError, Problem, code, quoted, repeated};
+use super::{Chart, MAX_ROWS, Rows};
+
+/// How deep below the whole a list of rows is looked for.
+const DEPTH: usize = 2;
+/// Places that are named in an error.
+const MOST_NAMED: usize = 20;
+
+/// Makes a chart from a tool's result without Python: a list of row objects, an object of columns (lists of equal length), or an object
+/// in which exactly one value is such, up to two levels down. `path` picks one of several, such as `data.prices`.
+pub fn from_json(
+    spec: &Value,
+    data: &Value,
+    path: Option<&str>,
+    title: Option<String>,
+) -> Result<Chart, ChartError> {
+    let (at, found) = find(data, path)?;
+    let field = if at.is_empty() { "data".to_owned() } else { format!("data.{}", repeated(&at)) };
+    let rows = match found {
+        Found::Rows(list) => Rows::from_value(list, &field)?,
+        Found::Columns(columns) => Rows::from_value(&transposed(columns, &field)?, &field)?,
+    };
+    Chart::new(spec, rows, title, None)
+}
+
+/// A part of a result that rows can be made from.
+#[derive(Clone, Copy)]
+enum Found<'a> {
+    Rows(&'a Value),
+    Columns(&'a Map<String, Value>),
+}
+
+fn find<'a>(data: &'a Value, path: Option<&str>) -> Result<(String, Found<'a>), ChartError> {
+    let mut places = Vec::new();
+    search(data, "", DEPTH, &mut places);
+    if let Some(path) = path {
+        let known = places.iter().find(|(at, _)| at == path).map(|(_, found)| *found);
+        let found = known.or_else(|| usable(path.split('.').try_fold(data, |value, key| value.get(key))?));
+        return found.map(|found| (path.to_owned(), found)).ok_or_else(|| {
+            let message = format!("{} leads to no list of rows; name another path", quoted(path));
+            ambiguous("path", message, &places)
+        });
+    }
+    match &places[..] {
+        [(at, found)] => Ok((at.clone(), *found)),
+        [] => Err(ambiguous(
+            "data",
+            "has no list of row objects, up to two levels down; compute one in Python and call render_chart there".to_owned(),
+            &places,
+        )),
+        several => {
+            let message = format!("has {} lists of rows; pick one by its path", several.len());
+            Err(ambiguous("data", message, &places))
+        }
+    }
+}
+
+fn ambiguous(field: &str, message: String, places: &[(String, Found<'_>)]) -> ChartError {
+    let valid = places.iter().take(MOST_NAMED).map(|(at, _)| repeated(at));
+    ChartError::of(Problem::new(code::DATA_AMBIGUOUS, field, message).with_valid(valid))
+}
+
+/// Finds every part that can be used, not looking further into one.
+fn search<'a>(value: &'a Value, at: &str, depth: usize, places: &mut Vec<(String, Found<'a>)>) {
+    if let Some(found) = usable(value) {
+        // A list without rows is one only where nothing else is.
+        let empty = matches!(found, Found::Rows(Value::Array(list)) if list.is_empty());
+        if !(empty && depth < DEPTH) {
+            places.push((at.to_owned(), found));
+        }
+        return;
+    }
+    let Value::Object(map) = value else { return };
+    if depth == 0 {
+        return;
+    }
+    for (key, value) in map {
+        let at = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
+        search(value, &at, depth - 1, places);
+    }
+}
+
+fn usable(value: &Value) -> Option<Found<'_>> {
+    match value {
+        Value::Array(list) if list.first().is_none_or(Value::is_object) => Some(Found::Rows(value)),
+        Value::Object(map) if is_columns(map) => Some(Found::Columns(map)),
+        _ => None,
+    }
+}
+
+/// Whether an object has at least two columns, and nothing else but plain values beside them.
+fn is_columns(map: &Map<String, Value>) -> bool {
+    let mut columns = 0;
+    map.values().all(|value| match value {
+        Value::Array(list) => {
+            columns += 1;
+            list.first().is_some_and(|it| !it.is_object() && !it.is_array())
+        }
+        other => !other.is_object(),
+    }) && columns >= 2
+}
+
+/// Turns columns into rows, of which one more than allowed is enough to be refused.
+fn transposed(columns: &Map<String, Value>, field: &str) -> Result<Value, ChartError> {
+    let lists = columns.iter().filter_map(|(key, value)| Some((key, value.as_array()?)));
+    let lists: Vec<_> = lists.collect();
+    let longest = lists.iter().map(|(_, list)| list.len()).max().unwrap_or(0);
+    if let Some((key, list)) = lists.iter().find(|(_, list)| list.len() != longest) {
+        let message = format!("has {} values where another column has {longest}; columns of a chart have the same length", list.len());
+        let problem = Problem::new(code::DATA_MALFORMED, format!("{field}.{}", repeated(key)), message);
+        return Err(ChartError::of(problem));
+    }
+    if longest > MAX_ROWS {
+        let message = format!(
+            "{longest} rows are over the limit of {MAX_ROWS}, and none is left out silently; aggregate or sample to at most {MAX_ROWS} rows"
+        );
+        return Err(ChartError::of(Problem::new(code::ROW_COUNT_TRUNCATION, field, message)));
+    }
+    let row = |at: usize| {
+        let cells = lists.iter().map(|(key, list)| ((*key).clone(), list.get(at).cloned().unwrap_or_default()));
+        Value::Object(cells.collect())
+    };
+    Ok(json!((0..longest).map(row).collect::<Vec<_>>()))
+}

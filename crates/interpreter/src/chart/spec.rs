@@ -1,0 +1,294 @@
+//! The specification of a chart.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Number;
+
+/// How rows are drawn. Which keys a type needs is in `docs/reference/chart.md`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChartSpec {
+    /// The type of chart.
+    #[serde(rename = "type")]
+    pub kind: ChartType,
+    /// The key of the rows that the x axis shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x_key: Option<String>,
+    /// The key that the y axis of a heatmap shows; for other types a short form of one series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub y_key: Option<String>,
+    /// The key whose numbers colour the cells of a heatmap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_key: Option<String>,
+    /// What is drawn, at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Series>,
+    /// The measures that the chart has to show, at most 20; each needs a series.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expected_measures: Vec<String>,
+    /// The x axis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x_axis: Option<Axis>,
+    /// The left y axis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub y_axis: Option<Axis>,
+    /// The right y axis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub y_axis_right: Option<Axis>,
+    /// Whether there is a legend; without it, where there are several series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub legend: Option<bool>,
+    /// Whether bars and areas stand on each other.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub stacked: bool,
+    /// Whether a reader can choose a range of the x axis.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub brush: bool,
+    /// Lines across the chart, at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reference_lines: Vec<ReferenceLine>,
+    /// Areas behind the chart, at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reference_areas: Vec<ReferenceArea>,
+    /// The keys of a candlestick.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ohlc: Option<Ohlc>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// An enumeration whose values have names in a specification.
+macro_rules! names {
+    ($(#[$doc:meta])* $type:ident { $($(#[$about:meta])* $name:ident = $text:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        pub enum $type {
+            $($(#[$about])* #[serde(rename = $text)] $name),*
+        }
+
+        impl $type {
+            /// Every name.
+            pub const NAMES: &'static [&'static str] = &[$($text),*];
+
+            /// Its name in a specification.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$name => $text),* }
+            }
+
+            /// The one of a name.
+            pub fn of(name: &str) -> Option<Self> {
+                match name { $($text => Some(Self::$name),)* _ => None }
+            }
+        }
+    };
+}
+
+names!(
+    /// The type of a chart.
+    ChartType {
+        /// Lines over x.
+        Line = "line",
+        /// Bars over x.
+        Bar = "bar",
+        /// Filled lines over x.
+        Area = "area",
+        /// Points over x.
+        Scatter = "scatter",
+        /// Lines, bars, areas and points over one x.
+        Composed = "composed",
+        /// Counts of values in bins.
+        Histogram = "histogram",
+        /// Cells of x and y, coloured by a value.
+        Heatmap = "heatmap",
+        /// Opening, highest, lowest and closing prices over x.
+        Candlestick = "candlestick",
+    }
+);
+
+names!(
+    /// How one series is drawn.
+    Mark {
+        /// A line.
+        Line = "line",
+        /// Bars.
+        Bar = "bar",
+        /// An area.
+        Area = "area",
+        /// Points.
+        Scatter = "scatter",
+    }
+);
+
+names!(
+    /// Which y axis a series has.
+    Side {
+        /// The left one.
+        Left = "left",
+        /// The right one.
+        Right = "right",
+    }
+);
+
+names!(
+    /// What the values of an axis are.
+    AxisType {
+        /// Times, in order and to scale.
+        Time = "time",
+        /// Names, side by side in the order of the rows.
+        Category = "category",
+        /// Numbers, to scale.
+        Number = "number",
+    }
+);
+
+names!(
+    /// How the numbers of an axis are written.
+    Format {
+        /// `1,234.5`.
+        Number = "number",
+        /// `12.3%`.
+        Percent = "percent",
+        /// `$1,234.50`.
+        Currency = "currency",
+        /// `1.23M`.
+        Compact = "compact",
+    }
+);
+
+names!(
+    /// What a percentage is in the rows.
+    ValueScale {
+        /// 0.12 is 12 %.
+        Fraction = "fraction",
+        /// 12 is 12 %.
+        PercentPoints = "percent_points",
+    }
+);
+
+/// One set of values over x.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Series {
+    /// The key of its numbers.
+    pub key: String,
+    /// Its name for readers; without it, its key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// How it is drawn, in a composed chart; without it, as a line.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<Mark>,
+    /// The key of its errors, each of which extends as far up as down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_key: Option<String>,
+    /// Its y axis; without it, the left one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub y_axis: Option<Side>,
+    /// The expected measure that it shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub satisfies: Option<String>,
+}
+
+impl Series {
+    /// Its name for readers.
+    pub fn name(&self) -> &str {
+        self.label.as_deref().unwrap_or(&self.key)
+    }
+
+    /// Its y axis.
+    pub fn side(&self) -> Side {
+        self.y_axis.unwrap_or(Side::Left)
+    }
+}
+
+/// An axis.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Axis {
+    /// What its values are; without it, what the rows have.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<AxisType>,
+    /// What stands beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// How its numbers are written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
+    /// What a percentage is in the rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_scale: Option<ValueScale>,
+}
+
+/// A place on an axis.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Place {
+    /// A number.
+    Number(Number),
+    /// A time or a name.
+    Text(String),
+}
+
+/// A line across the chart at one x or one y.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReferenceLine {
+    /// Where it crosses the x axis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x: Option<Place>,
+    /// Where it crosses the y axis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub y: Option<Number>,
+    /// What stands beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Its colour: `#rgb`, `#rrggbb`, `#rrggbbaa` or a name of CSS.
+    #[serde(default, alias = "stroke", skip_serializing_if = "Option::is_none")]
+    pub color: Option<String>,
+    /// The y axis that `y` is of; without it, the left one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub y_axis: Option<Side>,
+}
+
+/// An area behind the chart; a side that is left out is the edge.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReferenceArea {
+    /// Where it begins on the x axis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x1: Option<Place>,
+    /// Where it ends on the x axis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x2: Option<Place>,
+    /// Where it begins on the y axis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub y1: Option<Number>,
+    /// Where it ends on the y axis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub y2: Option<Number>,
+    /// What stands in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Its colour: `#rgb`, `#rrggbb`, `#rrggbbaa` or a name of CSS.
+    #[serde(default, alias = "fill", skip_serializing_if = "Option::is_none")]
+    pub color: Option<String>,
+    /// The y axis that `y1` and `y2` are of; without it, the left one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub y_axis: Option<Side>,
+}
+
+/// The keys of a candlestick.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Ohlc {
+    /// The key of the opening price.
+    pub open_key: String,
+    /// The key of the highest price.
+    pub high_key: String,
+    /// The key of the lowest price.
+    pub low_key: String,
+    /// The key of the closing price.
+    pub close_key: String,
+}

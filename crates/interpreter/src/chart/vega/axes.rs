@@ -1,0 +1,115 @@
+//! Axes as Vega-Lite has them: scale, title and how numbers are written.
+
+use serde_json::{Value, json};
+
+use crate::chart::{Axis, AxisType, ChartSpec, ChartType, Columns, Format, Mark, Series, Side, ValueScale};
+
+use super::values::Plot;
+
+/// Names on an axis beyond which they are turned.
+const LEVEL: usize = 8;
+/// Values that vary by less than this part of the largest are shown without zero.
+const FLAT: f64 = 0.5;
+
+/// The x channel without its field.
+pub(super) fn x(plot: &Plot<'_>) -> Value {
+    let axis = plot.spec.x_axis.as_ref();
+    let title = title(axis, name(plot));
+    match plot.x {
+        AxisType::Time => json!({ "type": "temporal", "scale": { "type": "utc" }, "title": title, "axis": {} }),
+        AxisType::Number => json!({
+            "type": "quantitative",
+            "scale": { "zero": false, "nice": true },
+            "title": title,
+            "axis": written(axis),
+        }),
+        AxisType::Category => {
+            let angle = if plot.names.len() > LEVEL { -45 } else { 0 };
+            json!({
+                "type": "ordinal",
+                "sort": null,
+                "scale": { "domain": plot.names },
+                "title": title,
+                "axis": { "labelAngle": angle, "labelOverlap": true, "labelLimit": 120 },
+            })
+        }
+    }
+}
+
+/// What the x axis shows: its key, or the only series of a histogram.
+fn name<'a>(plot: &Plot<'a>) -> Option<&'a str> {
+    let only = plot.spec.series.first().filter(|_| plot.spec.series.len() == 1);
+    plot.spec.x_key.as_deref().or_else(|| only.map(Series::name))
+}
+
+/// The y channel of a side without its field.
+pub(super) fn y(plot: &Plot<'_>, side: Side) -> Value {
+    let (axis, orient) = match side {
+        Side::Left => (&plot.spec.y_axis, "left"),
+        Side::Right => (&plot.spec.y_axis_right, "right"),
+    };
+    let mut on_side = plot.spec.series.iter().filter(|it| it.side() == side);
+    // One series alone needs no legend where the axis has its name.
+    let only = on_side.next().filter(|_| on_side.next().is_none()).map(|it| it.name());
+    let only = match plot.spec.kind {
+        ChartType::Histogram if !plot.is_binned() => Some("count"),
+        ChartType::Candlestick if side == Side::Left => None,
+        _ => only,
+    };
+    let mut written = written(axis.as_ref());
+    written["orient"] = json!(orient);
+    json!({
+        "type": "quantitative",
+        "scale": { "zero": from_zero(plot.spec, plot.columns, side) },
+        "title": title(axis.as_ref(), only),
+        "axis": written,
+    })
+}
+
+/// What stands beside an axis: its label, else the name of what it shows.
+pub(super) fn title(axis: Option<&Axis>, otherwise: Option<&str>) -> Value {
+    let label = axis.and_then(|axis| axis.label.as_deref());
+    json!(label.or(otherwise))
+}
+
+/// How the numbers of an axis are written.
+pub(super) fn written(axis: Option<&Axis>) -> Value {
+    let Some((format, scale)) = axis.and_then(|axis| Some((axis.format?, axis.value_scale))) else {
+        return json!({});
+    };
+    match format {
+        Format::Number => json!({ "format": ",.12~g" }),
+        Format::Currency => json!({ "format": "$,.2~f" }),
+        Format::Percent if scale == Some(ValueScale::PercentPoints) => {
+            json!({ "labelExpr": "format(datum.value, ',.2~f') + '%'" })
+        }
+        Format::Percent => json!({ "format": ",.2~%" }),
+        // A billion is G to physicists and B to everyone else.
+        Format::Compact => json!({ "labelExpr": "replace(format(datum.value, '.3~s'), 'G', 'B')" }),
+    }
+}
+
+/// Whether an axis begins at zero: always where lengths are compared, else where the values come near.
+fn from_zero(spec: &ChartSpec, columns: &Columns, side: Side) -> bool {
+    let mut range: Option<(f64, f64)> = None;
+    let mut widen = |key: &str| {
+        let column = columns.keys.get(key);
+        if let Some((min, max)) = column.and_then(|it| it.min.zip(it.max)) {
+            let (least, most) = range.unwrap_or((min, max));
+            range = Some((least.min(min), most.max(max)));
+        }
+    };
+    for series in spec.series.iter().filter(|it| it.side() == side) {
+        if matches!(spec.mark(series), Mark::Bar | Mark::Area) {
+            return true;
+        }
+        widen(&series.key);
+    }
+    if let Some(ohlc) = spec.ohlc.as_ref().filter(|_| side == Side::Left) {
+        widen(&ohlc.low_key);
+        widen(&ohlc.high_key);
+    }
+    let Some((min, max)) = range else { return true };
+    let (near, far) = if min > 0.0 { (min, max) } else { (-max, -min) };
+    near <= 0.0 || near < far * FLAT
+}

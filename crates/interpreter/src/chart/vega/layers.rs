@@ -1,0 +1,180 @@
+//! The layers of one y axis: areas below bars below lines below points, and errors on top.
+
+use serde_json::{Value, json};
+
+use crate::chart::{Cell, Mark, Series, Side};
+
+use super::axes;
+use super::values::Plot;
+
+/// Rows up to which each point of a line is marked.
+const MARKED: usize = 60;
+/// Series up to which ten colours are enough.
+const TEN: usize = 10;
+
+/// Layers that are put on each other.
+pub(super) struct Layers<'a> {
+    pub(super) plot: &'a Plot<'a>,
+    pub(super) side: Side,
+    pub(super) list: Vec<Value>,
+}
+
+impl<'a> Layers<'a> {
+    pub(super) fn new(plot: &'a Plot<'a>, side: Side) -> Self {
+        Self { plot, side, list: Vec::new() }
+    }
+
+    /// Draws every series of this side.
+    pub(super) fn series(&mut self) {
+        for mark in [Mark::Area, Mark::Bar, Mark::Line, Mark::Scatter] {
+            let spec = self.plot.spec;
+            let of_mark = spec.series.iter().filter(|it| it.side() == self.side && spec.mark(it) == mark);
+            let of_mark: Vec<_> = of_mark.collect();
+            if !of_mark.is_empty() {
+                self.marks(mark, &of_mark);
+                self.errors(mark, &of_mark);
+            }
+        }
+    }
+
+    /// A channel along x.
+    pub(super) fn x(&self, field: &str) -> Value {
+        with(axes::x(self.plot), "field", json!(field))
+    }
+
+    /// A channel along y.
+    pub(super) fn y(&self, field: &str) -> Value {
+        // What is drawn is stacked already.
+        with(with(axes::y(self.plot, self.side), "field", json!(field)), "stack", Value::Null)
+    }
+
+    fn marks(&mut self, mark: Mark, series: &[&Series]) {
+        let continuous = self.plot.is_continuous();
+        let mut encoding = json!({
+            "x": self.x("x"),
+            "y": self.y("value"),
+            "color": self.color(),
+            "tooltip": self.tooltip(),
+        });
+        let drawn = match mark {
+            Mark::Line => json!({ "type": "line", "strokeWidth": 2, "point": self.points(series) }),
+            Mark::Scatter => json!({ "type": "point", "filled": true, "size": 50, "opacity": 0.8 }),
+            Mark::Area => {
+                self.ranged(&mut encoding);
+                let opacity = if self.plot.spec.stacked { 0.85 } else { 0.4 };
+                json!({ "type": "area", "opacity": opacity, "line": { "strokeWidth": 1.5 }, "point": self.points(series) })
+            }
+            Mark::Bar if continuous => {
+                self.ranged(&mut encoding);
+                encoding["x"] = self.x("begin");
+                encoding["x2"] = json!({ "field": "end" });
+                json!({ "type": "rect", "strokeWidth": 0 })
+            }
+            Mark::Bar => {
+                self.ranged(&mut encoding);
+                self.offset(&mut encoding, series);
+                json!({ "type": "bar" })
+            }
+        };
+        self.push(drawn, encoding, series);
+    }
+
+    fn errors(&mut self, mark: Mark, series: &[&Series]) {
+        let with_errors: Vec<_> = series.iter().copied().filter(|it| it.error_key.is_some()).collect();
+        if with_errors.is_empty() {
+            return;
+        }
+        let across = if mark == Mark::Bar && self.plot.is_continuous() { "middle" } else { "x" };
+        let mut encoding = json!({ "x": self.x(across), "y": self.y("low"), "y2": { "field": "high" } });
+        if mark == Mark::Bar {
+            self.offset(&mut encoding, series);
+        } else {
+            encoding["color"] = self.color();
+        }
+        self.push(json!({ "type": "rule", "strokeWidth": 1.5 }), encoding, &with_errors);
+    }
+
+    fn push(&mut self, mark: Value, encoding: Value, series: &[&Series]) {
+        let names: Vec<_> = series.iter().map(|it| it.name()).collect();
+        self.list.push(json!({
+            "transform": [{ "filter": { "field": "series", "oneOf": names } }],
+            "mark": mark,
+            "encoding": encoding,
+        }));
+    }
+
+    fn ranged(&self, encoding: &mut Value) {
+        encoding["y"] = self.y("to");
+        encoding["y2"] = json!({ "field": "from" });
+    }
+
+    /// Puts bars of one name beside each other.
+    fn offset(&self, encoding: &mut Value, series: &[&Series]) {
+        let slots = series.first().map_or(1, |it| self.plot.slot(it).1);
+        if slots > 1 && !self.plot.is_continuous() {
+            let domain: Vec<_> = (0..slots).collect();
+            encoding["xOffset"] = json!({ "field": "slot", "type": "ordinal", "scale": { "domain": domain } });
+        }
+    }
+
+    fn color(&self) -> Value {
+        let names: Vec<_> = self.plot.spec.series.iter().map(Series::name).collect();
+        color(&names, self.plot.spec.legend)
+    }
+
+    fn tooltip(&self) -> Value {
+        let mut x = json!({ "field": "x", "title": axes::x(self.plot)["title"], "type": axes::x(self.plot)["type"] });
+        if x["type"] == "temporal" {
+            x["timeUnit"] = json!("utcyearmonthdatehoursminutes");
+        }
+        json!([
+            x,
+            { "field": "series", "type": "nominal", "title": "series" },
+            { "field": "value", "type": "quantitative", "title": "value" },
+        ])
+    }
+
+    /// Marks every point of a short line, and in a long one too when a point stands alone between gaps and would not be seen.
+    fn points(&self, series: &[&Series]) -> Value {
+        if self.plot.rows.len() <= MARKED {
+            return json!({ "filled": true, "size": 30 });
+        }
+        if series.iter().any(|it| self.stands_alone(it)) {
+            return json!({ "filled": true, "size": 8 });
+        }
+        json!(false)
+    }
+
+    fn stands_alone(&self, series: &Series) -> bool {
+        let there: Vec<_> = self
+            .plot
+            .rows
+            .iter()
+            .map(|row| row.get(&series.key).and_then(Cell::number).is_some())
+            .collect();
+        let is = |at: Option<usize>| at.and_then(|at| there.get(at)).copied().unwrap_or(false);
+        (0..there.len()).any(|at| is(Some(at)) && !is(at.checked_sub(1)) && !is(Some(at + 1)))
+    }
+}
+
+/// A colour for each name, the same in every layer.
+pub(super) fn color(names: &[&str], legend: Option<bool>) -> Value {
+    let scheme = if names.len() > TEN { "tableau20" } else { "tableau10" };
+    let legend = match legend.unwrap_or(names.len() > 1) {
+        true => json!({ "orient": "bottom", "columns": 4, "labelLimit": 300 }),
+        false => Value::Null,
+    };
+    json!({
+        "field": "series",
+        "type": "nominal",
+        "scale": { "domain": names, "scheme": scheme },
+        "title": null,
+        "legend": legend,
+    })
+}
+
+/// A channel with one key more.
+pub(super) fn with(mut channel: Value, key: &str, value: Value) -> Value {
+    channel[key] = value;
+    channel
+}

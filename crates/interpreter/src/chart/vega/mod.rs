@@ -1,0 +1,102 @@
+//! A chart as a Vega-Lite specification with its data, for renderers that know no other.
+//!
+//! The data is in a form of its own: one object for each row and series, under fixed names (`x`, `series`, `value`), so that no key or
+//! name of the rows becomes part of an expression or of a path. Times are milliseconds in UTC. What is stacked is stacked here.
+
+mod axes;
+mod bins;
+mod candles;
+mod grid;
+mod layers;
+mod references;
+mod values;
+
+use serde_json::{Value, json};
+
+use super::{ChartSpec, ChartType, Rows, Side};
+use layers::Layers;
+use values::Plot;
+
+const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v5.json";
+const WIDTH: u32 = 720;
+const HEIGHT: u32 = 400;
+
+/// Converts a checked specification; whatever it is given, it returns.
+pub fn to_vega_lite(spec: &ChartSpec, rows: &Rows, title: Option<&str>) -> Value {
+    let columns = rows.summary();
+    let plot = Plot::new(spec, rows, &columns);
+    let mut whole = match spec.kind {
+        ChartType::Heatmap => grid::draw(&plot),
+        ChartType::Histogram if !plot.is_binned() => bins::draw(&plot),
+        _ => over_x(&plot),
+    };
+    whole["$schema"] = json!(SCHEMA);
+    whole["width"] = json!(WIDTH);
+    whole["height"] = json!(HEIGHT);
+    whole["background"] = json!("white");
+    if let Some(title) = title {
+        // As an object: a bare text would be cut into lines where it has breaks.
+        whole["title"] = json!({ "text": title, "anchor": "start" });
+    }
+    whole
+}
+
+/// Everything that has marks over an x axis, on one y axis or two.
+fn over_x(plot: &Plot<'_>) -> Value {
+    let mut sides = Vec::new();
+    for side in [Side::Left, Side::Right] {
+        let mut layers = Layers::new(plot, side);
+        if side == Side::Left {
+            references::areas_over_x(&mut layers);
+        }
+        references::areas(&mut layers);
+        if side == Side::Left && plot.spec.kind == ChartType::Candlestick {
+            candles::draw(&mut layers);
+        }
+        layers.series();
+        if side == Side::Left {
+            references::lines_over_x(&mut layers);
+        }
+        references::lines(&mut layers);
+        if !layers.list.is_empty() {
+            sides.push(layers.list);
+        }
+    }
+    let data = json!({ "values": plot.values() });
+    let mut whole = match <[Vec<Value>; 2]>::try_from(sides) {
+        Ok([left, right]) if plot.has(Side::Right) && plot.has(Side::Left) => json!({
+            "data": data,
+            "layer": [{ "layer": left }, { "layer": right }],
+            "resolve": { "scale": { "y": "independent" } },
+        }),
+        Ok(both) => json!({ "data": data, "layer": both.concat() }),
+        Err(sides) => json!({ "data": data, "layer": sides.concat() }),
+    };
+    if plot.spec.brush {
+        brush(&mut whole, plot);
+    }
+    whole
+}
+
+/// Lets a reader choose a range of x, which zooms where the axis is to scale. A selection belongs to one unit of a layered view.
+fn brush(whole: &mut Value, plot: &Plot<'_>) {
+    let mut select = json!({ "name": "brush", "select": { "type": "interval", "encodings": ["x"] } });
+    if plot.is_continuous() {
+        select["bind"] = json!("scales");
+    }
+    if let Some(unit) = first_unit(whole) {
+        unit["params"] = json!([select]);
+    }
+}
+
+/// The first layer that shows rows.
+fn first_unit(view: &mut Value) -> Option<&mut Value> {
+    if view.get("mark").is_some() {
+        let own_data = view.get("data").is_some_and(|data| data["values"] == json!([{}]));
+        return (!own_data).then_some(view);
+    }
+    view.get_mut("layer")?.as_array_mut()?.iter_mut().find_map(first_unit)
+}
+
+#[cfg(test)]
+mod tests;
