@@ -1,0 +1,72 @@
+"""Coverage events: which entities came into or left a total, and why."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cellblock_kernel.timeseries.flows import Flows
+from cellblock_kernel.timeseries.quality import Notes, Quality, plain
+
+KINDS = ("entered", "exited", "gap", "resumed")
+# Of a finding: the host drops details that are too large.
+_IN_FINDING = 40
+
+
+def events(flows: Flows, values: np.ndarray, periods: pd.DatetimeIndex, entities: Sequence[Any]) -> Notes:
+    """Dicts in order of time, as `derive_change_series` describes them."""
+    moves = flows.moves
+    found = Notes()
+    for period, entity, change in zip(moves.period.tolist(), moves.entity.tolist(), moves.change.tolist(), strict=True):
+        column = values[:, entity]
+        before = np.flatnonzero(~np.isnan(column[:period]))
+        after = np.flatnonzero(~np.isnan(column[period:]))
+        came = not np.isnan(column[period])
+        kind = ("resumed" if before.size else "entered") if came else ("gap" if after.size else "exited")
+        previous = float(column[before[-1]]) if before.size else None
+        following = float(column[period + after[0]]) if after.size else None
+        found.append(
+            {
+                "period": periods[period].isoformat(),
+                "entity": plain(entities[entity]),
+                "kind": kind,
+                "value": following if came else previous,
+                "change": change,
+                "previous_value": previous,
+                "next_value": following,
+            }
+        )
+    return found
+
+
+def count(flows: Flows, values: np.ndarray) -> dict[str, int]:
+    """How many there are of each kind, also of those that are not listed."""
+    if values.size == 0:
+        return dict.fromkeys(KINDS, 0)
+    ever = int(flows.ever.sum())
+    entered = ever - int((~np.isnan(values[0])).sum())
+    exited = ever - int((~np.isnan(values[-1])).sum())
+    entering, exiting = int(flows.entering.sum()), int(flows.exiting.sum())
+    return {"entered": entered, "exited": exited, "gap": exiting - exited, "resumed": entering - entered}
+
+
+def note(found: Notes, counts: dict[str, int], quality: Quality) -> None:
+    """The finding of the execution: how many events, and the largest."""
+    total = sum(counts.values())
+    if total == 0:
+        return
+    largest = sorted(found, key=lambda one: -abs(one["change"]))[:_IN_FINDING]
+    chosen = [one for one in found if any(one is other for other in largest)]
+    kinds = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
+    names = list(dict.fromkeys(str(one["entity"]) for one in largest))
+    shown = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+    quality.note(
+        "coverage_events",
+        f"the observed membership changed {total} times ({kinds}), the largest: {shown}; such changes are in coverage_change and are "
+        "no flow",
+        total=total,
+        **counts,
+        events=[{key: one[key] for key in ("period", "entity", "kind", "value", "change")} for one in chosen],
+        listed=len(chosen),
+    )
