@@ -35,11 +35,11 @@ def align_timeseries(
     Answers in the shape of the question: a dict of sources gives a dict of DataFrames, several sources or a list of them a list, in
     the order given, a single source a single DataFrame. What was a Series is one again.
 
-    sources, names, time_col, freq, how, duplicates, tz, errors: as for `safe_merge_timeseries`. `names` label the diagnostics; columns
-        keep their names.
+    sources, names, time_col, freq, how, duplicates, tz, errors: as for `safe_merge_timeseries`. `names` label the diagnostics;
+        columns keep their names.
     whole: also the buckets in which no source has a row, from the first to the last; needs `freq`.
-    fill: what stands in a gap: `None` (NaN), `ffill` (the sample before), `bfill` (the one after), `linear` (between both, by time), or
-        a number. Only `ffill` goes beyond a source's last sample, only `bfill` before its first.
+    fill: what stands in a gap: `None` (NaN), `ffill` (the sample before), `bfill` (the one after), `linear` (between both, by
+        time), or a number. Only `ffill` goes beyond a source's last sample, only `bfill` before its first.
     fill_limit: the most buckets in a row that `ffill`, `bfill` or `linear` fill.
 
     Diagnostics as for `safe_merge_timeseries`, in the `attrs` of every result; besides `source_coverage` for each source, and
@@ -52,9 +52,7 @@ def align_timeseries(
         raise ValueError("whole=True needs freq=, the distance of the buckets")
     quality = Quality()
     gathered = gather(sources, names)
-    prepared = prepare(
-        gathered.sources, time_col=time_col, freq=freq, duplicates=duplicates, tz=tz, errors=errors, quality=quality
-    )
+    prepared = prepare(gathered.sources, time_col=time_col, freq=freq, duplicates=duplicates, tz=tz, errors=errors, quality=quality)
     on = index_of(prepared.tables, how)
     if whole and prepared.bucket is not None:
         on = prepared.bucket.whole(on, _MOST)

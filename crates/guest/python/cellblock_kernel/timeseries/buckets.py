@@ -15,8 +15,8 @@ _WORDS = {
     "annual": "Y",
 }  # fmt: skip
 _SIGNS = {
-    "us": "us", "ms": "ms", "s": "s", "S": "s", "m": "min", "T": "min", "min": "min", "h": "h", "H": "h", "d": "D", "D": "D", "w": "W",
-    "W": "W", "M": "M", "ME": "M", "MS": "M", "Q": "Q", "QE": "Q", "QS": "Q", "Y": "Y", "YE": "Y", "YS": "Y", "A": "Y", "y": "Y",
+    "us": "us", "ms": "ms", "s": "s", "S": "s", "m": "min", "T": "min", "min": "min", "h": "h", "H": "h", "d": "D", "D": "D",
+    "w": "W", "W": "W", "M": "M", "ME": "M", "MS": "M", "Q": "Q", "QE": "Q", "QS": "Q", "Y": "Y", "YE": "Y", "YS": "Y", "A": "Y", "y": "Y",
 }  # fmt: skip
 _CALENDAR = {"W": "W-SUN", "M": "M", "Q": "Q-DEC", "Y": "Y-DEC"}
 _EXAMPLES = '"15min", "h", "4h", "D", "W", "M", "Q" or "Y"'
@@ -80,7 +80,9 @@ def parse(freq: str | datetime.timedelta | Bucket) -> Bucket:
         return freq
     if isinstance(freq, datetime.timedelta):
         micros = round(freq.total_seconds() * 10**6)
-        unit = max((unit for unit, one in _MICROS.items() if micros > 0 and micros % one == 0), key=_MICROS.__getitem__, default=None)
+        unit = max(
+            (unit for unit, one in _MICROS.items() if micros > 0 and micros % one == 0), key=_MICROS.__getitem__, default=None
+        )
         if unit is None:
             raise ValueError(f"freq is {freq}; buckets are longer than nothing")
         return Bucket(micros // _MICROS[unit], unit)
@@ -104,7 +106,7 @@ def zone(tz: str | datetime.tzinfo | None) -> datetime.tzinfo | None:
             raise ValueError(f'tz {tz!r} is no time zone; expected such as "UTC" or "Europe/Berlin"') from None
     if tz is None or isinstance(tz, datetime.tzinfo):
         return tz
-    raise TypeError(f"tz is a {type(tz).__name__}; expected a name such as \"UTC\", or None")
+    raise TypeError(f'tz is a {type(tz).__name__}; expected a name such as "UTC", or None')
 
 
 def step(gaps: np.ndarray) -> int | None:

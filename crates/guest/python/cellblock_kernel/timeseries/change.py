@@ -11,7 +11,9 @@ from cellblock_kernel.timeseries import events
 from cellblock_kernel.timeseries.flows import Flows, flows
 from cellblock_kernel.timeseries.matrix import Matrix, read
 from cellblock_kernel.timeseries.prepare import Freq
-from cellblock_kernel.timeseries.quality import Quality, listed
+from cellblock_kernel.timeseries.quality import Quality, listed, many
+
+_TOTALS = frozenset({"total", "sum", "all", "aggregate", "overall", "grand_total", "grand total"})
 
 
 def derive_change_series(
@@ -29,21 +31,21 @@ def derive_change_series(
 ) -> pd.DataFrame:
     """The total of a population and its change per period, with real flows and changes of membership told apart.
 
-    An entity is observed in a period if it has a value that is not null there. Between two adjacent periods, only entities observed in
-    both can have flowed; one that is first listed, is delisted, or has a gap and resumes, moves the total by its whole level
+    An entity is observed in a period if it has a value that is not null there. Between two adjacent periods, only entities observed
+    in both can have flowed; one that is first listed, is delisted, or has a gap and resumes, moves the total by its whole level
     without any flow. Values are levels (balances, holdings, open interest, supply): a positive change is a flow into what is
     measured, a negative one out of it. Totals are always of the whole population.
 
-    data: wide (one entity per numeric column, time in a column or the index; columns of text and of booleans are no entities) or long
-        rows (time, entity, value), as a DataFrame, a list of dicts, a dict of columns, a Series, or what has `to_pandas()`.
-    time_col, entity_col, value_col: the columns; `entity_col` or `value_col` of long rows. Found if there is one candidate: a single
-        column of text beside a single one of numbers, and times that repeat, are long rows.
+    data: wide (one entity per numeric column, time in a column or the index; columns of text and of booleans are no entities) or
+        long rows (time, entity, value), as a DataFrame, a list of dicts, a dict of columns, a Series, or what has `to_pandas()`.
+    time_col, entity_col, value_col: the columns; `entity_col` or `value_col` of long rows. Found if there is one candidate: a
+        single column of text beside a single one of numbers, and times that repeat, are long rows.
     selected: entities for display, by name, or the number of the largest (by size at the end of the series). Adds
         `selected_entities_change`, their part of `stable_entities_change`, and changes nothing else.
-    freq, tz: the periods, as for `safe_merge_timeseries`. Times are floored before anything is computed; without `freq` to the step by
-        which entities report, if their times are not on one grid already.
-    duplicates: what becomes of several values of an entity in a period: `last` (in time), `first`, `sum`, `mean`, `max`, `min`, `error`.
-        A null never counts as a value.
+    freq, tz: the periods, as for `safe_merge_timeseries`. Times are floored before anything is computed; without `freq` to the step
+        by which entities report, if their times are not on one grid already.
+    duplicates: what becomes of several values of an entity in a period: `last` (in time), `first`, `sum`, `mean`, `max`, `min`,
+        `error`. A null never counts as a value.
     errors: rows without a readable time or entity are an error (`raise`), or left out (`coerce`).
     max_events: the most events in `attrs`, those with the largest change; `None` for all.
 
@@ -54,16 +56,16 @@ def derive_change_series(
         `coverage_change`: levels that came in with entering entities, minus those that went with exiting ones.
         `entering_entity_count`, `exiting_entity_count`: how many those were.
         `selected_entities_change`: with `selected` only.
-    `total_change == stable_entities_change + coverage_change` holds exactly in every row. In the first row, all changes are 0: there is
-    nothing to compare with.
+    `total_change == stable_entities_change + coverage_change` holds exactly in every row. In the first row, all changes are 0:
+    there is nothing to compare with.
 
     `.attrs["coverage_events"]` is a list of dicts in order of time: `period` (ISO 8601), `entity`, `kind` (`entered`: first listed;
-    `exited`: never seen again; `gap`: seen again later; `resumed`: back after a gap), `value` (the level that came or went), `change`
-    (the same with its sign in `coverage_change`), `previous_value` (the entity's last value before the period) and `next_value`
-    (its first one in or after it). `.attrs["coverage_event_count"]` counts all of them by kind, `.attrs["selected_entities"]`
-    lists the selected. `.attrs["data_quality"]` and the execution's findings have what was noticed: `coverage_events`,
-    `duplicate_buckets`, `buckets_inferred`, `missing_periods`, `unobserved_periods`, `unobserved_entities`, `infinite_values` (infinite
-    values count as not observed), `ignored_columns`, `numbers_from_text` and others.
+    `exited`: never seen again; `gap`: seen again later; `resumed`: back after a gap), `value` (the level that came or went),
+    `change` (the same with its sign in `coverage_change`), `previous_value` (the entity's last value before the period) and
+    `next_value` (its first one in or after it). `.attrs["coverage_event_count"]` counts all of them by kind,
+    `.attrs["selected_entities"]` lists the selected. `.attrs["data_quality"]` and the execution's findings have what was noticed:
+    `coverage_events`, `duplicate_buckets`, `buckets_inferred`, `missing_periods`, `unobserved_periods`, `unobserved_entities`,
+    `infinite_values` (infinite values count as not observed), `ignored_columns`, `numbers_from_text` and others.
 
     Raises `ValueError` (what is wrong, where, and the choices) or `TypeError` (what is no data).
     """
@@ -102,7 +104,7 @@ def _table(found: Flows, matrix: Matrix) -> pd.DataFrame:
     for column in (found.total, change, found.stable, found.coverage):
         if not np.isfinite(column).all():
             period = matrix.periods[int(np.flatnonzero(~np.isfinite(column))[0])]
-            raise ValueError(f"the sum of the period {period} is beyond what a 64-bit float holds (1.8e308); scale the values first")
+            raise ValueError(f"the sum of the period {period} is more than a 64-bit float holds (1.8e308); scale the values first")
     columns = {
         "total_value": np.where(found.observed, found.total, np.nan),
         "total_change": change,
@@ -148,7 +150,7 @@ def _note(found: Flows, matrix: Matrix, quality: Quality) -> None:
     if silent.size:
         quality.note(
             "unobserved_periods",
-            f"nobody was observed in {silent.size} of {len(matrix.periods)} periods, the first is {matrix.periods[silent[0]]}: "
+            f"nobody was observed in {silent.size} of {many(len(matrix.periods), 'period')}, first in {matrix.periods[silent[0]]}: "
             "total_value is NaN there, all members count as gone",
             count=int(silent.size),
             first=matrix.periods[silent[0]],
@@ -156,8 +158,12 @@ def _note(found: Flows, matrix: Matrix, quality: Quality) -> None:
     never = [matrix.entities[one] for one in np.flatnonzero(~found.ever)]
     if never and len(matrix.periods):
         quality.note(
-            "unobserved_entities", f"{len(never)} entities have no value in any period: {listed(never)}", entities=[str(one) for one in never[:50]]
+            "unobserved_entities",
+            f"no period has a value of {listed(never)}",
+            entities=[str(one) for one in never[:50]],
+            count=len(never),
         )
+    _note_total_among_entities(found, matrix, quality)
     micros = matrix.bucket.micros if matrix.bucket else None
     if micros and len(matrix.periods) > 1:
         distances = np.diff(matrix.periods.as_unit("us").asi8)
@@ -167,8 +173,21 @@ def _note(found: Flows, matrix: Matrix, quality: Quality) -> None:
             first = matrix.periods[int(np.flatnonzero(missing > 0)[0]) + 1]
             quality.note(
                 "missing_periods",
-                f"{int(missing[missing > 0].sum())} periods of {matrix.bucket} between the first and the last have no rows; a change that "
-                f"follows is over more than one period, first at {first}",
+                f"the data lack {many(int(missing[missing > 0].sum()), 'period')} of {matrix.bucket} between first and last; "
+                f"the change after such a gap is over more than one period, first at {first}",
                 count=int(missing[missing > 0].sum()),
                 first=first,
             )
+
+
+def _note_total_among_entities(found: Flows, matrix: Matrix, quality: Quality) -> None:
+    """A column that is the sum of the others would make the total twice what it is."""
+    for number, entity in enumerate(matrix.entities):
+        if len(matrix.entities) > 2 and isinstance(entity, str) and entity.strip().lower() in _TOTALS:
+            levels = np.nan_to_num(matrix.values[:, number])
+            if levels.any() and np.allclose(found.total, 2 * levels, rtol=1e-9, atol=0.0):
+                quality.note(
+                    "total_among_entities",
+                    f"the entity {entity!r} is the sum of all others, so everything is counted twice; leave it out",
+                    series=entity,
+                )

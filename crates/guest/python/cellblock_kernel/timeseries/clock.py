@@ -27,7 +27,8 @@ def find(table: pd.DataFrame, wanted: str | None, label: str) -> tuple[pd.Series
     if isinstance(index, pd.DatetimeIndex | pd.PeriodIndex):
         return _of_index(table)
     typed = [name for name in table.columns if _is_time_dtype(table[name].dtype)]
-    usual = [name for name in table.columns if _plain(name) in _NAMES and _holds_times(table[name])]
+    named = [name for name in table.columns if _plain(name) in _NAMES]
+    usual = [name for name in named if _holds_times(table[name])]
     ending = [name for name in table.columns if _plain(name).endswith(_ENDS) and _holds_times(table[name])]
     both = [name for name in typed if name in usual]
     for found in (both, typed, usual, ending):
@@ -44,7 +45,12 @@ def find(table: pd.DataFrame, wanted: str | None, label: str) -> tuple[pd.Series
         return _of_column(table, dated[0])
     if dated:
         raise ValueError(f"{label} has several columns that may be its time: {listed(dated)}; choose with time_col=")
-    raise ValueError(f"{label} has no column of times among {listed(table.columns)}; name it with time_col=, or set a DatetimeIndex")
+    if len(named) == 1:
+        # Its values are no times: reading them says which, and why.
+        return _of_column(table, named[0])
+    raise ValueError(
+        f"{label} has no column of times among {listed(table.columns) or 'none'}; name it with time_col=, or set a DatetimeIndex"
+    )
 
 
 def _wanted(table: pd.DataFrame, wanted: str, label: str) -> tuple[pd.Series, str, pd.DataFrame]:

@@ -1,11 +1,11 @@
 """Folds rows of one bucket into one, column by column, by an explicit policy."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
 
-from cellblock_kernel.timeseries.quality import Quality, listed
+from cellblock_kernel.timeseries.quality import Quality, listed, many
 
 POLICIES = ("last", "first", "sum", "mean", "max", "min", "error")
 Policy = str | Mapping[str, str]
@@ -47,7 +47,7 @@ def fold(
     used = sorted(set(columns.values())) or ["last"]
     quality.note(
         "duplicate_buckets",
-        f"{label}: {int(sizes[repeated].sum())} rows fall into {int(repeated.sum())} buckets and became one row each by "
+        f"{label}: {int(sizes[repeated].sum())} rows fall into {many(int(repeated.sum()), 'bucket')} and became one row each by "
         f"{_spoken(columns, policy)}; {int(placeholders.sum())} of the buckets held a null beside a sample",
         buckets=int(repeated.sum()),
         rows=int(sizes[repeated].sum()),
@@ -79,8 +79,8 @@ def _refuse(samples: pd.DataFrame, strict: list[object], label: str) -> None:
     first = rows.idxmax()
     column = conflicts.columns[conflicts.loc[first].to_numpy().argmax()]
     raise ValueError(
-        f"{label} has {int(samples.at[first, column])} samples of {column!r} in the bucket {first}, and so in {int(rows.sum())} buckets; "
-        f"choose one with duplicates=, of {', '.join(POLICIES[:-1])}"
+        f"{label} has {int(samples.at[first, column])} samples of {column!r} in the bucket {first}, the first of "
+        f"{many(int(rows.sum()), 'conflict')}; choose one with duplicates=, of {', '.join(POLICIES[:-1])}"
     )
 
 
@@ -90,3 +90,57 @@ def _spoken(columns: dict[object, str], policy: Policy) -> str:
         texts = [column for column, one in columns.items() if one != policy]
         return f"the policy {policy!r} ('last' for {listed(texts, 4)}, which hold no numbers)"
     return f"the policy {' and '.join(map(repr, used)) or repr('last')}"
+
+
+def fold_cells(
+    cells: np.ndarray,
+    values: np.ndarray,
+    times: pd.DatetimeIndex,
+    policy: str,
+    label: str,
+    name: Callable[[int], str],
+    quality: Quality,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same for long rows, each of which belongs to a numbered cell: one value per cell that has a sample, and the cells."""
+    order = np.lexsort((times.asi8, cells))
+    cells, values = cells[order], values[order]
+    told = ~np.isnan(values)
+    heads, sizes = _runs(cells)
+    if (sizes > 1).any():
+        samples = np.add.reduceat(told.astype(np.int64), heads)
+        conflicts = np.flatnonzero(samples > 1)
+        if policy == "error" and conflicts.size:
+            raise ValueError(
+                f"{label} has {int(samples[conflicts[0]])} samples of {name(int(cells[heads[conflicts[0]]]))}, the first of "
+                f"{many(conflicts.size, 'conflict')}; choose one with duplicates=, of {', '.join(POLICIES[:-1])}"
+            )
+        repeated = sizes > 1
+        placeholders = int((repeated & (samples > 0) & (samples < sizes)).sum())
+        quality.note(
+            "duplicate_buckets",
+            f"{label}: {int(sizes[repeated].sum())} rows fall into {many(int(repeated.sum()), 'bucket')} of an entity and became one "
+            f"each by the policy {policy!r}; {placeholders} of the buckets held a null beside a sample",
+            buckets=int(repeated.sum()),
+            rows=int(sizes[repeated].sum()),
+            placeholders=placeholders,
+            policy=policy,
+        )
+    cells, values = cells[told], values[told]
+    heads, sizes = _runs(cells)
+    if policy in ("last", "error"):
+        folded = values[heads + sizes - 1]
+    elif policy == "first" or cells.size == 0:
+        folded = values[heads]
+    elif policy in ("sum", "mean"):
+        folded = np.add.reduceat(values, heads) / (sizes if policy == "mean" else 1)
+    else:
+        folded = (np.maximum if policy == "max" else np.minimum).reduceat(values, heads)
+    return folded, cells[heads]
+
+
+def _runs(sorted_cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each run of the same number begins, and how long it is."""
+    if sorted_cells.size == 0:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    heads = np.flatnonzero(np.r_[True, sorted_cells[1:] != sorted_cells[:-1]])
+    return heads, np.diff(np.r_[heads, sorted_cells.size])

@@ -20,12 +20,10 @@ def events(flows: Flows, values: np.ndarray, periods: pd.DatetimeIndex, entities
     found = Notes()
     for period, entity, change in zip(moves.period.tolist(), moves.entity.tolist(), moves.change.tolist(), strict=True):
         column = values[:, entity]
-        before = np.flatnonzero(~np.isnan(column[:period]))
-        after = np.flatnonzero(~np.isnan(column[period:]))
         came = not np.isnan(column[period])
-        kind = ("resumed" if before.size else "entered") if came else ("gap" if after.size else "exited")
-        previous = float(column[before[-1]]) if before.size else None
-        following = float(column[period + after[0]]) if after.size else None
+        previous = _first(column[:period][::-1])
+        following = _first(column[period:])
+        kind = ("entered" if previous is None else "resumed") if came else ("exited" if following is None else "gap")
         found.append(
             {
                 "period": periods[period].isoformat(),
@@ -38,6 +36,17 @@ def events(flows: Flows, values: np.ndarray, periods: pd.DatetimeIndex, entities
             }
         )
     return found
+
+
+def _first(levels: np.ndarray) -> float | None:
+    """The first that is observed. Most often it is near, so the steps grow from small ones."""
+    start, size = 0, 16
+    while start < levels.size:
+        told = np.flatnonzero(~np.isnan(levels[start : start + size]))
+        if told.size:
+            return float(levels[start + told[0]])
+        start, size = start + size, size * 4
+    return None
 
 
 def count(flows: Flows, values: np.ndarray) -> dict[str, int]:
@@ -63,8 +72,7 @@ def note(found: Notes, counts: dict[str, int], quality: Quality) -> None:
     shown = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
     quality.note(
         "coverage_events",
-        f"the observed membership changed {total} times ({kinds}), the largest: {shown}; such changes are in coverage_change and are "
-        "no flow",
+        f"entities that came or went: {kinds}; the largest: {shown}; what they moved is in coverage_change and is no flow",
         total=total,
         **counts,
         events=[{key: one[key] for key in ("period", "entity", "kind", "value", "change")} for one in chosen],

@@ -52,11 +52,12 @@ def flows(values: np.ndarray, selected: np.ndarray | None, most: int | None) -> 
         return result
     _levels(values[:1], result, 0)
     rows = max(1, _CELLS // entities)
-    kept = [result.moves]
+    kept, least = [result.moves], -1.0
     for start in range(1, periods, rows):
-        kept.append(_block(values[start - 1 : start + rows], selected, result, start))
-        if most is not None and sum(one.period.size for one in kept) > 4 * most + _CELLS:
+        kept.append(_block(values[start - 1 : start + rows], selected, result, start, least))
+        if most is not None and sum(one.period.size for one in kept) > 4 * most:
             kept = [_largest(kept, most)]
+            least = float(np.abs(kept[0].change).min(initial=np.inf))
     result.moves = _largest(kept, most)
     return result
 
@@ -68,34 +69,31 @@ def _levels(rows: np.ndarray, result: Flows, start: int) -> None:
     result.ever |= observed.any(axis=0)
 
 
-def _block(rows: np.ndarray, selected: np.ndarray | None, result: Flows, start: int) -> Moves:
-    """The rows from the second on, each beside the one before."""
+def _block(rows: np.ndarray, selected: np.ndarray | None, result: Flows, start: int, least: float) -> Moves:
+    """The rows from the second on, each beside the one before; tells of moves that are larger than the `least`."""
     here = slice(start, start + len(rows) - 1)
-    observed = ~np.isnan(rows)
-    whole = bool(observed.all())
-    levels = rows if whole else np.where(observed, rows, 0.0)
-    result.total[here] = levels[1:].sum(axis=1)
-    steps = levels[1:] - levels[:-1]
-    if whole:
+    moves = Moves(*np.zeros((2, 0), dtype=np.int64), np.zeros(0))
+    observed = rows == rows
+    if observed.all():
+        result.total[here] = rows[1:].sum(axis=1)
         result.observed[here] = True
         result.ever[:] = True
-        moved = None
+        steps = rows[1:] - rows[:-1]
     else:
+        levels = np.where(observed, rows, 0.0)
+        result.total[here] = levels[1:].sum(axis=1)
         result.observed[here] = observed[1:].any(axis=1)
         result.ever |= observed[1:].any(axis=0)
+        steps = levels[1:] - levels[:-1]
         moved = observed[1:] != observed[:-1]
-    moves = Moves(*np.zeros((2, 0), dtype=np.int64), np.zeros(0))
-    if moved is not None and moved.any():
         # The step of who comes is its whole level, that of who goes is the same below zero: both are exact.
-        period, entity = np.nonzero(moved)
-        change = steps[period, entity]
-        came = observed[1:][period, entity]
-        count = len(rows) - 1
-        result.coverage[here] = np.bincount(period, weights=change, minlength=count)
-        result.entering[here] = np.bincount(period[came], minlength=count)
-        result.exiting[here] = np.bincount(period[~came], minlength=count)
-        steps[period, entity] = 0.0
-        moves = Moves(period + start, entity, change)
+        changes = np.where(moved, steps, 0.0)
+        result.coverage[here] = changes.sum(axis=1)
+        result.entering[here] = np.count_nonzero(moved & observed[1:], axis=1)
+        result.exiting[here] = np.count_nonzero(moved, axis=1) - result.entering[here]
+        steps -= changes
+        period, entity = np.nonzero(moved if least < 0 else np.abs(changes) > least)
+        moves = Moves(period + start, entity, changes[period, entity])
     result.stable[here] = steps.sum(axis=1)
     if selected is not None and result.selected is not None:
         result.selected[here] = steps[:, selected].sum(axis=1)

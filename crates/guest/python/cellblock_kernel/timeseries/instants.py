@@ -36,6 +36,7 @@ def read(values: pd.Series, label: str, column: str, errors: str, quality: Quali
         return instants
     first = int(bad[0])
     value = values.iloc[first]
+    value = value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
     shown = clipped(repr(value), 80)
     if errors == "raise":
         if isinstance(value, str) and _DAY_OR_MONTH_FIRST.match(value.strip()):
@@ -44,11 +45,12 @@ def read(values: pd.Series, label: str, column: str, errors: str, quality: Quali
                 'parse the column first with pd.to_datetime(…, format="%d/%m/%Y")'
             )
         raise Unreadable(
-            f'{label} has no time in row {first} of {column!r}: {shown}; repair the row, or pass errors="coerce" to leave such rows out'
+            f"{label} has no time in row {first} of {column!r}: {shown}; "
+            'repair the row, or pass errors="coerce" to leave such rows out'
         )
     quality.note(
         "unreadable_times",
-        f"{label}: {bad.size} of {len(values)} rows were left out because {column!r} holds no time; the first is row {first}: {shown}",
+        f"{label}: {bad.size} of {len(values)} rows were left out because {column!r} holds no time, first in row {first}: {shown}",
         series=column,
         rows=int(bad.size),
         first_row=first,
@@ -79,7 +81,7 @@ def _index(instants: np.ndarray) -> pd.DatetimeIndex:
 
 
 def _nothing(count: int) -> np.ndarray:
-    return np.full(count, np.datetime64("NaT"), dtype="datetime64[us]")
+    return np.full(count, np.datetime64("NaT", "us"), dtype="datetime64[us]")
 
 
 def _of_times(values: Any) -> np.ndarray:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from cellblock_kernel.timeseries import buckets, duplicates, prepare
 from cellblock_kernel.timeseries.prepare import Freq, Timed
-from cellblock_kernel.timeseries.quality import Quality, clipped, listed
+from cellblock_kernel.timeseries.quality import Quality, clipped, listed, many
 from cellblock_kernel.timeseries.sources import table
 
 # 8 bytes each.
@@ -53,7 +53,10 @@ def read(
         found = Matrix(source.times, [], np.empty((0, 0)), None)
     else:
         columns = _long_columns(source, entity_col, value_col)
-        found = _long(source, *columns, freq, policy, errors, quality) if columns else _wide(source, value_col, freq, policy, quality)
+        if columns is None:
+            found = _wide(source, value_col, freq, policy, quality)
+        else:
+            found = _long(source, *columns, freq, policy, errors, quality)
     periods = found.periods.rename(source.name)
     found.periods = periods.tz_localize(None) if tz is None else periods
     return found
@@ -66,17 +69,21 @@ def _long_columns(source: Timed, entity_col: str | None, value_col: str | None) 
         raise ValueError(f"entity_col and value_col are both {entity_col!r}")
     texts = [column for column in rest.columns if column != value_col and _is_label(rest[column])]
     numbers = [column for column in rest.columns if column != entity_col and _is_number(rest[column])]
+    # Many APIs return numbers as text; that matters only where no column holds numbers.
+    spelled = [] if numbers else [column for column in texts if column != entity_col and _spells_numbers(rest[column])]
+    if entity_col is None and len(texts) == 2 and len(spelled) == 1:
+        texts = [column for column in texts if column not in spelled]
     if entity_col is None:
         if not texts or not (value_col is not None or source.times.has_duplicates):
             return None
-        if len(texts) > 1 or (value_col is None and len(numbers) != 1):
+        if len(texts) > 1 or (value_col is None and len(numbers or spelled) != 1):
             raise ValueError(
                 f"{_LABEL} repeats times beside the text of {listed(texts)}: name the columns with entity_col= and value_col=, "
                 "or leave the text out if each numeric column is an entity"
             )
         entity_col = texts[0]
     if value_col is None:
-        numbers = [column for column in numbers if column != entity_col]
+        numbers = [column for column in numbers if column != entity_col] or [one for one in spelled if one != entity_col]
         if len(numbers) != 1:
             has = f"several numeric columns, {listed(numbers)}" if numbers else f"no numeric column beside {entity_col!r}"
             raise ValueError(f"{_LABEL} has {has}; choose with value_col=")
@@ -90,7 +97,9 @@ def _wide(source: Timed, value_col: str | None, freq: Freq | None, policy: str, 
     ignored = [column for column in rest.columns if column not in set(chosen)]
     if not chosen:
         kinds = ", ".join(f"{clipped(str(column), 40)} ({rest[column].dtype})" for column in rest.columns[:8])
-        raise ValueError(f"{_LABEL} has no numeric column beside its time, only {kinds or 'nothing'}; text must become numbers first")
+        raise ValueError(
+            f"{_LABEL} has no numeric column beside its time, only {kinds or 'nothing'}; text must become numbers first"
+        )
     if ignored:
         quality.note(
             "ignored_columns",
@@ -100,22 +109,16 @@ def _wide(source: Timed, value_col: str | None, freq: Freq | None, policy: str, 
     numbers = rest if len(chosen) == len(rest.columns) else rest[chosen]
     values = _floats(numbers)
     values = _without_infinities(values, chosen, quality)
-    bucket = prepare.grid([source], freq, [_gaps(source.times, values)], quality)
+    bucket = prepare.grid([source], freq, [prepare.gaps_of_columns(source.times, ~np.isnan(values[:, :50]))], quality)
     floored = bucket.floor(source.times) if bucket else source.times
     if not (source.times.is_monotonic_increasing and floored.is_monotonic_increasing and floored.is_unique):
-        frame = duplicates.fold(pd.DataFrame(values, columns=pd.RangeIndex(len(chosen))), source.times, floored, policy, _LABEL, quality)
+        frame = pd.DataFrame(values, columns=pd.Index(chosen, dtype=object))
+        frame = duplicates.fold(frame, source.times, floored, policy, _LABEL, quality)
         floored, values = pd.DatetimeIndex(frame.index), frame.to_numpy(dtype=np.float64)
     return Matrix(floored, chosen, values, bucket)
 
 
-def _gaps(times: pd.DatetimeIndex, values: np.ndarray) -> np.ndarray:
-    told = times[~np.isnan(values).all(axis=1)] if values.size else times
-    return np.diff(np.unique(told.as_unit("us").asi8))
-
-
-def _long(
-    source: Timed, entity_col: Any, value_col: Any, freq: Freq | None, policy: str, errors: str, quality: Quality
-) -> Matrix:
+def _long(source: Timed, entity_col: Any, value_col: Any, freq: Freq | None, policy: str, errors: str, quality: Quality) -> Matrix:
     codes, entities = pd.factorize(source.table[entity_col].to_numpy(), use_na_sentinel=True)
     nameless = np.flatnonzero(codes < 0)
     if nameless.size:
@@ -135,7 +138,12 @@ def _long(
         )
     matrix = np.full((len(periods), len(entities)), np.nan)
     cells = rows.astype(np.int64) * len(entities) + codes
-    matrix.ravel()[:] = _folded(cells, values, times, matrix.size, policy, entities, periods, quality)
+
+    def name(cell: int) -> str:
+        return f"{entities[cell % len(entities)]!r} in the bucket {periods[cell // len(entities)]}"
+
+    folded, of = duplicates.fold_cells(cells, values, times, policy, _LABEL, name, quality)
+    matrix.ravel()[of] = folded
     return Matrix(pd.DatetimeIndex(periods), list(entities), matrix, bucket)
 
 
@@ -145,60 +153,6 @@ def _gaps_of_each(codes: np.ndarray, times: pd.DatetimeIndex, values: np.ndarray
     codes, micros = codes[told], times.as_unit("us").asi8[told]
     order = np.lexsort((micros, codes))
     return np.diff(micros[order])[np.diff(codes[order]) == 0]
-
-
-def _folded(
-    cells: np.ndarray,
-    values: np.ndarray,
-    times: pd.DatetimeIndex,
-    size: int,
-    policy: str,
-    entities: Any,
-    periods: Any,
-    quality: Quality,
-) -> np.ndarray:
-    """One value for every cell of the matrix, by the policy where it has several rows."""
-    order = np.lexsort((times.asi8, cells))
-    cells, values = cells[order], values[order]
-    told = ~np.isnan(values)
-    result = np.full(size, np.nan)
-    heads = np.flatnonzero(np.r_[True, cells[1:] != cells[:-1]]) if cells.size else np.zeros(0, dtype=np.int64)
-    sizes = np.diff(np.r_[heads, cells.size])
-    samples = np.add.reduceat(told.astype(np.int64), heads) if cells.size else sizes
-    repeated = sizes > 1
-    if repeated.any():
-        conflicts = np.flatnonzero(samples > 1)
-        if policy == "error" and conflicts.size:
-            row, column = divmod(int(cells[heads[conflicts[0]]]), len(entities))
-            raise ValueError(
-                f"{_LABEL} has {int(samples[conflicts[0]])} samples of {entities[column]!r} in the bucket {periods[row]}, and so in "
-                f"{conflicts.size} cells; choose one with duplicates=, of {', '.join(duplicates.POLICIES[:-1])}"
-            )
-        placeholders = int((repeated & (samples > 0) & (samples < sizes)).sum())
-        quality.note(
-            "duplicate_buckets",
-            f"{_LABEL}: {int(sizes[repeated].sum())} rows fall into {int(repeated.sum())} buckets of an entity and became one each by the "
-            f"policy {policy!r}; {placeholders} of the buckets held a null beside a sample",
-            buckets=int(repeated.sum()),
-            rows=int(sizes[repeated].sum()),
-            placeholders=placeholders,
-            policy=policy,
-        )
-    cells, values = cells[told], values[told]
-    if cells.size == 0:
-        return result
-    heads = np.flatnonzero(np.r_[True, cells[1:] != cells[:-1]])
-    sizes = np.diff(np.r_[heads, cells.size])
-    if policy in ("last", "error"):
-        one = values[heads + sizes - 1]
-    elif policy == "first":
-        one = values[heads]
-    elif policy in ("sum", "mean"):
-        one = np.add.reduceat(values, heads) / (sizes if policy == "mean" else 1)
-    else:
-        one = (np.maximum if policy == "max" else np.minimum).reduceat(values, heads)
-    result[cells[heads]] = one
-    return result
 
 
 def _numbers(values: pd.Series, name: Any, quality: Quality) -> np.ndarray:
@@ -252,7 +206,7 @@ def _is_number(values: pd.Series) -> bool:
         return False
     if pd.api.types.is_numeric_dtype(dtype):
         return True
-    return dtype == object and pd.api.types.infer_dtype(values, skipna=True) in {
+    return pd.api.types.is_object_dtype(dtype) and pd.api.types.infer_dtype(values, skipna=True) in {
         "integer", "floating", "decimal", "mixed-integer-float", "empty",
     }  # fmt: skip
 
@@ -261,4 +215,9 @@ def _is_label(values: pd.Series) -> bool:
     """Whether a column may name entities."""
     if isinstance(values.dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(values.dtype):
         return not _is_number(values)
-    return values.dtype == object and pd.api.types.infer_dtype(values, skipna=True) == "string"
+    return pd.api.types.is_object_dtype(values.dtype) and pd.api.types.infer_dtype(values, skipna=True) == "string"
+
+
+def _spells_numbers(values: pd.Series) -> bool:
+    told = values[values.notna()]
+    return bool(len(told)) and bool(pd.to_numeric(told.astype(object), errors="coerce").notna().all())

@@ -27,21 +27,22 @@ def safe_merge_timeseries(
 ) -> pd.DataFrame:
     """Joins time series on common buckets into one DataFrame: one row per bucket, sorted by time, the index named after the time.
 
-    sources: DataFrames (pandas, or anything with `to_pandas()`), Series, lists of dicts (JSON rows), lists of `[time, value]` pairs,
-        dicts of columns, or what an API returned around one list of rows. One list of sources, or one dict of sources by name
-        (like `names`), does as well.
+    sources: DataFrames (pandas, or anything with `to_pandas()`), Series, lists of dicts (JSON rows), lists of `[time, value]`
+        pairs, dicts of columns, or what an API returned around one list of rows. One list of sources, or one dict of sources by
+        name (like `names`), does as well.
     names: one name per source. Every column is then there as `<name>_<column>`, and also as `<column>` if no other source has
         it. Without names, columns that several sources have become `source_1_<column>` and so on, the others keep their names.
     time_col: the time's column, one for all, a list with one per source, or a dict by name. Found by an index of times, dtype
         or name (`timestamp`, `date`, `ts`, …) if not given; several candidates are an error.
-    freq: the bucket (`"15min"`, `"h"`, `"D"`, `"W"`, `"M"`, `"Q"`, `"Y"`, a timedelta); times are floored to its beginning, weeks to
-        Monday. Without it, the coarsest step by which the sources report, at most a day, if their times are not on one grid already.
+    freq: the bucket (`"15min"`, `"h"`, `"D"`, `"W"`, `"M"`, `"Q"`, `"Y"`, a timedelta); times are floored to its beginning, weeks
+        to Monday. Without it, the coarsest step by which the sources report, at most a day, if their times are not on one grid
+        already.
     how: which buckets: `outer` of any source, `inner` of all, `left` those of the first. Gaps are NaN; nothing is filled.
     duplicates: what becomes of several rows in one bucket: `last` (in time), `first`, `sum`, `mean`, `max`, `min` or `error`, or a
         dict by column (the others: `last`). A null never counts as a sample; columns that hold no numbers are not summed but
         take the last.
-    tz: the zone in which days begin and of the result's index; `None` for UTC without a zone. Times without one are UTC. Numbers are
-        epochs in seconds, milliseconds, microseconds or nanoseconds, by their magnitude.
+    tz: the zone in which days begin and of the result's index; `None` for UTC without a zone. Times without one are UTC. Numbers
+        are epochs in seconds, milliseconds, microseconds or nanoseconds, by their magnitude.
     errors: a row without a readable time is an error (`raise`), or left out (`coerce`).
 
     What was noticed is in `.attrs["data_quality"]`, a list of dicts with `code`, `message`, `series` and `details`, and among the
@@ -54,9 +55,7 @@ def safe_merge_timeseries(
         raise ValueError(f"how {how!r} is no way to join; expected one of {', '.join(HOW)}")
     quality = Quality()
     gathered = gather(sources, names)
-    prepared = prepare(
-        gathered.sources, time_col=time_col, freq=freq, duplicates=duplicates, tz=tz, errors=errors, quality=quality
-    )
+    prepared = prepare(gathered.sources, time_col=time_col, freq=freq, duplicates=duplicates, tz=tz, errors=errors, quality=quality)
     on = index_of(prepared.tables, how)
     columns = _columns(gathered.sources, prepared.tables, quality)
     merged = pd.DataFrame({new: prepared.tables[number][old].reindex(on) for new, number, old in columns}, index=on)
@@ -95,7 +94,9 @@ def _columns(sources: list[Source], tables: list[pd.DataFrame], quality: Quality
     taken = Counter(new for new, _, _ in columns)
     twice = [new for new, count in taken.items() if count > 1]
     if twice:
-        raise ValueError(f"the result would have several columns named {listed(twice)}; choose other names=, or rename columns first")
+        raise ValueError(
+            f"the result would have several columns named {listed(twice)}; choose other names=, or rename columns first"
+        )
     if named:
         # An alias that another source's prefixed column already bears would not be unique, so there is none.
         columns += [
@@ -107,7 +108,7 @@ def _columns(sources: list[Source], tables: list[pd.DataFrame], quality: Quality
     elif shared:
         quality.note(
             "colliding_columns",
-            f"several sources have {listed(shared)}; the columns were told apart as source_1_…, source_2_…; name the sources with names=",
+            f"several sources have {listed(shared)}; they were told apart as source_1_…, source_2_…; name the sources with names=",
             columns=shared,
         )
     return columns

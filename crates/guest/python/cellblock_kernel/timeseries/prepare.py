@@ -15,6 +15,8 @@ from cellblock_kernel.timeseries.sources import Source
 
 Freq = str | datetime.timedelta
 TimeColumn = str | Sequence[str | None] | Mapping[str, str]
+# Columns that are asked for the distances of their samples; more would say the same.
+_ASKED = 50
 
 
 @dataclass
@@ -26,9 +28,18 @@ class Timed:
     name: str
 
     def gaps(self) -> np.ndarray:
-        """The distances between its samples in microseconds; rows without any sample are placeholders and do not count."""
-        told = self.times[self.table.notna().any(axis=1).to_numpy()]
-        return np.diff(np.unique(told.as_unit("us").asi8))
+        """The distances between its samples, in microseconds."""
+        numbers = self.table.select_dtypes("number").iloc[:, :_ASKED]
+        told = numbers if numbers.shape[1] else self.table.iloc[:, :_ASKED]
+        return gaps_of_columns(self.times, told.notna().to_numpy())
+
+
+def gaps_of_columns(times: pd.DatetimeIndex, told: np.ndarray) -> np.ndarray:
+    """The distances between the samples of each column, in microseconds; what is null is a placeholder and no sample."""
+    micros = times.as_unit("us").asi8
+    if told.all():
+        return np.diff(np.unique(micros))
+    return np.concatenate([np.diff(np.unique(micros[column])) for column in told.T[:_ASKED]])
 
 
 def timed(
@@ -64,8 +75,8 @@ def grid(sources: list[Timed], freq: Freq | None, gaps: list[np.ndarray], qualit
         moved = sum(int((bucket.floor(one.times) != one.times).sum()) for one in sources)
         quality.note(
             "buckets_inferred",
-            f"{moved} of {sum(len(one.times) for one in sources)} times were floored to buckets of {bucket}, the coarsest step by which "
-            "the data are reported; choose with freq=",
+            f"{moved} of {sum(len(one.times) for one in sources)} times were floored to buckets of {bucket}, the coarsest step by "
+            "which the data are reported; choose with freq=",
             freq=str(bucket),
             moved=moved,
         )
@@ -141,7 +152,9 @@ def _check_policy(policy: Policy, sources: list[Source]) -> None:
         columns = {str(column) for one in sources for column in one.table.columns}
         unknown = [column for column in policy if column not in columns]
         if unknown and any(len(one.table) for one in sources):
-            raise ValueError(f"duplicates names {listed(unknown)}, which is a column of no source; there are {listed(sorted(columns))}")
+            raise ValueError(
+                f"duplicates names {listed(unknown)}, which is a column of no source; there are {listed(sorted(columns))}"
+            )
 
 
 def note_coverage(
