@@ -15,8 +15,9 @@ _WORDS = {
     "annual": "Y",
 }  # fmt: skip
 _SIGNS = {
-    "us": "us", "ms": "ms", "s": "s", "S": "s", "m": "min", "T": "min", "min": "min", "h": "h", "H": "h", "d": "D", "D": "D",
-    "w": "W", "W": "W", "M": "M", "ME": "M", "MS": "M", "Q": "Q", "QE": "Q", "QS": "Q", "Y": "Y", "YE": "Y", "YS": "Y", "A": "Y", "y": "Y",
+    "us": "us", "ms": "ms", "s": "s", "S": "s", "m": "min", "T": "min", "min": "min", "h": "h", "H": "h", "d": "D",
+    "D": "D", "w": "W", "W": "W", "M": "M", "ME": "M", "MS": "M", "Q": "Q", "QE": "Q", "QS": "Q", "Y": "Y", "YE": "Y", "YS": "Y",
+    "A": "Y", "y": "Y",
 }  # fmt: skip
 _CALENDAR = {"W": "W-SUN", "M": "M", "Q": "Q-DEC", "Y": "Y-DEC"}
 _EXAMPLES = '"15min", "h", "4h", "D", "W", "M", "Q" or "Y"'

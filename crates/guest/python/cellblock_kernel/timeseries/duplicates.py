@@ -118,8 +118,8 @@ def fold_cells(
         placeholders = int((repeated & (samples > 0) & (samples < sizes)).sum())
         quality.note(
             "duplicate_buckets",
-            f"{label}: {int(sizes[repeated].sum())} rows fall into {many(int(repeated.sum()), 'bucket')} of an entity and became one "
-            f"each by the policy {policy!r}; {placeholders} of the buckets held a null beside a sample",
+            f"{label}: {int(sizes[repeated].sum())} rows fall into {many(int(repeated.sum()), 'bucket')} of an entity and became "
+            f"one each by the policy {policy!r}; {placeholders} of the buckets held a null beside a sample",
             buckets=int(repeated.sum()),
             rows=int(sizes[repeated].sum()),
             placeholders=placeholders,

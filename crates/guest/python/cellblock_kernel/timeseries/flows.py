@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Cells worked on at a time: few enough to stay in a processor's cache, enough to make numpy's calls cheap.
-_CELLS = 1 << 17
+# Cells worked on at a time: few enough for a processor's cache, enough to make numpy's calls cheap.
+_CELLS = 1 << 18
 
 
 @dataclass

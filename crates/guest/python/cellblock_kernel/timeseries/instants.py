@@ -19,10 +19,6 @@ _NUMERIC_KINDS = frozenset({"integer", "floating", "decimal", "mixed-integer-flo
 _TIME_KINDS = frozenset({"datetime", "datetime64", "date"})
 
 
-class Unreadable(ValueError):
-    """A value is no time."""
-
-
 def read(values: pd.Series, label: str, column: str, errors: str, quality: Quality) -> pd.DatetimeIndex:
     """The instants of a column in UTC; `NaT` for what is none of them, if `errors` is `coerce`.
 
@@ -40,11 +36,11 @@ def read(values: pd.Series, label: str, column: str, errors: str, quality: Quali
     shown = clipped(repr(value), 80)
     if errors == "raise":
         if isinstance(value, str) and _DAY_OR_MONTH_FIRST.match(value.strip()):
-            raise Unreadable(
+            raise ValueError(
                 f"{label} has {shown} in row {first} of {column!r}, which may begin with the day or the month; "
                 'parse the column first with pd.to_datetime(…, format="%d/%m/%Y")'
             )
-        raise Unreadable(
+        raise ValueError(
             f"{label} has no time in row {first} of {column!r}: {shown}; "
             'repair the row, or pass errors="coerce" to leave such rows out'
         )

@@ -1,6 +1,7 @@
 """The matrix of a population: a row per period, a column per entity, NaN where nothing was observed."""
 
 import datetime
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import pandas as pd
 
 from cellblock_kernel.timeseries import buckets, duplicates, prepare
 from cellblock_kernel.timeseries.prepare import Freq, Timed
-from cellblock_kernel.timeseries.quality import Quality, clipped, listed, many
+from cellblock_kernel.timeseries.quality import Quality, clipped, listed
 from cellblock_kernel.timeseries.sources import table
 
 # 8 bytes each.
@@ -67,8 +68,8 @@ def _long_columns(source: Timed, entity_col: str | None, value_col: str | None) 
     rest = source.table
     if entity_col is not None and entity_col == value_col:
         raise ValueError(f"entity_col and value_col are both {entity_col!r}")
-    texts = [column for column in rest.columns if column != value_col and _is_label(rest[column])]
-    numbers = [column for column in rest.columns if column != entity_col and _is_number(rest[column])]
+    texts = [column for column in _of_kind(rest, _is_label) if column != value_col]
+    numbers = [column for column in _of_kind(rest, _is_number) if column != entity_col]
     # Many APIs return numbers as text; that matters only where no column holds numbers.
     spelled = [] if numbers else [column for column in texts if column != entity_col and _spells_numbers(rest[column])]
     if entity_col is None and len(texts) == 2 and len(spelled) == 1:
@@ -93,8 +94,8 @@ def _long_columns(source: Timed, entity_col: str | None, value_col: str | None) 
 
 def _wide(source: Timed, value_col: str | None, freq: Freq | None, policy: str, quality: Quality) -> Matrix:
     rest = source.table if value_col is None else source.table[[value_col]]
-    chosen = [column for column in rest.columns if _is_number(rest[column])]
-    ignored = [column for column in rest.columns if column not in set(chosen)]
+    chosen = _of_kind(rest, _is_number)
+    ignored = [column for column in rest.columns if column not in set(chosen)] if len(chosen) < len(rest.columns) else []
     if not chosen:
         kinds = ", ".join(f"{clipped(str(column), 40)} ({rest[column].dtype})" for column in rest.columns[:8])
         raise ValueError(
@@ -197,6 +198,20 @@ def _without_infinities(values: np.ndarray, names: list[Any], quality: Quality) 
         count=int(infinite.sum()),
     )
     return np.where(infinite, np.nan, values)
+
+
+def _of_kind(table: pd.DataFrame, judge: Callable[[pd.Series], bool]) -> list[Any]:
+    """The columns of a kind. One of those that share a dtype is asked for all of them, unless it says nothing about values."""
+    known: dict[Any, bool] = {}
+    found = []
+    for number, (column, dtype) in enumerate(zip(table.columns, table.dtypes, strict=True)):
+        if pd.api.types.is_object_dtype(dtype):
+            fits = judge(table.iloc[:, number])
+        else:
+            fits = known[dtype] if dtype in known else known.setdefault(dtype, judge(table.iloc[:, number]))
+        if fits:
+            found.append(column)
+    return found
 
 
 def _is_number(values: pd.Series) -> bool:

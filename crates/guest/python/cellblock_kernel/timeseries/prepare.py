@@ -37,9 +37,12 @@ class Timed:
 def gaps_of_columns(times: pd.DatetimeIndex, told: np.ndarray) -> np.ndarray:
     """The distances between the samples of each column, in microseconds; what is null is a placeholder and no sample."""
     micros = times.as_unit("us").asi8
+    if not times.is_monotonic_increasing:
+        order = np.argsort(micros)
+        micros, told = micros[order], told[order]
     if told.all():
-        return np.diff(np.unique(micros))
-    return np.concatenate([np.diff(np.unique(micros[column])) for column in told.T[:_ASKED]])
+        return np.diff(micros)
+    return np.concatenate([np.diff(micros[column]) for column in told.T[:_ASKED]])
 
 
 def timed(
