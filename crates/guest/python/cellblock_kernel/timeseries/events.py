@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 
 from cellblock_kernel.timeseries.flows import Flows
-from cellblock_kernel.timeseries.quality import Notes, Quality, plain
+from cellblock_kernel.timeseries.quality import Notes, Quality, clipped, plain
 
 KINDS = ("entered", "exited", "gap", "resumed")
 # Of a finding: the host drops details that are too large.
 _IN_FINDING = 40
+_NAME = 60
 
 
 def events(flows: Flows, values: np.ndarray, periods: pd.DatetimeIndex, entities: Sequence[Any]) -> Notes:
@@ -75,6 +76,9 @@ def note(found: Notes, counts: dict[str, int], quality: Quality) -> None:
         f"entities that came or went: {kinds}; the largest: {shown}; what they moved is in coverage_change and is no flow",
         total=total,
         **counts,
-        events=[{key: one[key] for key in ("period", "entity", "kind", "value", "change")} for one in chosen],
+        events=[
+            {**{key: one[key] for key in ("period", "kind", "value", "change")}, "entity": clipped(str(one["entity"]), _NAME)}
+            for one in chosen
+        ],
         listed=len(chosen),
     )

@@ -54,7 +54,9 @@ def flows(values: np.ndarray, selected: np.ndarray | None, most: int | None) -> 
     rows = max(1, _CELLS // entities)
     kept, least = [result.moves], -1.0
     for start in range(1, periods, rows):
-        kept.append(_block(values[start - 1 : start + rows], selected, result, start, least))
+        # A sum that is too large becomes infinite, which the caller refuses.
+        with np.errstate(over="ignore", invalid="ignore"):
+            kept.append(_block(values[start - 1 : start + rows], selected, result, start, least))
         if most is not None and sum(one.period.size for one in kept) > 4 * most:
             kept = [_largest(kept, most)]
             least = float(np.abs(kept[0].change).min(initial=np.inf))
@@ -64,7 +66,8 @@ def flows(values: np.ndarray, selected: np.ndarray | None, most: int | None) -> 
 
 def _levels(rows: np.ndarray, result: Flows, start: int) -> None:
     observed = ~np.isnan(rows)
-    result.total[start : start + len(rows)] = np.where(observed, rows, 0.0).sum(axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        result.total[start : start + len(rows)] = np.where(observed, rows, 0.0).sum(axis=1)
     result.observed[start : start + len(rows)] = observed.any(axis=1)
     result.ever |= observed.any(axis=0)
 

@@ -1,7 +1,6 @@
 """The matrix of a population: a row per period, a column per entity, NaN where nothing was observed."""
 
 import datetime
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from cellblock_kernel.timeseries import buckets, duplicates, prepare
+from cellblock_kernel.timeseries.kinds import is_number, long_columns, of_kind
 from cellblock_kernel.timeseries.prepare import Freq, Timed
 from cellblock_kernel.timeseries.quality import Quality, clipped, listed
 from cellblock_kernel.timeseries.sources import table
@@ -53,7 +53,7 @@ def read(
         quality.note("empty_source", f"{_LABEL} has no rows")
         found = Matrix(source.times, [], np.empty((0, 0)), None)
     else:
-        columns = _long_columns(source, entity_col, value_col)
+        columns = long_columns(source, entity_col, value_col, _LABEL, quality)
         if columns is None:
             found = _wide(source, value_col, freq, policy, quality)
         else:
@@ -63,38 +63,9 @@ def read(
     return found
 
 
-def _long_columns(source: Timed, entity_col: str | None, value_col: str | None) -> tuple[Any, Any] | None:
-    """The columns of entity and value in long rows; `None` if the table is wide."""
-    rest = source.table
-    if entity_col is not None and entity_col == value_col:
-        raise ValueError(f"entity_col and value_col are both {entity_col!r}")
-    texts = [column for column in _of_kind(rest, _is_label) if column != value_col]
-    numbers = [column for column in _of_kind(rest, _is_number) if column != entity_col]
-    # Many APIs return numbers as text; that matters only where no column holds numbers.
-    spelled = [] if numbers else [column for column in texts if column != entity_col and _spells_numbers(rest[column])]
-    if entity_col is None and len(texts) == 2 and len(spelled) == 1:
-        texts = [column for column in texts if column not in spelled]
-    if entity_col is None:
-        if not texts or not (value_col is not None or source.times.has_duplicates):
-            return None
-        if len(texts) > 1 or (value_col is None and len(numbers or spelled) != 1):
-            raise ValueError(
-                f"{_LABEL} repeats times beside the text of {listed(texts)}: name the columns with entity_col= and value_col=, "
-                "or leave the text out if each numeric column is an entity"
-            )
-        entity_col = texts[0]
-    if value_col is None:
-        numbers = [column for column in numbers if column != entity_col] or [one for one in spelled if one != entity_col]
-        if len(numbers) != 1:
-            has = f"several numeric columns, {listed(numbers)}" if numbers else f"no numeric column beside {entity_col!r}"
-            raise ValueError(f"{_LABEL} has {has}; choose with value_col=")
-        value_col = numbers[0]
-    return entity_col, value_col
-
-
 def _wide(source: Timed, value_col: str | None, freq: Freq | None, policy: str, quality: Quality) -> Matrix:
     rest = source.table if value_col is None else source.table[[value_col]]
-    chosen = _of_kind(rest, _is_number)
+    chosen = of_kind(rest, is_number)
     ignored = [column for column in rest.columns if column not in set(chosen)] if len(chosen) < len(rest.columns) else []
     if not chosen:
         kinds = ", ".join(f"{clipped(str(column), 40)} ({rest[column].dtype})" for column in rest.columns[:8])
@@ -158,7 +129,7 @@ def _gaps_of_each(codes: np.ndarray, times: pd.DatetimeIndex, values: np.ndarray
 
 def _numbers(values: pd.Series, name: Any, quality: Quality) -> np.ndarray:
     """The values of long rows; numbers that arrive as text, as in many APIs, are taken as numbers."""
-    if _is_number(values):
+    if is_number(values):
         return _floats(values.to_frame())[:, 0]
     if pd.api.types.is_bool_dtype(values.dtype):
         raise ValueError(f"{name!r} of {_LABEL} holds true and false, no numbers; choose another value_col=")
@@ -198,41 +169,3 @@ def _without_infinities(values: np.ndarray, names: list[Any], quality: Quality) 
         count=int(infinite.sum()),
     )
     return np.where(infinite, np.nan, values)
-
-
-def _of_kind(table: pd.DataFrame, judge: Callable[[pd.Series], bool]) -> list[Any]:
-    """The columns of a kind. One of those that share a dtype is asked for all of them, unless it says nothing about values."""
-    known: dict[Any, bool] = {}
-    found = []
-    for number, (column, dtype) in enumerate(zip(table.columns, table.dtypes, strict=True)):
-        if pd.api.types.is_object_dtype(dtype):
-            fits = judge(table.iloc[:, number])
-        else:
-            fits = known[dtype] if dtype in known else known.setdefault(dtype, judge(table.iloc[:, number]))
-        if fits:
-            found.append(column)
-    return found
-
-
-def _is_number(values: pd.Series) -> bool:
-    """Whether a column holds numbers: by its dtype, or object by object (big integers, decimals, nothing at all)."""
-    dtype = values.dtype
-    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_complex_dtype(dtype):
-        return False
-    if pd.api.types.is_numeric_dtype(dtype):
-        return True
-    return pd.api.types.is_object_dtype(dtype) and pd.api.types.infer_dtype(values, skipna=True) in {
-        "integer", "floating", "decimal", "mixed-integer-float", "empty",
-    }  # fmt: skip
-
-
-def _is_label(values: pd.Series) -> bool:
-    """Whether a column may name entities."""
-    if isinstance(values.dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(values.dtype):
-        return not _is_number(values)
-    return pd.api.types.is_object_dtype(values.dtype) and pd.api.types.infer_dtype(values, skipna=True) == "string"
-
-
-def _spells_numbers(values: pd.Series) -> bool:
-    told = values[values.notna()]
-    return bool(len(told)) and bool(pd.to_numeric(told.astype(object), errors="coerce").notna().all())
