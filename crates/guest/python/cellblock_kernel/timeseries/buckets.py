@@ -1,0 +1,142 @@
+"""Buckets of time: their frequencies, and the one that sources have in common."""
+
+import datetime
+import re
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+
+_MICROS = {"us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "D": 86400 * 10**6}
+_WORDS = {
+    "second": "s", "sec": "s", "minute": "min", "minutely": "min", "hour": "h", "hourly": "h", "hr": "h", "day": "D", "daily": "D",
+    "week": "W", "weekly": "W", "month": "M", "monthly": "M", "quarter": "Q", "quarterly": "Q", "year": "Y", "yearly": "Y",
+    "annual": "Y",
+}  # fmt: skip
+_SIGNS = {
+    "us": "us", "ms": "ms", "s": "s", "S": "s", "m": "min", "T": "min", "min": "min", "h": "h", "H": "h", "d": "D",
+    "D": "D", "w": "W", "W": "W", "M": "M", "ME": "M", "MS": "M", "Q": "Q", "QE": "Q", "QS": "Q", "Y": "Y", "YE": "Y", "YS": "Y",
+    "A": "Y", "y": "Y",
+}  # fmt: skip
+_CALENDAR = {"W": "W-SUN", "M": "M", "Q": "Q-DEC", "Y": "Y-DEC"}
+_EXAMPLES = '"15min", "h", "4h", "D", "W", "M", "Q" or "Y"'
+# Steps that divide a day, the longest last: what sources are taken to report by.
+_USUAL = [
+    *(seconds * 10**6 for seconds in (1, 5, 10, 15, 30)),
+    *(minutes * 60 * 10**6 for minutes in (1, 5, 10, 15, 30)),
+    *(hours * 3600 * 10**6 for hours in (1, 2, 4, 6, 8, 12, 24)),
+]
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A frequency, such as 15 `min` or 1 `M`."""
+
+    count: int
+    unit: str
+
+    def __str__(self) -> str:
+        return self.unit if self.count == 1 else f"{self.count}{self.unit}"
+
+    @property
+    def micros(self) -> int | None:
+        """The length in microseconds; none for weeks, months, quarters and years, which follow the calendar."""
+        return None if self.unit in _CALENDAR else self.count * _MICROS[self.unit]
+
+    def floor(self, times: pd.DatetimeIndex) -> pd.DatetimeIndex:
+        """The beginning of each time's bucket, by the clock of the times' own zone."""
+        if self.unit in _CALENDAR:
+            walls = times.tz_localize(None).to_period(_CALENDAR[self.unit]).start_time.as_unit(times.unit)
+            return walls.tz_localize(times.tz, ambiguous=np.ones(len(walls), dtype=bool), nonexistent="shift_forward")
+        if times.tz is None or str(times.tz) == "UTC":
+            return times.floor(str(self))
+        # In the hour that a clock shows twice, a bucket begins in the half that the time is in; a day begins with the first.
+        first = np.ones(len(times), dtype=bool)
+        if self.unit != "D":
+            walls = times.tz_localize(None)
+            first = np.asarray(walls.tz_localize(times.tz, ambiguous=first, nonexistent="shift_forward") == times)
+        return times.floor(str(self), ambiguous=first, nonexistent="shift_forward")
+
+    def whole(self, buckets: pd.DatetimeIndex, most: int) -> pd.DatetimeIndex:
+        """Every bucket from the first to the last of an index without gaps in it."""
+        if len(buckets) == 0:
+            return buckets
+        zone, unit = buckets.tz, buckets.unit
+        first, last = buckets[0].tz_localize(None), buckets[-1].tz_localize(None)
+        if self.micros is not None and (last - first) / datetime.timedelta(microseconds=self.micros) > most:
+            raise ValueError(f"there are more than {most:,} buckets of {self} from {first} to {last}; choose a coarser freq=")
+        if self.micros is not None and self.unit != "D":
+            # By length, not by the clock: an hour that a clock skips or repeats is no gap.
+            full = pd.date_range(buckets[0], buckets[-1], freq=str(self), unit=unit)
+            return self.floor(full).unique()
+        alias = {"W": "W-MON", "M": "MS", "Q": "QS", "Y": "YS"}.get(self.unit, str(self))
+        walls = pd.date_range(first.normalize(), last, freq=alias, unit=unit)
+        return walls.tz_localize(zone, ambiguous=np.ones(len(walls), dtype=bool), nonexistent="shift_forward")
+
+
+def parse(freq: str | datetime.timedelta | Bucket) -> Bucket:
+    """The bucket for pandas' aliases, old and new, for words like `daily`, and for timedeltas."""
+    if isinstance(freq, Bucket):
+        return freq
+    if isinstance(freq, datetime.timedelta):
+        micros = round(freq.total_seconds() * 10**6)
+        unit = max(
+            (unit for unit, one in _MICROS.items() if micros > 0 and micros % one == 0), key=_MICROS.__getitem__, default=None
+        )
+        if unit is None:
+            raise ValueError(f"freq is {freq}; buckets are longer than nothing")
+        return Bucket(micros // _MICROS[unit], unit)
+    spelled = re.fullmatch(r"\s*(\d*)\s*([A-Za-z]+)\s*", freq) if isinstance(freq, str) else None
+    word = spelled[2] if spelled else ""
+    unit = _SIGNS.get(word) or _WORDS.get(word.lower()) or _WORDS.get(word.lower().removesuffix("s"))
+    count = int(spelled[1] or 1) if spelled else 0
+    if unit is None or count < 1:
+        raise ValueError(f"freq {freq!r} is no frequency; expected such as {_EXAMPLES}")
+    if unit in _CALENDAR and count > 1:
+        raise ValueError(f"freq {freq!r} counts several of a calendar's periods; expected such as {_EXAMPLES}")
+    return Bucket(count, unit)
+
+
+def zone(tz: str | datetime.tzinfo | None) -> datetime.tzinfo | None:
+    """The time zone of the buckets; `None` stands for UTC without a zone in the result."""
+    if isinstance(tz, str):
+        try:
+            return datetime.UTC if tz.upper() == "UTC" else ZoneInfo(tz)
+        except (ValueError, KeyError, OSError):
+            raise ValueError(f'tz {tz!r} is no time zone; expected such as "UTC" or "Europe/Berlin"') from None
+    if tz is None or isinstance(tz, datetime.tzinfo):
+        return tz
+    raise TypeError(f'tz is a {type(tz).__name__}; expected a name such as "UTC", or None')
+
+
+def step(gaps: np.ndarray) -> int | None:
+    """The usual length, in microseconds, that the distances between a source's times are nearest to from above.
+
+    There is none if fewer than half of them are near their median: the times are events then, not samples.
+    """
+    gaps = gaps[gaps > 0]
+    if gaps.size == 0:
+        return None
+    middle = float(np.median(gaps))
+    near = (gaps >= 0.5 * middle) & (gaps <= 1.5 * middle)
+    fitting = [one for one in _USUAL if one <= middle / 0.9]
+    return fitting[-1] if fitting and near.mean() >= 0.5 else None
+
+
+def common(gaps: list[np.ndarray], times: list[pd.DatetimeIndex]) -> Bucket | None:
+    """The coarsest of the sources' steps, at most a day; none where all times are on one grid of it already.
+
+    A source of two samples says little, so it is asked only if no source has more.
+    """
+    telling = [one for one in gaps if (one > 0).sum() > 1] or gaps
+    steps = [one for one in map(step, telling) if one is not None]
+    if not steps:
+        return None
+    longest = max(steps)
+    walls = [one.tz_localize(None).as_unit("us").asi8 for one in times if len(one)]
+    phases = np.unique(np.concatenate([np.unique(wall % longest) for wall in walls]))
+    if phases.size <= 1:
+        return None
+    unit = max((unit for unit, one in _MICROS.items() if longest % one == 0), key=_MICROS.__getitem__)
+    return Bucket(longest // _MICROS[unit], unit)

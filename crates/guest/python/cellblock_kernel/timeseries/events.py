@@ -1,0 +1,84 @@
+"""Coverage events: which entities came into or left a total, and why."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cellblock_kernel.timeseries.flows import Flows
+from cellblock_kernel.timeseries.quality import Notes, Quality, clipped, plain
+
+KINDS = ("entered", "exited", "gap", "resumed")
+# Of a finding: the host drops details that are too large.
+_IN_FINDING = 40
+_NAME = 60
+
+
+def events(flows: Flows, values: np.ndarray, periods: pd.DatetimeIndex, entities: Sequence[Any]) -> Notes:
+    """Dicts in order of time, as `derive_change_series` describes them."""
+    moves = flows.moves
+    found = Notes()
+    for period, entity, change in zip(moves.period.tolist(), moves.entity.tolist(), moves.change.tolist(), strict=True):
+        column = values[:, entity]
+        came = not np.isnan(column[period])
+        previous = _first(column[:period][::-1])
+        following = _first(column[period:])
+        kind = ("entered" if previous is None else "resumed") if came else ("exited" if following is None else "gap")
+        found.append(
+            {
+                "period": periods[period].isoformat(),
+                "entity": plain(entities[entity]),
+                "kind": kind,
+                "value": following if came else previous,
+                "change": change,
+                "previous_value": previous,
+                "next_value": following,
+            }
+        )
+    return found
+
+
+def _first(levels: np.ndarray) -> float | None:
+    """The first that is observed. Most often it is near, so the steps grow from small ones."""
+    start, size = 0, 16
+    while start < levels.size:
+        told = np.flatnonzero(~np.isnan(levels[start : start + size]))
+        if told.size:
+            return float(levels[start + told[0]])
+        start, size = start + size, size * 4
+    return None
+
+
+def count(flows: Flows, values: np.ndarray) -> dict[str, int]:
+    """How many there are of each kind, also of those that are not listed."""
+    if values.size == 0:
+        return dict.fromkeys(KINDS, 0)
+    ever = int(flows.ever.sum())
+    entered = ever - int((~np.isnan(values[0])).sum())
+    exited = ever - int((~np.isnan(values[-1])).sum())
+    entering, exiting = int(flows.entering.sum()), int(flows.exiting.sum())
+    return {"entered": entered, "exited": exited, "gap": exiting - exited, "resumed": entering - entered}
+
+
+def note(found: Notes, counts: dict[str, int], quality: Quality) -> None:
+    """The finding of the execution: how many events, and the largest."""
+    total = sum(counts.values())
+    if total == 0:
+        return
+    largest = sorted(found, key=lambda one: -abs(one["change"]))[:_IN_FINDING]
+    chosen = [one for one in found if any(one is other for other in largest)]
+    kinds = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
+    names = list(dict.fromkeys(str(one["entity"]) for one in largest))
+    shown = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+    quality.note(
+        "coverage_events",
+        f"entities that came or went: {kinds}; the largest: {shown}; what they moved is in coverage_change and is no flow",
+        total=total,
+        **counts,
+        events=[
+            {**{key: one[key] for key in ("period", "kind", "value", "change")}, "entity": clipped(str(one["entity"]), _NAME)}
+            for one in chosen
+        ],
+        listed=len(chosen),
+    )

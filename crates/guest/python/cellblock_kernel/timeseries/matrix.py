@@ -1,0 +1,171 @@
+"""The matrix of a population: a row per period, a column per entity, NaN where nothing was observed."""
+
+import datetime
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cellblock_kernel.timeseries import buckets, duplicates, prepare
+from cellblock_kernel.timeseries.kinds import is_number, long_columns, of_kind
+from cellblock_kernel.timeseries.prepare import Freq, Timed
+from cellblock_kernel.timeseries.quality import Quality, clipped, listed
+from cellblock_kernel.timeseries.sources import table
+
+# 8 bytes each.
+_MOST_CELLS = 1 << 27
+_LABEL = "data"
+
+
+@dataclass
+class Matrix:
+    """Levels of entities over time."""
+
+    periods: pd.DatetimeIndex
+    entities: list[Any]
+    values: np.ndarray
+    bucket: buckets.Bucket | None
+
+
+def read(
+    data: Any,
+    *,
+    time_col: str | None,
+    entity_col: str | None,
+    value_col: str | None,
+    freq: Freq | None,
+    policy: str,
+    tz: str | datetime.tzinfo | None,
+    errors: str,
+    quality: Quality,
+) -> Matrix:
+    """Reads wide tables and long rows."""
+    if not isinstance(policy, str):
+        raise TypeError(f"duplicates is a {type(policy).__name__}; expected one of {', '.join(duplicates.POLICIES)}")
+    duplicates.check(policy)
+    whole = table(data, _LABEL)
+    for column in (entity_col, value_col):
+        if column is not None and column not in whole.columns and len(whole):
+            raise ValueError(f"{_LABEL} has no column {column!r}; it has {listed(whole.columns)}")
+    source = prepare.timed(whole, time_col, _LABEL, buckets.zone(tz), errors, quality)
+    if len(source.times) == 0:
+        quality.note("empty_source", f"{_LABEL} has no rows")
+        found = Matrix(source.times, [], np.empty((0, 0)), None)
+    else:
+        columns = long_columns(source, entity_col, value_col, _LABEL, quality)
+        if columns is None:
+            found = _wide(source, value_col, freq, policy, quality)
+        else:
+            found = _long(source, *columns, freq, policy, errors, quality)
+    periods = found.periods.rename(source.name)
+    found.periods = periods.tz_localize(None) if tz is None else periods
+    return found
+
+
+def _wide(source: Timed, value_col: str | None, freq: Freq | None, policy: str, quality: Quality) -> Matrix:
+    rest = source.table if value_col is None else source.table[[value_col]]
+    chosen = of_kind(rest, is_number)
+    ignored = [column for column in rest.columns if column not in set(chosen)] if len(chosen) < len(rest.columns) else []
+    if not chosen:
+        kinds = ", ".join(f"{clipped(str(column), 40)} ({rest[column].dtype})" for column in rest.columns[:8])
+        raise ValueError(
+            f"{_LABEL} has no numeric column beside its time, only {kinds or 'nothing'}; text must become numbers first"
+        )
+    if ignored:
+        quality.note(
+            "ignored_columns",
+            f"{_LABEL}: {listed(ignored)} hold no numbers and are no entities; convert them first if they should be",
+            columns=[str(column) for column in ignored[:50]],
+        )
+    numbers = rest if len(chosen) == len(rest.columns) else rest[chosen]
+    values = _floats(numbers)
+    values = _without_infinities(values, chosen, quality)
+    bucket = prepare.grid([source], freq, [prepare.gaps_of_columns(source.times, ~np.isnan(values[:, :50]))], quality)
+    floored = bucket.floor(source.times) if bucket else source.times
+    if not (source.times.is_monotonic_increasing and floored.is_monotonic_increasing and floored.is_unique):
+        frame = pd.DataFrame(values, columns=pd.Index(chosen, dtype=object))
+        frame = duplicates.fold(frame, source.times, floored, policy, _LABEL, quality)
+        floored, values = pd.DatetimeIndex(frame.index), frame.to_numpy(dtype=np.float64)
+    return Matrix(floored, chosen, values, bucket)
+
+
+def _long(source: Timed, entity_col: Any, value_col: Any, freq: Freq | None, policy: str, errors: str, quality: Quality) -> Matrix:
+    codes, entities = pd.factorize(source.table[entity_col].to_numpy(), use_na_sentinel=True)
+    nameless = np.flatnonzero(codes < 0)
+    if nameless.size:
+        message = f"{nameless.size} of {len(codes)} rows have no {entity_col!r}, the first is row {nameless[0]}"
+        if errors == "raise":
+            raise ValueError(f'{message}; repair them, or pass errors="coerce" to leave them out')
+        quality.note("unnamed_rows", f"{message}; they were left out", rows=int(nameless.size))
+    values = _without_infinities(_numbers(source.table[value_col], value_col, quality)[:, None], [value_col], quality)[:, 0]
+    named = codes >= 0
+    codes, values, times = codes[named], values[named], source.times[named]
+    bucket = prepare.grid([Timed(source.table, times, source.name)], freq, [_gaps_of_each(codes, times, values)], quality)
+    floored = bucket.floor(times) if bucket else times
+    rows, periods = pd.factorize(floored, sort=True)
+    if len(periods) * len(entities) > _MOST_CELLS:
+        raise ValueError(
+            f"{len(entities):,} entities in {len(periods):,} periods are more than {_MOST_CELLS:,} cells; choose a coarser freq="
+        )
+    matrix = np.full((len(periods), len(entities)), np.nan)
+    cells = rows.astype(np.int64) * len(entities) + codes
+
+    def name(cell: int) -> str:
+        return f"{entities[cell % len(entities)]!r} in the bucket {periods[cell // len(entities)]}"
+
+    folded, of = duplicates.fold_cells(cells, values, times, policy, _LABEL, name, quality)
+    matrix.ravel()[of] = folded
+    return Matrix(pd.DatetimeIndex(periods), list(entities), matrix, bucket)
+
+
+def _gaps_of_each(codes: np.ndarray, times: pd.DatetimeIndex, values: np.ndarray) -> np.ndarray:
+    """The distances between samples of the same entity: entities may report at different seconds."""
+    told = ~np.isnan(values)
+    codes, micros = codes[told], times.as_unit("us").asi8[told]
+    order = np.lexsort((micros, codes))
+    return np.diff(micros[order])[np.diff(codes[order]) == 0]
+
+
+def _numbers(values: pd.Series, name: Any, quality: Quality) -> np.ndarray:
+    """The values of long rows; numbers that arrive as text, as in many APIs, are taken as numbers."""
+    if is_number(values):
+        return _floats(values.to_frame())[:, 0]
+    if pd.api.types.is_bool_dtype(values.dtype):
+        raise ValueError(f"{name!r} of {_LABEL} holds true and false, no numbers; choose another value_col=")
+    cells = values.to_numpy(dtype=object)
+    numbers = pd.to_numeric(pd.Series(cells), errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    flags = np.fromiter((isinstance(cell, bool | np.bool_) for cell in cells), dtype=bool, count=len(cells))
+    bad = np.flatnonzero((np.isnan(numbers) & values.notna().to_numpy()) | flags)
+    if bad.size:
+        raise ValueError(
+            f"{name!r} of {_LABEL} holds no number in row {bad[0]}: {clipped(repr(cells[bad[0]]), 80)} ({bad.size} such rows); "
+            "make them numbers or None first"
+        )
+    quality.note("numbers_from_text", f"{_LABEL}: {name!r} is text and was read as numbers", series=str(name))
+    return numbers
+
+
+def _floats(numbers: pd.DataFrame) -> np.ndarray:
+    if all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in numbers.dtypes.unique()):
+        return numbers.to_numpy(dtype=np.float64)
+    return np.column_stack(
+        [pd.to_numeric(numbers[column]).to_numpy(dtype=np.float64, na_value=np.nan) for column in numbers.columns]
+    )
+
+
+def _without_infinities(values: np.ndarray, names: list[Any], quality: Quality) -> np.ndarray:
+    """Infinite values are no levels: they count as not observed."""
+    # The sum tells of most matrices at once that they hold none.
+    with np.errstate(invalid="ignore", over="ignore"):
+        smallest, largest = (np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)) if values.size else (0.0, 0.0)
+    if not (np.isinf(smallest) or np.isinf(largest)):
+        return values
+    infinite = np.isinf(values)
+    first = names[int(np.flatnonzero(infinite.any(axis=0))[0])]
+    quality.note(
+        "infinite_values",
+        f"{_LABEL}: {int(infinite.sum())} infinite values, the first in {clipped(repr(first), 60)}, count as not observed",
+        count=int(infinite.sum()),
+    )
+    return np.where(infinite, np.nan, values)

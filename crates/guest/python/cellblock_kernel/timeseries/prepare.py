@@ -1,0 +1,178 @@
+"""Brings sources onto buckets: times read, floored, and one row per bucket."""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from cellblock_kernel.timeseries import buckets, clock, duplicates, instants
+from cellblock_kernel.timeseries.buckets import Bucket
+from cellblock_kernel.timeseries.duplicates import Policy
+from cellblock_kernel.timeseries.quality import Quality, listed
+from cellblock_kernel.timeseries.sources import Source
+
+Freq = str | datetime.timedelta
+TimeColumn = str | Sequence[str | None] | Mapping[str, str]
+# Columns that are asked for the distances of their samples; more would say the same.
+_ASKED = 50
+
+
+@dataclass
+class Timed:
+    """A table beside its instants, in the zone of the buckets. The rows are in the order given."""
+
+    table: pd.DataFrame
+    times: pd.DatetimeIndex
+    name: str
+
+    def gaps(self) -> np.ndarray:
+        """The distances between its samples, in microseconds."""
+        numbers = self.table.select_dtypes("number").iloc[:, :_ASKED]
+        told = numbers if numbers.shape[1] else self.table.iloc[:, :_ASKED]
+        return gaps_of_columns(self.times, told.notna().to_numpy())
+
+
+def gaps_of_columns(times: pd.DatetimeIndex, told: np.ndarray) -> np.ndarray:
+    """The distances between the samples of each column, in microseconds; what is null is a placeholder and no sample."""
+    micros = times.as_unit("us").asi8
+    if not times.is_monotonic_increasing:
+        order = np.argsort(micros)
+        micros, told = micros[order], told[order]
+    if told.all():
+        return np.diff(micros)
+    return np.concatenate([np.diff(micros[column]) for column in told.T[:_ASKED]])
+
+
+def timed(
+    table: pd.DataFrame, time_col: str | None, label: str, zone: datetime.tzinfo | None, errors: str, quality: Quality
+) -> Timed:
+    """Finds and reads the times of a table; rows without one are an error, or left out with a note."""
+    if errors not in ("raise", "coerce"):
+        raise ValueError(f'errors {errors!r} is neither "raise" nor "coerce"')
+    if len(table) == 0:
+        return _without_rows(table, time_col, label, zone)
+    values, name, rest = clock.find(table, time_col, label)
+    times = instants.read(values, label, name, errors, quality)
+    known = times.notna()
+    if not known.all():
+        times, rest = times[known], rest[known]
+    return Timed(rest, times.tz_convert(zone or datetime.UTC), name)
+
+
+def _without_rows(table: pd.DataFrame, time_col: str | None, label: str, zone: datetime.tzinfo | None) -> Timed:
+    try:
+        _, name, rest = clock.find(table, time_col, label)
+    except ValueError:
+        name, rest = time_col or "time", table
+    return Timed(rest, pd.DatetimeIndex([], dtype="datetime64[us, UTC]").tz_convert(zone or datetime.UTC), name)
+
+
+def grid(sources: list[Timed], freq: Freq | None, gaps: list[np.ndarray], quality: Quality) -> Bucket | None:
+    """The bucket asked for, or the one that the sources have in common."""
+    if freq is not None:
+        return buckets.parse(freq)
+    bucket = buckets.common(gaps, [one.times for one in sources])
+    if bucket is not None:
+        moved = sum(int((bucket.floor(one.times) != one.times).sum()) for one in sources)
+        quality.note(
+            "buckets_inferred",
+            f"{moved} of {sum(len(one.times) for one in sources)} times were floored to buckets of {bucket}, the coarsest step by "
+            "which the data are reported; choose with freq=",
+            freq=str(bucket),
+            moved=moved,
+        )
+    return bucket
+
+
+@dataclass
+class Prepared:
+    """The sources on buckets, in the order given; each has a sorted index without repetitions, all of one unit."""
+
+    tables: list[pd.DataFrame]
+    bucket: Bucket | None
+    name: str
+
+
+def prepare(
+    sources: list[Source],
+    *,
+    time_col: TimeColumn | None,
+    freq: Freq | None,
+    duplicates: Policy,
+    tz: str | datetime.tzinfo | None,
+    errors: str,
+    quality: Quality,
+) -> Prepared:
+    """Reads, floors and folds all sources."""
+    _check_policy(duplicates, sources)
+    zone = buckets.zone(tz)
+    wanted = _time_columns(time_col, sources)
+    read = [timed(one.table, column, one.label, zone, errors, quality) for one, column in zip(sources, wanted, strict=True)]
+    for source, one in zip(sources, read, strict=True):
+        if len(one.times) == 0:
+            quality.note("empty_source", f"{source.label} has no rows", source.name)
+    bucket = grid(read, freq, [one.gaps() for one in read], quality)
+    folded = []
+    for source, one in zip(sources, read, strict=True):
+        floored = bucket.floor(one.times) if bucket else one.times
+        folded.append(fold_into(one, floored, duplicates, source.label, quality))
+    unit = "ns" if any(one.index.unit == "ns" for one in folded) else "us"
+    names = {one.name for one in read}
+    name = names.pop() if len(names) == 1 else "time"
+    for one in folded:
+        one.index = one.index.as_unit(unit).rename(name)
+        if tz is None:
+            one.index = one.index.tz_localize(None)
+    return Prepared(folded, bucket, name)
+
+
+def fold_into(source: Timed, floored: pd.DatetimeIndex, policy: Policy, label: str, quality: Quality) -> pd.DataFrame:
+    """One row per bucket, without the diagnostics of an earlier call."""
+    folded = duplicates.fold(source.table, source.times, floored, policy, label, quality)
+    folded = folded.copy(deep=False)
+    folded.attrs = {}
+    return folded
+
+
+def _time_columns(time_col: TimeColumn | None, sources: list[Source]) -> list[str | None]:
+    if time_col is None or isinstance(time_col, str):
+        return [time_col] * len(sources)
+    if isinstance(time_col, Mapping):
+        unknown = set(time_col) - {one.name for one in sources}
+        if unknown:
+            raise ValueError(f"time_col names {listed(sorted(unknown))}, which is no source")
+        return [time_col.get(one.name) if one.name is not None else None for one in sources]
+    if len(time_col) != len(sources):
+        raise ValueError(f"time_col has {len(time_col)} entries for {len(sources)} sources; give one name, or one per source")
+    return list(time_col)
+
+
+def _check_policy(policy: Policy, sources: list[Source]) -> None:
+    duplicates.check(policy)
+    if isinstance(policy, Mapping):
+        columns = {str(column) for one in sources for column in one.table.columns}
+        unknown = [column for column in policy if column not in columns]
+        if unknown and any(len(one.table) for one in sources):
+            raise ValueError(
+                f"duplicates names {listed(unknown)}, which is a column of no source; there are {listed(sorted(columns))}"
+            )
+
+
+def note_coverage(
+    labels: list[str], names: list[str | None], tables: list[pd.DataFrame], on: pd.DatetimeIndex, quality: Quality, always: bool
+) -> None:
+    """Notes, for each source, on which of the buckets it has a sample."""
+    for label, name, one in zip(labels, names, tables, strict=True):
+        told = one.index[one.notna().any(axis=1).to_numpy()].intersection(on)
+        if len(on) and (always or len(told) < len(on)):
+            span = f", from {told[0]} to {told[-1]}" if len(told) else ""
+            quality.note(
+                "source_coverage",
+                f"{label} has samples in {len(told)} of {len(on)} buckets ({len(told) / len(on):.0%}){span}",
+                series=name or label,
+                buckets=len(on),
+                covered=len(told),
+                share=round(len(told) / len(on), 4),
+            )
