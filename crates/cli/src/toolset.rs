@@ -115,7 +115,9 @@ fn format_of(path: &Path) -> InputFormat {
 fn parse_share(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err(format!("`{text}` is no share; give a number from 0 to 1, such as 0.5")),
+        _ => Err(format!(
+            "`{text}` is no share; give a number from 0 to 1, such as 0.5"
+        )),
     }
 }
 

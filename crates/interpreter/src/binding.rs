@@ -95,12 +95,7 @@ impl Binding {
                     }
                     (table.format, table.path, 0, table.bytes)
                 }
-                None => (
-                    InputFormat::Value,
-                    DOCUMENT.to_owned(),
-                    span.offset,
-                    span.length,
-                ),
+                None => (InputFormat::Value, DOCUMENT.to_owned(), span.offset, span.length),
             };
             references.push(Reference {
                 name: span.name,

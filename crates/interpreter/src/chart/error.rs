@@ -95,11 +95,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(
-        code: &'static str,
-        field: impl Into<String>,
-        message: impl Into<String>,
-    ) -> Self {
+    pub(super) fn new(code: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code,
             field: field.into(),
@@ -150,7 +146,11 @@ impl fmt::Display for ChartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.problems[..] {
             [only] if self.more == 0 => return write!(f, "chart was not accepted: {only}"),
-            problems => write!(f, "chart was not accepted: {} problems", problems.len() + self.more)?,
+            problems => write!(
+                f,
+                "chart was not accepted: {} problems",
+                problems.len() + self.more
+            )?,
         }
         for problem in &self.problems {
             write!(f, "\n- {problem}")?;
@@ -218,7 +218,8 @@ pub(super) fn repeated(text: &str) -> String {
 
 /// Whether a character is shown as itself and changes nothing around it.
 pub(super) fn is_plain(c: char) -> bool {
-    let reorders = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}');
+    let reorders =
+        matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}');
     let breaks = matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
     !c.is_control() && !reorders && !breaks
 }

@@ -29,14 +29,13 @@ mod names;
 mod tests;
 mod wording;
 
-
 pub use after::check_after;
 pub use attempts::Attempts;
 pub use before::{Call, check_before};
 pub use call::DerivationCall;
 pub use codes::{CODES, Code, Stage};
-pub(crate) use wording::unknown_alias;
 pub use names::{HELPERS, PRELUDE, Reserved, is_identifier, reserved};
+pub(crate) use wording::unknown_alias;
 
 /// Artifacts that one call may emit, unless a policy says otherwise.
 pub const MAX_ARTIFACTS: usize = 4;

@@ -80,7 +80,6 @@ async fn chart(chart: &Chart, store: &Store, urls: &Urls) -> Result<ArtifactEnve
 /// The rows of a chart, from its document.
 pub(super) async fn data(store: &Store, chart: &Chart) -> Result<Value> {
     let document = store.get(chart.document.sha256).await?;
-    let mut document: Value =
-        serde_json::from_slice(&document).map_err(crate::output::OutputError::from)?;
+    let mut document: Value = serde_json::from_slice(&document).map_err(crate::output::OutputError::from)?;
     Ok(document.get_mut("data").map(Value::take).unwrap_or_default())
 }

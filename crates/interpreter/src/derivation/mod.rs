@@ -10,6 +10,7 @@
 
 mod coverage;
 mod derived;
+mod deriver;
 mod emitted;
 mod policy;
 pub mod probe;
@@ -17,6 +18,7 @@ pub mod prompt;
 mod render_chart;
 mod run;
 pub mod tools;
+mod view;
 
 pub use coverage::LOW_COVERAGE;
 pub use derived::{BoundInput, CallFailure, Derived, Envelope};

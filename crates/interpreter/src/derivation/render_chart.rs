@@ -2,6 +2,7 @@
 
 use cellblock_artifact::{About, ArtifactEnvelope, Kind};
 use cellblock_protocol::InputFormat;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::coverage;
@@ -19,18 +20,35 @@ use crate::rejection::Rejection;
 const MOST_BYTES: u64 = 32 << 20;
 
 /// A chart to draw from one alias.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ChartCall {
     /// The alias.
     pub alias: String,
     /// The specification.
     pub spec: Value,
     /// Where in the result the rows are, where there are several lists of rows.
+    #[serde(default)]
     pub path: Option<String>,
     /// What stands above the chart.
+    #[serde(default)]
     pub title: Option<String>,
     /// What it shows, in words.
+    #[serde(default)]
     pub alt: Option<String>,
+}
+
+impl ChartCall {
+    /// Reads the arguments of the tool.
+    pub fn read(arguments: &Value) -> Result<Self, Rejection> {
+        Self::deserialize(arguments).map_err(|error| {
+            let message = format!(
+                "the arguments of render_chart are wrong: {error}; give `alias` and `spec`, and `path`, `title` and `alt` where they are \
+                 needed"
+            );
+            Rejection::of_field("wrong_type", "arguments", message)
+        })
+    }
 }
 
 impl Derivation {

@@ -40,7 +40,9 @@ impl Derivation {
     /// Starts nothing: a derivation without a call costs nothing.
     pub(crate) fn new(shared: Arc<Shared>, aliases: AliasStore, policy: Policy) -> Self {
         let options = SessionOptions {
-            prelude: ["analysis", "documents", "derivation"].map(str::to_owned).to_vec(),
+            prelude: ["analysis", "documents", "derivation"]
+                .map(str::to_owned)
+                .to_vec(),
             idle: policy.idle,
             ..SessionOptions::default()
         };
@@ -109,11 +111,7 @@ impl Derivation {
             contract: &call.contract,
             inputs: &call.inputs,
         };
-        check_before(
-            &terms,
-            &Known::new(self.aliases.aliases()),
-            &self.policy.contract,
-        )
+        check_before(&terms, &Known::new(self.aliases.aliases()), &self.policy.contract)
     }
 
     async fn run(
@@ -198,7 +196,12 @@ impl Derivation {
     }
 
     /// What the call said that it derives from.
-    fn bound(&self, call: &DerivationCall, contract: &Contract, binding: &Binding) -> Result<Vec<BoundInput>> {
+    fn bound(
+        &self,
+        call: &DerivationCall,
+        contract: &Contract,
+        binding: &Binding,
+    ) -> Result<Vec<BoundInput>> {
         let declared = binding.names().iter().filter(|(name, alias)| {
             call.inputs.contains_key(name) || contract.input_aliases.contains(alias) && name == alias
         });
@@ -274,7 +277,9 @@ fn tell(probe: Probe, derived: &Derived) {
         }
         outcome => {
             let stage = match outcome {
-                Outcome::Rejected { rejections } if rejections.iter().all(|it| it.code == "guard") => Stage::Python,
+                Outcome::Rejected { rejections } if rejections.iter().all(|it| it.code == "guard") => {
+                    Stage::Python
+                }
                 Outcome::Rejected { .. } => Stage::ContractAfter,
                 _ => Stage::Python,
             };

@@ -68,6 +68,11 @@ pub fn to_model(outputs: &[Output], tokens: usize) -> Vec<Block> {
     blocks
 }
 
+/// Shows what was written to a stream within so many tokens; its end says most.
+pub fn stream(written: &str, tokens: usize) -> String {
+    text::ends(&lines(written), tokens.saturating_mul(CHARS_PER_TOKEN))
+}
+
 /// Keeps as many outputs as are worth showing: the first ones, and the last one, which may be an exception.
 fn fitting(outputs: &[Output], chars: usize) -> (Vec<&Output>, String) {
     let most = chars / (LEAST + BETWEEN.len());

@@ -34,10 +34,7 @@ impl Run {
             self.cancel.unless(derivation.session().bind(input)).await?;
         }
         let ended = match call {
-            Ok(call) => {
-                self.follow(&mut derivation, &call, interpreter, args.json)
-                    .await
-            }
+            Ok(call) => self.follow(&mut derivation, &call, interpreter, args.json).await,
             Err(rejections) => {
                 let derived = derivation.refuse("", rejections);
                 self.conclude(derived, interpreter, Vec::new(), args.json).await

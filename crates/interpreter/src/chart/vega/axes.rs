@@ -16,7 +16,9 @@ pub(super) fn x(plot: &Plot<'_>) -> Value {
     let axis = plot.spec.x_axis.as_ref();
     let title = title(axis, name(plot));
     match plot.x {
-        AxisType::Time => json!({ "type": "temporal", "scale": { "type": "utc" }, "title": title, "axis": {} }),
+        AxisType::Time => {
+            json!({ "type": "temporal", "scale": { "type": "utc" }, "title": title, "axis": {} })
+        }
         AxisType::Number => json!({
             "type": "quantitative",
             "scale": { "zero": false, "nice": true },
@@ -50,7 +52,10 @@ pub(super) fn y(plot: &Plot<'_>, side: Side) -> Value {
     };
     let mut on_side = plot.spec.series.iter().filter(|it| it.side() == side);
     // One series alone needs no legend where the axis has its name.
-    let only = on_side.next().filter(|_| on_side.next().is_none()).map(|it| it.name());
+    let only = on_side
+        .next()
+        .filter(|_| on_side.next().is_none())
+        .map(|it| it.name());
     let only = match plot.spec.kind {
         ChartType::Histogram if !plot.is_binned() => Some("count"),
         ChartType::Candlestick if side == Side::Left => None,
