@@ -1,0 +1,174 @@
+//! What a model is told about the toolset: generated, so that it says what is true of this image and this policy.
+//!
+//! It is one of four walls against fetching from Python (image, sandbox, prompt, contract), and the only one that explains itself. It names
+//! no vendor, so that no source of data is preferred.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use cellblock_sandbox::image::Manifest;
+
+use super::tools::{CODE_INTERPRETER, RENDER_CHART};
+use crate::contract::{ArtifactKind, Attempts, MAX_ARTIFACTS};
+use crate::render::CHARS_PER_TOKEN;
+use crate::render::plain::line;
+
+mod text;
+
+/// Characters of one alias' summary.
+const SUMMARY: usize = 200;
+
+/// What the text depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct PromptSettings<'a> {
+    /// What may be imported besides the standard library, as `import` names it: see [`libraries`].
+    pub libraries: &'a [String],
+    /// Whether structured charts are part of the toolset.
+    pub render_chart: bool,
+    /// Whether a call has to name at least one input.
+    pub require_inputs: bool,
+    /// How many calls in a row may fail.
+    pub max_attempts: u32,
+    /// How many artifacts one call may emit.
+    pub max_artifacts: usize,
+    /// How long one call may run.
+    pub cell_seconds: u64,
+    /// What has been fetched so far, the latest last.
+    pub aliases: &'a [AliasLine],
+    /// How much of the text the aliases' summaries may take. Names are listed beyond it.
+    pub alias_tokens: usize,
+}
+
+impl Default for PromptSettings<'_> {
+    fn default() -> Self {
+        Self {
+            libraries: &[],
+            render_chart: true,
+            require_inputs: false,
+            max_attempts: Attempts::MAX,
+            max_artifacts: MAX_ARTIFACTS,
+            cell_seconds: 60,
+            aliases: &[],
+            alias_tokens: 1000,
+        }
+    }
+}
+
+/// A tool result in one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AliasLine {
+    /// Its alias.
+    pub alias: String,
+    /// What it holds, such as `365 rows: date, balance`. Anything: it is cleaned and cut.
+    pub summary: String,
+}
+
+/// What an image's cells may import, as `import` names it: what it loads beforehand, or where it loads nothing, its packages. Network
+/// clients are left out even where an image's policy lets them in.
+pub fn libraries(manifest: &Manifest) -> Vec<String> {
+    let names: Vec<_> = if manifest.preload.is_empty() {
+        manifest.packages.iter().map(|it| it.name.as_str()).collect()
+    } else {
+        manifest.preload.iter().map(String::as_str).collect()
+    };
+    let mut libraries = Vec::new();
+    for name in names {
+        let top = name.split('.').next().unwrap_or(name).to_owned();
+        if !is_client(manifest, &top) && !libraries.contains(&top) {
+            libraries.push(top);
+        }
+    }
+    libraries
+}
+
+/// Whether the image's audit found a network client of this name, by its distribution or by its module.
+fn is_client(manifest: &Manifest, name: &str) -> bool {
+    manifest.audit.findings.iter().any(|found| {
+        let module = Path::new(&found.path).file_stem();
+        found.client.replace('-', "_") == name || module.is_some_and(|module| module == name)
+    })
+}
+
+/// The section about the toolset for a system prompt.
+pub fn prompt_section(settings: &PromptSettings<'_>) -> String {
+    let sections = [
+        text::purpose(settings),
+        text::data_flow(settings),
+        libraries_text(settings.libraries),
+        text::helpers(settings),
+        text::CHANGE_RULES.to_owned(),
+        contract_text(settings),
+        text::limits(settings),
+        aliases_text(settings),
+    ];
+    sections.join("\n\n")
+}
+
+fn libraries_text(libraries: &[String]) -> String {
+    let allowed = if libraries.is_empty() {
+        "Python's standard library".to_owned()
+    } else {
+        let names: Vec<_> = libraries.iter().map(|name| format!("`{}`", line(name))).collect();
+        format!("Python's standard library and {}", names.join(", "))
+    };
+    format!(
+        "### Libraries\n\nAllowed: {allowed}. Nothing else is installed.\n{}",
+        text::BAN
+    )
+}
+
+fn contract_text(settings: &PromptSettings<'_>) -> String {
+    let kinds = if settings.render_chart {
+        "`\"image\"` for figures saved with `save_figure`, `\"chart\"` for charts emitted with `render_chart`"
+    } else {
+        "`\"image\"` for figures saved with `save_figure`"
+    };
+    let inputs = if settings.require_inputs {
+        "- `inputs` is required: it gives each tool result that the code reads a local name.\n"
+    } else {
+        "- `inputs` is optional: it gives tool results local names for dense code. Every alias is bound anyway.\n"
+    };
+    format!(
+        "### Contract\n\nEvery call declares a `postProcessingContract`. It is checked before Python starts and after it ended; what is \
+         wrong comes back with the valid values, to be repaired.\n\n\
+         - `operation`: what is computed. `reason`: why it takes code.\n\
+         - `inputAliases`: the aliases that the code derives from, at least one.\n\
+         - `expectedArtifacts`: {kinds}, `[]` when the code only computes. Emit exactly the kinds that are declared, at most {} \
+         artifacts.\n{inputs}\n```json\n{}\n```",
+        settings.max_artifacts,
+        text::EXAMPLE
+    )
+}
+
+fn aliases_text(settings: &PromptSettings<'_>) -> String {
+    let mut text = "### Tool results so far\n\n".to_owned();
+    if settings.aliases.is_empty() {
+        text.push_str("None yet. Call the tool that fetches the data first.");
+        return text;
+    }
+    let budget = settings.alias_tokens.saturating_mul(CHARS_PER_TOKEN);
+    let mut spent = 0;
+    let mut lines = Vec::new();
+    let mut named = Vec::new();
+    // The latest results are described first, since they are most likely what is worked on.
+    for alias in settings.aliases.iter().rev() {
+        let summary: String = line(&alias.summary).chars().take(SUMMARY).collect();
+        let described = format!("- `{}`: {summary}", line(&alias.alias));
+        spent += described.chars().count() + 1;
+        if spent <= budget && named.is_empty() {
+            lines.push(described);
+        } else {
+            named.push(format!("`{}`", line(&alias.alias)));
+        }
+    }
+    text.push_str(&lines.join("\n"));
+    if !named.is_empty() {
+        let before = if lines.is_empty() { "" } else { "\n" };
+        // Writing to a string does not fail.
+        let _ = write!(text, "{before}- earlier ones: {}", named.join(", "));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;
