@@ -16,7 +16,7 @@ use crate::cell::Cell;
 use crate::contract::{
     ArtifactKind, Attempts, Call, Contract, DerivationCall, Known, check_after, check_before,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::execution::{Event, Execution, Outcome};
 use crate::finding::Finding;
 use crate::interpreter::Shared;
@@ -88,7 +88,12 @@ impl Derivation {
     ) -> Result<Derived> {
         match self.allowed(call) {
             Ok(contract) => self.run(call, &contract, events).await,
-            Err(rejections) => Ok(self.refuse(&call.intent, rejections)),
+            Err(rejections) => {
+                let derived = self.refuse(&call.intent, rejections);
+                let probe = Probe::start("", false, 0, call.code.len() as u64, 0);
+                probe.fail(Stage::ContractBefore, &message(&derived));
+                Ok(derived)
+            }
         }
     }
 
@@ -122,14 +127,18 @@ impl Derivation {
     ) -> Result<Derived> {
         self.shared.audited().await?;
         let binding = Arc::new(Binding::new(&self.aliases, &call.inputs)?);
-        let prepared = self.session.prepare().await?;
-        let mut probe = Probe::start(
-            &prepared.sandbox,
-            prepared.made,
-            binding.bytes(),
-            call.code.len() as u64,
-            binding.names().len() as u64,
-        );
+        let start = |sandbox: &str, made| {
+            let (code, aliases) = (call.code.len() as u64, self.aliases.aliases().len() as u64);
+            Probe::start(sandbox, made, binding.bytes(), code, aliases)
+        };
+        let prepared = match self.session.prepare().await {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                start("", false).fail(Stage::Sandbox, &error.to_string());
+                return Err(error);
+            }
+        };
+        let mut probe = start(&prepared.sandbox, prepared.made);
         let cell = Cell::new(&*call.code).with_timeout(self.policy.cell_time);
         probe.reached(Stage::Python);
         let ran = self
@@ -139,7 +148,11 @@ impl Derivation {
         let execution = match ran {
             Ok(execution) => execution,
             Err(error) => {
-                probe.fail(Stage::Sandbox, &error.to_string());
+                let stage = match &error {
+                    Error::Alias(_) | Error::Input { .. } => Stage::Bind,
+                    _ => Stage::Sandbox,
+                };
+                probe.fail(stage, &error.to_string());
                 return Err(error);
             }
         };
@@ -255,6 +268,10 @@ impl Derivation {
     }
 }
 
+fn message(derived: &Derived) -> String {
+    derived.error().map(|error| error.message).unwrap_or_default()
+}
+
 /// Tells the probe how a call ended.
 fn tell(probe: Probe, derived: &Derived) {
     let stdout = derived
@@ -283,8 +300,7 @@ fn tell(probe: Probe, derived: &Derived) {
                 Outcome::Rejected { .. } => Stage::ContractAfter,
                 _ => Stage::Python,
             };
-            let message = derived.error().map(|error| error.message);
-            probe.fail(stage, &message.unwrap_or_default());
+            probe.fail(stage, &message(derived));
         }
     }
 }
