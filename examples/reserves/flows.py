@@ -21,6 +21,7 @@ above.legend()
 below.bar(change.index, change["stable_entities_change"], color="tab:blue", label="flow")
 below.set_ylabel("BTC a day")
 below.legend()
+fig.autofmt_xdate()
 save_figure("Total reserves of three exchanges with a jump where gamma is listed, and daily flows without it", title="Reserve flows")
 
 render_chart(

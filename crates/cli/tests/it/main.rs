@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod ctrl_c;
+mod derivation;
 mod doctor;
 mod examples;
 mod full_disk;

@@ -1,0 +1,303 @@
+//! `cellblock run --toolset derivation`: a call under its contract.
+
+use anyhow::{Context as _, Result};
+use cellblock_testkit::{Cli, workspace_root};
+use serde_json::{Value, json};
+
+use crate::support::{BUILD_LIMIT, answer, folder, run};
+
+const CONTRACT: &[u8] = br#"{"operation": "sum", "reason": "it takes code", "inputAliases": ["get_rows_1"], "expectedArtifacts": []}"#;
+
+/// Runs a call on the small image with `get_rows_1`, and gives the exit code with the object.
+fn call(code: &str, contract: &[u8], more: &[&str]) -> Result<(i32, Value)> {
+    let (_folder, path) = folder(&[("rows.json", b"[1, 2.5, null]"), ("contract.json", contract)])?;
+    let usual = [
+        "--json",
+        "--toolset",
+        "derivation",
+        "--alias",
+        "get_rows_1=rows.json",
+        "--contract",
+        "contract.json",
+        "-c",
+        code,
+    ];
+    answer(
+        &run(usual.into_iter().chain(more.iter().copied()))?
+            .folder(&path)
+            .run()?,
+    )
+}
+
+#[test]
+fn a_call_that_keeps_its_contract_answers_with_its_result() -> Result<()> {
+    let (code, report) = call(
+        "print('adding')\nset_result(sum(v for v in get_rows_1 if v))",
+        CONTRACT,
+        &[],
+    )?;
+    assert_eq!(
+        (code, &report["ok"], &report["outcome"]),
+        (0, &json!(true), &json!("completed"))
+    );
+    assert_eq!(report["result"], 3.5);
+    assert_eq!(report["stdout"], json!(["adding"]));
+    assert_eq!(report["outputAlias"], "code_interpreter_1");
+    assert_eq!(report["attemptsLeft"], 5);
+    assert_eq!(report["execution"]["outcome"], "completed");
+    let bound = &report["inputProjectionDiagnostics"][0];
+    assert_eq!(
+        (&bound["alias"], &bound["bytes"]),
+        (&json!("get_rows_1"), &json!(14))
+    );
+    Ok(())
+}
+
+#[test]
+fn a_whole_call_names_its_inputs_and_its_intent() -> Result<()> {
+    let whole = br#"{"intent": "a sum", "inputs": {"rows": "get_rows_1"}, "postProcessingContract":
+        {"operation": "sum", "reason": "it takes code", "inputAliases": ["get_rows_1"], "expectedArtifacts": []}}"#;
+    let (code, report) = call("set_result(len(rows))", whole, &["--require-inputs"])?;
+    assert_eq!(
+        (code, &report["result"], &report["intent"]),
+        (0, &json!(3), &json!("a sum"))
+    );
+    let (code, report) = call("set_result(1)", CONTRACT, &["--require-inputs"])?;
+    assert_eq!((code, &report["rejections"][0]["field"]), (2, &json!("inputs")));
+    Ok(())
+}
+
+#[test]
+fn a_broken_contract_is_rejected_with_codes_and_exits_with_2() -> Result<()> {
+    let broken = br#"{"operation": "", "inputAliases": ["get_row_1"], "expectedArtifacts": ["picture"]}"#;
+    let (code, report) = call("set_result(1)", broken, &[])?;
+    assert_eq!((code, &report["outcome"]), (2, &json!("rejected")));
+    let found: Vec<_> = report["rejections"]
+        .as_array()
+        .context("no rejections")?
+        .iter()
+        .map(|it| {
+            (
+                it["code"].as_str().unwrap_or_default(),
+                it["field"].as_str().unwrap_or_default(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("empty_field", "operation"),
+            ("missing_field", "reason"),
+            ("unknown_alias", "inputAliases[0]"),
+            ("unknown_artifact_kind", "expectedArtifacts[0]"),
+        ]
+    );
+    assert_eq!(report["rejections"][2]["valid"], json!(["get_rows_1"]));
+    assert_eq!(
+        (&report["attemptsLeft"], &report["execution"]),
+        (&json!(4), &Value::Null)
+    );
+    let undeclared = br#"{"operation": "x", "reason": "y", "inputAliases": ["get_rows_1"], "expectedArtifacts": ["chart"]}"#;
+    let (code, report) = call("set_result(1)", undeclared, &[])?;
+    assert_eq!(
+        (code, &report["rejections"][0]["code"]),
+        (2, &json!("artifact_not_emitted"))
+    );
+    assert_eq!(report["execution"]["outcome"], "rejected");
+    Ok(())
+}
+
+#[test]
+fn code_that_fails_says_how_often_it_may_be_tried_again() -> Result<()> {
+    let (code, report) = call("get_rows_1[9]", CONTRACT, &[])?;
+    assert_eq!((code, &report["error"]["code"]), (1, &json!("raised")));
+    let message = report["error"]["message"].as_str().unwrap_or_default();
+    assert_eq!(
+        message,
+        "IndexError: list index out of range. Repair the call and try again: 4 attempts are left"
+    );
+    Ok(())
+}
+
+#[test]
+fn what_the_caller_gave_wrongly_is_told_before_anything_starts() -> Result<()> {
+    let (_folder, path) = folder(&[("rows.json", b"[1, 2"), ("contract.json", b"{")])?;
+    for (arguments, told) in [
+        (
+            ["--alias", "get_rows_1=rows.json", "-c", "1"],
+            "not a JSON document",
+        ),
+        (["--alias", "print=contract.json", "-c", "1"], "print"),
+        (["--alias", "get_rows_1=none.json", "-c", "1"], "none.json"),
+        (["--contract", "contract.json", "-c", "1"], "contract.json"),
+    ] {
+        let usual = ["--json", "--toolset", "derivation"];
+        let finished = run(usual.into_iter().chain(arguments))?.folder(&path).run()?;
+        let (code, report) = answer(&finished)?;
+        let message = report["error"]["message"].as_str().unwrap_or_default();
+        assert_eq!(code, 2, "{arguments:?}: {message}");
+        assert!(message.contains(told), "{arguments:?}: {message}");
+    }
+    Ok(())
+}
+
+#[test]
+fn an_image_with_a_network_client_is_refused_under_this_toolset() -> Result<()> {
+    let image = b"name = \"with-client\"\npackages = [\"requests\"]\npreload = [\"requests\"]\n[policy]\nforbid_network_clients = false\n";
+    let (_folder, path) = folder(&[
+        ("image.toml", image),
+        ("rows.json", b"[1]"),
+        ("contract.json", CONTRACT),
+    ])?;
+    let arguments = [
+        "run",
+        "--json",
+        "--image",
+        "image.toml",
+        "-c",
+        "import requests; 1",
+    ];
+    let plain = Cli::new(arguments).folder(&path).limit(BUILD_LIMIT).run()?;
+    assert_eq!(plain.code(), 0, "{}", plain.stderr);
+    let call = [
+        "--toolset",
+        "derivation",
+        "--alias",
+        "get_rows_1=rows.json",
+        "--contract",
+        "contract.json",
+    ];
+    let finished = Cli::new(arguments.into_iter().chain(call)).folder(&path).run()?;
+    let (code, report) = answer(&finished)?;
+    assert_eq!(code, 78);
+    let message = report["error"]["message"].as_str().unwrap_or_default();
+    assert!(
+        message.contains("network clients")
+            && message.contains("requests (")
+            && message.contains("urllib3 ("),
+        "{message}"
+    );
+    Ok(())
+}
+
+#[test]
+fn calls_are_told_to_dashboards_as_json() -> Result<()> {
+    let (_folder, path) = folder(&[("rows.json", b"[1]"), ("contract.json", CONTRACT)])?;
+    let usual = [
+        "--toolset",
+        "derivation",
+        "--alias",
+        "get_rows_1=rows.json",
+        "--contract",
+        "contract.json",
+    ];
+    let finished = run(usual
+        .into_iter()
+        .chain(["--json", "-c", "print('é')\nset_result(1)"]))?
+    .folder(&path)
+    .env("CELLBLOCK_LOG", "cellblock::python_call=info")
+    .env("CELLBLOCK_LOG_FORMAT", "json")
+    .run()?;
+    let events: Vec<Value> = finished
+        .stderr
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()?;
+    let [start, success] = &events[..] else {
+        anyhow::bail!("{events:?}");
+    };
+    assert_eq!(
+        (
+            &start["event"],
+            &start["start"],
+            &start["alias_count"],
+            &start["inputs_bytes"]
+        ),
+        (&json!("python_call_start"), &json!("cold"), &json!(1), &json!(3))
+    );
+    assert_eq!(
+        (
+            &success["event"],
+            &success["stdout_chars"],
+            &success["artifact_count"]
+        ),
+        (&json!("python_call_success"), &json!(2), &json!(0))
+    );
+    assert_eq!(start["sandbox"], success["sandbox"]);
+    Ok(())
+}
+
+#[test]
+fn the_example_tells_the_flow_from_the_listing() -> Result<()> {
+    let finished = Cli::new([
+        "run",
+        "--json",
+        "--toolset",
+        "derivation",
+        "--alias",
+        "get_reserves_alpha_1=alpha.json",
+        "--alias",
+        "get_reserves_beta_1=beta.json",
+        "--alias",
+        "get_reserves_gamma_1=gamma.json",
+        "--contract",
+        "contract.json",
+        "flows.py",
+    ])
+    .folder(workspace_root().join("examples/reserves"))
+    .limit(BUILD_LIMIT)
+    .run()?;
+    let (code, report) = answer(&finished)?;
+    assert_eq!(code, 0, "{report:#}");
+    let result = &report["result"];
+    assert_eq!(
+        result["listed"],
+        json!({"exchange": "gamma", "day": "2025-01-31", "level": 34858.3})
+    );
+    let (flow, change) = (
+        result["flow"].as_f64().context("no flow")?,
+        result["change_of_total"].as_f64().context("no change")?,
+    );
+    assert!((change - flow - 34858.3).abs() < 0.2, "{result}");
+    let kinds: Vec<_> = report["artifacts"]
+        .as_array()
+        .context("no artifacts")?
+        .iter()
+        .map(|it| (it["kind"].as_str(), it["sha256"].as_str().map(str::len)))
+        .collect();
+    assert_eq!(kinds, [(Some("image"), Some(64)), (Some("chart"), Some(64))]);
+    let hints = report["dataQualityHints"].as_array().context("no hints")?;
+    let events = hints
+        .iter()
+        .find(|it| it["code"] == "coverage_events")
+        .context("no events")?;
+    assert_eq!(events["details"]["events"][0]["entity"], "gamma");
+    assert!(hints.iter().any(|it| it["code"] == "duplicate_buckets"));
+    Ok(())
+}
+
+#[test]
+fn a_line_with_gaps_is_reported_with_its_name_or_refused() -> Result<()> {
+    const CODE: &str = "rows = [{'day': f'2025-02-{n:02}', 'whole': n, 'thin': n if n % 7 == 0 else None} for n in range(1, 29)]\n\
+                        render_chart({'type': 'line', 'xKey': 'day', 'xAxis': {'type': 'time'}, 'series': [{'key': 'whole'}, {'key': 'thin'}]}, rows)";
+    let contract = br#"{"operation": "x", "reason": "y", "inputAliases": ["get_rows_1"], "expectedArtifacts": ["chart"]}"#;
+    let (code, report) = call(CODE, contract, &[])?;
+    let finding = &report["findings"][0];
+    assert_eq!(
+        (code, &finding["code"], &finding["series"]),
+        (0, &json!("low_coverage"), &json!("thin"))
+    );
+    assert_eq!(report["dataQualityHints"], json!([]));
+    let (code, report) = call(CODE, contract, &["--reject-low-coverage"])?;
+    assert_eq!(
+        (code, &report["rejections"][0]["code"]),
+        (2, &json!("low_coverage"))
+    );
+    let (code, _) = call(
+        CODE,
+        contract,
+        &["--reject-low-coverage", "--coverage-threshold", "0.1"],
+    )?;
+    assert_eq!(code, 0);
+    Ok(())
+}
