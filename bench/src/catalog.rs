@@ -92,7 +92,7 @@ impl Measure {
 }
 
 /// Every row of the report, in its order.
-pub(crate) const MEASURES: [Measure; 34] = [
+pub(crate) const MEASURES: [Measure; 38] = [
     row("create_cold", "create, no pool", Unit::Ms)
         .above(NEW)
         .promises(&[Promise::Floors(2.0)]),
@@ -160,6 +160,25 @@ pub(crate) const MEASURES: [Measure; 34] = [
     )
     .beside(&["python/frame_out"])
     .above(&["floor/frame_out"]),
+    row("bind_1", "1 MB of JSON rows bound, and used", Unit::MsFor(1.0))
+        .beside(&["python/bind_1"])
+        .above(&["floor/bind_1"]),
+    row("bind_10", "10 MB of JSON rows bound, and used", Unit::MsFor(10.0))
+        .beside(&["python/bind_10"])
+        .above(&["floor/bind_10"]),
+    row(
+        "bind_100",
+        "100 MB of JSON rows bound, and used",
+        Unit::MsFor(100.0),
+    )
+    .beside(&["python/bind_100"])
+    .above(&["floor/bind_100"]),
+    row(
+        "change_series",
+        "`derive_change_series`, 1,000 entities × 10,000 periods",
+        Unit::Ms,
+    )
+    .beside(&["python/change_series"]),
     row(
         "concurrent",
         "200 short sessions at once, until all are closed",

@@ -14,7 +14,8 @@ use crate::probe::{Plan, Probe};
 use crate::python::Python;
 use crate::report::progress::note;
 use crate::subject::{
-    Concurrent, Create, Deadline, First, Flood, Frames, Idle, Interrupt, Stdout, Subject, Throughput, Warm,
+    Bind, Change, Concurrent, Create, Deadline, First, Flood, Frames, Idle, Interrupt, Stdout, Subject,
+    Throughput, Warm,
 };
 
 /// What can be chosen.
@@ -34,6 +35,8 @@ pub(crate) enum Group {
     Stdout,
     /// 100 MB tables, in and out
     Frame,
+    /// Tool results in, changes of a population out
+    Derive,
     /// 200 sessions at once
     Concurrent,
     /// Create-run-destroy rounds in a second
@@ -150,6 +153,14 @@ impl Planner<'_> {
             };
             self.add(&[Group::Frame], 12, 1, frames);
         }
+        for (megabytes, full) in [(1, 50), (10, 20), (100, 6)] {
+            let bind = Bind {
+                subject: of(),
+                megabytes,
+            };
+            self.add(&[Group::Derive], full, 1, bind);
+        }
+        self.add(&[Group::Derive], 6, 1, Change { subject: of() });
         let concurrent = Concurrent {
             subject: of(),
             sessions: CONCURRENT,
@@ -230,6 +241,15 @@ impl Planner<'_> {
             let made = file.with_file_name("frame-out.parquet");
             self.add(&[Group::Frame], 6, 1, frame(Program::FrameIn(file)));
             self.add(&[Group::Frame], 6, 1, frame(Program::FrameOut(made)));
+        }
+        if self.wants(&[Group::Derive]) {
+            for (megabytes, full) in [(1, 20), (10, 10), (100, 6)] {
+                let rows = ProcessProbe {
+                    wrapped: Arc::clone(&plain),
+                    program: Program::Rows(python.rows_file(megabytes)?, megabytes),
+                };
+                self.add(&[Group::Derive], full, 1, rows);
+            }
         }
         match Wrapped::bwrap(python) {
             Ok(bwrap) => self.process(&Arc::new(bwrap), [(200, 4), (20, 1), (50, 2), (5, 1)]),

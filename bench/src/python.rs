@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use cellblock_sandbox::image::Image;
 
-use crate::programs::MAKE_FRAME;
+use crate::programs::{MAKE_FRAME, ROWS_SIZE, rows};
 
 /// Where things are kept that peers need and that are made once.
 const PLACE: &str = "target/bench-peer";
@@ -91,6 +91,14 @@ impl Python {
     /// Makes what is made once: the cache of fonts, which every peer may read.
     pub(crate) fn prepare(&self) -> Result<()> {
         self.run(crate::programs::PRINT_CHART, &[]).map(drop)
+    }
+
+    /// So many megabytes of rows as a JSON file.
+    pub(crate) fn rows_file(&self, megabytes: usize) -> Result<PathBuf> {
+        let file = self.place.join(format!("rows-{megabytes}.json"));
+        let count = megabytes * 1_000_000 / ROWS_SIZE;
+        std::fs::write(&file, rows(count)).context("write rows for a peer")?;
+        Ok(file)
     }
 
     /// The table of 100 MB as a Parquet file.

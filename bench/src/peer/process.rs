@@ -25,6 +25,8 @@ pub(crate) enum Program {
     FrameIn(PathBuf),
     /// Writes a table as Parquet to this file.
     FrameOut(PathBuf),
+    /// Reads this JSON file of so many megabytes.
+    Rows(PathBuf, usize),
     /// Many at once.
     Concurrent,
     /// Rounds in a second, for this long.
@@ -66,6 +68,14 @@ impl ProcessProbe {
                 let result = self.frame(&code, "frame_out", samples);
                 std::fs::remove_file(path).context("remove the peer's table")?;
                 result?;
+            }
+            Program::Rows(file, megabytes) => {
+                let file = serde_json::to_string(file)?;
+                let code = format!(
+                    "import json, time\nstarted = time.perf_counter()\nrows = json.load(open({file}))\nassert rows[-1]['number'] == len(rows) - 1\n\
+                     print((time.perf_counter() - started) * 1000)"
+                );
+                self.frame(&code, &format!("bind_{megabytes}"), samples)?;
             }
             Program::Concurrent => self.concurrent(samples)?,
             Program::Throughput(time) => self.throughput(*time, samples)?,
@@ -158,6 +168,7 @@ impl Probe for ProcessProbe {
             Program::Stdout => "stdout",
             Program::FrameIn(_) => "frame_in",
             Program::FrameOut(_) => "frame_out",
+            Program::Rows(..) => "bind",
             Program::Concurrent => "concurrent",
             Program::Throughput(_) => "throughput",
         }

@@ -12,6 +12,7 @@ use cellblock_sandbox::pool::PoolConfig;
 use crate::report::progress::note;
 
 mod concurrent;
+mod derive;
 mod first;
 mod flood;
 mod frame;
@@ -22,6 +23,7 @@ mod throughput;
 mod warm;
 
 pub(crate) use concurrent::Concurrent;
+pub(crate) use derive::{Bind, Change};
 pub(crate) use first::{Create, First};
 pub(crate) use flood::Flood;
 pub(crate) use frame::Frames;
