@@ -182,10 +182,6 @@ impl Problems {
         self.push(Problem::new(code, field, message));
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.found.is_empty()
-    }
-
     pub(super) fn into_error(self) -> Option<ChartError> {
         (!self.found.is_empty()).then_some(ChartError {
             problems: self.found,

@@ -75,7 +75,8 @@ pub(super) fn duplicates(key: &str, rows: u64, places: u64) -> Problem {
 /// Whether the x axis is of the type that its values and the marks over it need.
 fn over_x(spec: &ChartSpec, column: &Column, key: &str, problems: &mut Problems) {
     use {AxisType as Type, ColumnKind as Kind};
-    let joined = spec.series.iter().any(|it| spec.mark(it).joins());
+    // Candles stand side by side on trading days, which is an axis of names; what is drawn over them follows.
+    let joined = spec.kind != ChartType::Candlestick && spec.series.iter().any(|it| spec.mark(it).joins());
     let given = spec.x_axis.as_ref().and_then(|axis| axis.kind);
     let values = format!("the values of {} are {}{}", quoted(key), column.kind.name(), such_as(column));
     let date = "set xAxis.type to time";

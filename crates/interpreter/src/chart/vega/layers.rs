@@ -2,13 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::chart::{Cell, Mark, Series, Side};
+use crate::chart::{Cell, ChartType, Mark, Series, Side};
 
 use super::axes;
 use super::values::Plot;
 
 /// Rows up to which each point of a line is marked.
 const MARKED: usize = 60;
+/// How opaque bars are that share their place with candles.
+const BESIDE: f64 = 0.35;
 /// Series up to which ten colours are enough.
 const TEN: usize = 10;
 
@@ -56,7 +58,7 @@ impl<'a> Layers<'a> {
             "color": self.color(),
             "tooltip": self.tooltip(),
         });
-        let drawn = match mark {
+        let mut drawn = match mark {
             Mark::Line => json!({ "type": "line", "strokeWidth": 2, "point": self.points(series) }),
             Mark::Scatter => json!({ "type": "point", "filled": true, "size": 50, "opacity": 0.8 }),
             Mark::Area => {
@@ -76,6 +78,9 @@ impl<'a> Layers<'a> {
                 json!({ "type": "bar" })
             }
         };
+        if mark == Mark::Bar && self.plot.spec.kind == ChartType::Candlestick {
+            drawn["opacity"] = json!(BESIDE);
+        }
         self.push(drawn, encoding, series);
     }
 
