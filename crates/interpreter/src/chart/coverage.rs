@@ -62,7 +62,10 @@ pub fn coverage(spec: &ChartSpec, rows: &Rows) -> Vec<SeriesCoverage> {
         .collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a share needs no more digits than a float has")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a share needs no more digits than a float has"
+)]
 fn share(finite: usize, expected: usize) -> f64 {
     (finite as f64 / expected as f64).min(1.0)
 }
@@ -76,7 +79,9 @@ fn share(finite: usize, expected: usize) -> f64 {
 )]
 fn expected(times: &[i64]) -> usize {
     let mut steps: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let (Some(first), Some(last)) = (times.first(), times.last()) else { return 0 };
+    let (Some(first), Some(last)) = (times.first(), times.last()) else {
+        return 0;
+    };
     if steps.is_empty() {
         return times.len();
     }

@@ -95,11 +95,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(
-        code: &'static str,
-        field: impl Into<String>,
-        message: impl Into<String>,
-    ) -> Self {
+    pub(super) fn new(code: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code,
             field: field.into(),
@@ -150,7 +146,11 @@ impl fmt::Display for ChartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.problems[..] {
             [only] if self.more == 0 => return write!(f, "chart was not accepted: {only}"),
-            problems => write!(f, "chart was not accepted: {} problems", problems.len() + self.more)?,
+            problems => write!(
+                f,
+                "chart was not accepted: {} problems",
+                problems.len() + self.more
+            )?,
         }
         for problem in &self.problems {
             write!(f, "\n- {problem}")?;
@@ -171,6 +171,10 @@ pub(super) struct Problems {
 
 impl Problems {
     pub(super) fn push(&mut self, problem: Problem) {
+        // What could not be read was left out, which is not another mistake.
+        if problem.code == code::MISSING_KEY && self.has(&problem.field) {
+            return;
+        }
         if self.found.len() < MOST_PROBLEMS {
             self.found.push(problem);
         } else {
@@ -180,6 +184,15 @@ impl Problems {
 
     pub(super) fn add(&mut self, code: &'static str, field: impl Into<String>, message: impl Into<String>) {
         self.push(Problem::new(code, field, message));
+    }
+
+    /// Whether something is wrong with a field, or with a part of it.
+    pub(super) fn has(&self, field: &str) -> bool {
+        let is_part = |it: &str| {
+            it.strip_prefix(field)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        self.found.iter().any(|it| is_part(&it.field))
     }
 
     pub(super) fn into_error(self) -> Option<ChartError> {
@@ -214,7 +227,8 @@ pub(super) fn repeated(text: &str) -> String {
 
 /// Whether a character is shown as itself and changes nothing around it.
 pub(super) fn is_plain(c: char) -> bool {
-    let reorders = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}');
+    let reorders =
+        matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}');
     let breaks = matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
     !c.is_control() && !reorders && !breaks
 }

@@ -19,8 +19,21 @@ const MAX_COLOR: usize = 30;
 /// The keys of each object of a specification.
 pub(super) mod keys {
     pub(in super::super) const SPEC: &[&str] = &[
-        "type", "xKey", "yKey", "valueKey", "series", "expectedMeasures", "xAxis", "yAxis", "yAxisRight", "legend",
-        "stacked", "brush", "referenceLines", "referenceAreas", "ohlc",
+        "type",
+        "xKey",
+        "yKey",
+        "valueKey",
+        "series",
+        "expectedMeasures",
+        "xAxis",
+        "yAxis",
+        "yAxisRight",
+        "legend",
+        "stacked",
+        "brush",
+        "referenceLines",
+        "referenceAreas",
+        "ohlc",
     ];
     pub(in super::super) const SERIES: &[&str] = &["key", "label", "type", "errorKey", "yAxis", "satisfies"];
     pub(in super::super) const AXIS: &[&str] = &["type", "label", "format", "valueScale"];
@@ -109,7 +122,9 @@ fn measures(fields: &Fields<'_>, problems: &mut Problems) -> Vec<String> {
     for (at, value) in fields.entries("expectedMeasures", problems).iter().enumerate() {
         let path = fields.path(&format!("expectedMeasures[{at}]"));
         match value {
-            Value::String(text) if check_text(text, &path, MAX_LABEL, problems) => measures.push(text.clone()),
+            Value::String(text) if check_text(text, &path, MAX_LABEL, problems) => {
+                measures.push(text.clone())
+            }
             Value::String(_) => {}
             other => problems.push(mistyped(path, "a text", other)),
         }
@@ -124,7 +139,10 @@ pub(super) fn check_text(text: &str, path: &str, most: usize, problems: &mut Pro
         let message = format!("{actual} characters are over the limit of {most}; shorten it");
         problems.add(code::TOO_LARGE, path, message);
     } else if !text.chars().all(is_plain) {
-        let message = format!("{} has line breaks or control characters; leave them out", quoted(text));
+        let message = format!(
+            "{} has line breaks or control characters; leave them out",
+            quoted(text)
+        );
         problems.add(code::INVALID_VALUE, path, message);
     } else {
         return true;
@@ -151,7 +169,11 @@ fn mistyped(path: impl Into<String>, expected: &str, found: &Value) -> Problem {
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     };
-    Problem::new(code::SPEC_MALFORMED, path, format!("has to be {expected}, but is {found}"))
+    Problem::new(
+        code::SPEC_MALFORMED,
+        path,
+        format!("has to be {expected}, but is {found}"),
+    )
 }
 
 mod fields;

@@ -282,9 +282,13 @@ impl<'de> Visitor<'de> for List {
         loop {
             if reading.count >= MAX_ROWS {
                 // What is beyond the limit is only counted, so that hostile rows take no memory.
-                let Some(IgnoredAny) = list.next_element()? else { break };
+                let Some(IgnoredAny) = list.next_element()? else {
+                    break;
+                };
             } else {
-                let Some(row) = list.next_element_seed(One(&mut reading))? else { break };
+                let Some(row) = list.next_element_seed(One(&mut reading))? else {
+                    break;
+                };
                 match row {
                     Some(row) => reading.rows.push(row),
                     None => reading.note(None, Wrong::Row),

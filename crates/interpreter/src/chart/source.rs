@@ -19,7 +19,11 @@ pub fn from_json(
     title: Option<String>,
 ) -> Result<Chart, ChartError> {
     let (at, found) = find(data, path)?;
-    let field = if at.is_empty() { "data".to_owned() } else { format!("data.{}", repeated(&at)) };
+    let field = if at.is_empty() {
+        "data".to_owned()
+    } else {
+        format!("data.{}", repeated(&at))
+    };
     let rows = match found {
         Found::Rows(list) => Rows::from_value(list, &field)?,
         Found::Columns(columns) => Rows::from_value(&transposed(columns, &field)?, &field)?,
@@ -79,7 +83,11 @@ fn search<'a>(value: &'a Value, at: &str, depth: usize, places: &mut Vec<(String
         return;
     }
     for (key, value) in map {
-        let at = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
+        let at = if at.is_empty() {
+            key.clone()
+        } else {
+            format!("{at}.{key}")
+        };
         search(value, &at, depth - 1, places);
     }
 }
@@ -106,23 +114,41 @@ fn is_columns(map: &Map<String, Value>) -> bool {
 
 /// Turns columns into rows, of which one more than allowed is enough to be refused.
 fn transposed(columns: &Map<String, Value>, field: &str) -> Result<Value, ChartError> {
-    let lists = columns.iter().filter_map(|(key, value)| Some((key, value.as_array()?)));
+    let lists = columns
+        .iter()
+        .filter_map(|(key, value)| Some((key, value.as_array()?)));
     let lists: Vec<_> = lists.collect();
     let longest = lists.iter().map(|(_, list)| list.len()).max().unwrap_or(0);
     if let Some((key, list)) = lists.iter().find(|(_, list)| list.len() != longest) {
-        let message = format!("has {} values where another column has {longest}; columns of a chart have the same length", list.len());
-        let problem = Problem::new(code::DATA_MALFORMED, format!("{field}.{}", repeated(key)), message);
+        let message = format!(
+            "has {} values where another column has {longest}; columns of a chart have the same length",
+            list.len()
+        );
+        let problem = Problem::new(
+            code::DATA_MALFORMED,
+            format!("{field}.{}", repeated(key)),
+            message,
+        );
         return Err(ChartError::of(problem));
     }
     if longest > MAX_ROWS {
         let message = format!(
             "{longest} rows are over the limit of {MAX_ROWS}, and none is left out silently; aggregate or sample to at most {MAX_ROWS} rows"
         );
-        return Err(ChartError::of(Problem::new(code::ROW_COUNT_TRUNCATION, field, message)));
+        return Err(ChartError::of(Problem::new(
+            code::ROW_COUNT_TRUNCATION,
+            field,
+            message,
+        )));
     }
     let row = |at: usize| {
-        let cells = lists.iter().map(|(key, list)| ((*key).clone(), list.get(at).cloned().unwrap_or_default()));
+        let cells = lists
+            .iter()
+            .map(|(key, list)| ((*key).clone(), list.get(at).cloned().unwrap_or_default()));
         Value::Object(cells.collect())
     };
     Ok(json!((0..longest).map(row).collect::<Vec<_>>()))
 }
+
+#[cfg(test)]
+mod tests;

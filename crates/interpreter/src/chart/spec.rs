@@ -55,7 +55,10 @@ pub struct ChartSpec {
     pub ohlc: Option<Ohlc>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes fields by reference"
+)]
 fn is_false(flag: &bool) -> bool {
     !flag
 }

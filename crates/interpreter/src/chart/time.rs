@@ -56,7 +56,10 @@ pub(super) fn text(milliseconds: i64) -> String {
 
 /// A date of exactly `YYYY-MM-DD`; chrono alone takes signs and missing zeros too.
 fn date(text: &str) -> Option<NaiveDate> {
-    let digits = |from, to| text.get(from..to).is_some_and(|it: &str| it.bytes().all(|b| b.is_ascii_digit()));
+    let digits = |from, to| {
+        text.get(from..to)
+            .is_some_and(|it: &str| it.bytes().all(|b| b.is_ascii_digit()))
+    };
     if text.len() != 10 || !digits(0, 4) || !digits(5, 7) || !digits(8, 10) {
         return None;
     }
@@ -96,9 +99,17 @@ fn zone(clock: &str) -> Option<(&str, FixedOffset)> {
         return None;
     }
     let hours: i32 = digits.get(..2)?.parse().ok()?;
-    let minutes: i32 = digits.get(2..).filter(|it| !it.is_empty()).map_or(Ok(0), str::parse).ok()?;
+    let minutes: i32 = digits
+        .get(2..)
+        .filter(|it| !it.is_empty())
+        .map_or(Ok(0), str::parse)
+        .ok()?;
     let seconds = (hours * 60 + minutes) * 60;
-    let offset = FixedOffset::east_opt(if offset.starts_with('-') { -seconds } else { seconds })?;
+    let offset = FixedOffset::east_opt(if offset.starts_with('-') {
+        -seconds
+    } else {
+        seconds
+    })?;
     Some((clock.trim_end(), offset))
 }
 
@@ -132,9 +143,24 @@ mod tests {
     #[test]
     fn other_texts_are_no_times() {
         for text in [
-            "", "x", "12", "20240517", "2024-13-01", "2024-02-30", "2024-5-17", "17.05.2024", "2024-05-17T", "2024-05-17T25:00",
-            "2024-05-17x12:00", "2024-05-17T12:00+2", "2024-05-17T12:00+99:00", "+024-05-17", "2024-05-17T12:00:00é", "Jan 2024",
-            "2024-Q1", "12:30",
+            "",
+            "x",
+            "12",
+            "20240517",
+            "2024-13-01",
+            "2024-02-30",
+            "2024-5-17",
+            "17.05.2024",
+            "2024-05-17T",
+            "2024-05-17T25:00",
+            "2024-05-17x12:00",
+            "2024-05-17T12:00+2",
+            "2024-05-17T12:00+99:00",
+            "+024-05-17",
+            "2024-05-17T12:00:00é",
+            "Jan 2024",
+            "2024-Q1",
+            "12:30",
         ] {
             assert_eq!(of_text(text), None, "{text}");
         }

@@ -50,7 +50,10 @@ fn are_drawn(cases: &[Case]) {
     let bytes = json!(asked).to_string().into_bytes();
     let shown = block_on(async {
         let session = session().await;
-        session.bind(Input::bytes("asked", InputFormat::Bytes, bytes)).await.unwrap();
+        session
+            .bind(Input::bytes("asked", InputFormat::Bytes, bytes))
+            .await
+            .unwrap();
         value(&session, LOOK).await
     });
     let shown: Vec<Vec<Value>> = serde_json::from_str(shown.as_str().unwrap()).unwrap();

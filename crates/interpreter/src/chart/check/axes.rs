@@ -23,7 +23,11 @@ pub(super) fn check(spec: &ChartSpec, columns: &Columns, problems: &mut Problems
         nulls(column, columns, key, "yKey", problems);
         position(column, spec.y_axis.as_ref(), "yAxis", problems);
     }
-    for (field, axis) in [("xAxis", &spec.x_axis), ("yAxis", &spec.y_axis), ("yAxisRight", &spec.y_axis_right)] {
+    for (field, axis) in [
+        ("xAxis", &spec.x_axis),
+        ("yAxis", &spec.y_axis),
+        ("yAxisRight", &spec.y_axis_right),
+    ] {
         if let Some(axis) = axis {
             written(spec, axis, field, columns, problems);
         }
@@ -36,7 +40,10 @@ pub(super) fn complete(spec: &mut ChartSpec, columns: &Columns) {
         let kind = spec.x_type(columns);
         spec.x_axis.get_or_insert_default().kind = Some(kind);
     }
-    for axis in [&mut spec.x_axis, &mut spec.y_axis, &mut spec.y_axis_right].into_iter().flatten() {
+    for axis in [&mut spec.x_axis, &mut spec.y_axis, &mut spec.y_axis_right]
+        .into_iter()
+        .flatten()
+    {
         if axis.format == Some(Format::Percent) {
             axis.value_scale.get_or_insert(ValueScale::Fraction);
         }
@@ -57,7 +64,8 @@ fn nulls(column: &Column, columns: &Columns, key: &str, field: &str, problems: &
 
 /// One row for each place on the x axis, but where points may share one.
 fn repeated(spec: &ChartSpec, column: &Column, columns: &Columns, key: &str, problems: &mut Problems) {
-    let points = spec.kind != ChartType::Candlestick && spec.series.iter().all(|it| spec.mark(it) == Mark::Scatter);
+    let points =
+        spec.kind != ChartType::Candlestick && spec.series.iter().all(|it| spec.mark(it) == Mark::Scatter);
     let placed = columns.rows.saturating_sub(column.nulls);
     if let Some(distinct) = column.distinct.filter(|distinct| *distinct < placed && !points) {
         problems.push(duplicates(key, placed, distinct));
@@ -78,27 +86,42 @@ fn over_x(spec: &ChartSpec, column: &Column, key: &str, problems: &mut Problems)
     // Candles stand side by side on trading days, which is an axis of names; what is drawn over them follows.
     let joined = spec.kind != ChartType::Candlestick && spec.series.iter().any(|it| spec.mark(it).joins());
     let given = spec.x_axis.as_ref().and_then(|axis| axis.kind);
-    let values = format!("the values of {} are {}{}", quoted(key), column.kind.name(), such_as(column));
+    let values = format!(
+        "the values of {} are {}{}",
+        quoted(key),
+        column.kind.name(),
+        such_as(column)
+    );
     let date = "set xAxis.type to time";
     let bars = "draw bars, or write the values as ISO 8601 times if they are such";
     let (code, repair) = match (given, column.kind) {
-        (Some(Type::Time | Type::Number), Kind::Text | Kind::Mixed) | (None, Kind::Text | Kind::Mixed) if joined => (
-            code::CATEGORICAL_RENDERED_AS_LINE,
-            format!("and a line joins them; {bars}, or set xAxis.type to category if they have an order that a line may follow"),
+        (Some(Type::Time | Type::Number), Kind::Text | Kind::Mixed) | (None, Kind::Text | Kind::Mixed)
+            if joined =>
+        {
+            (
+                code::CATEGORICAL_RENDERED_AS_LINE,
+                format!(
+                    "and a line joins them; {bars}, or set xAxis.type to category if they have an order that a line may follow"
+                ),
+            )
+        }
+        (Some(Type::Time), Kind::Text | Kind::Mixed) => (
+            code::AXIS_TYPE_MISMATCH,
+            "write every one as an ISO 8601 time, or set xAxis.type to category".to_owned(),
         ),
-        (Some(Type::Time), Kind::Text | Kind::Mixed) => {
-            (code::AXIS_TYPE_MISMATCH, "write every one as an ISO 8601 time, or set xAxis.type to category".to_owned())
-        }
-        (Some(Type::Number), Kind::Text | Kind::Mixed) | (None, Kind::Mixed) => {
-            (code::AXIS_TYPE_MISMATCH, "convert them to numbers, or set xAxis.type to category".to_owned())
-        }
-        (Some(Type::Number | Type::Category), Kind::Time) if joined => {
-            (code::TIME_SERIES_NO_DATE_AXIS, format!("but the axis is none of times; {date}"))
-        }
+        (Some(Type::Number), Kind::Text | Kind::Mixed) | (None, Kind::Mixed) => (
+            code::AXIS_TYPE_MISMATCH,
+            "convert them to numbers, or set xAxis.type to category".to_owned(),
+        ),
+        (Some(Type::Number | Type::Category), Kind::Time) if joined => (
+            code::TIME_SERIES_NO_DATE_AXIS,
+            format!("but the axis is none of times; {date}"),
+        ),
         (Some(Type::Number), Kind::Time) => (code::AXIS_TYPE_MISMATCH, date.to_owned()),
-        (None, Kind::Number) if joined && says_time(key) && is_epoch(column) => {
-            (code::TIME_SERIES_NO_DATE_AXIS, format!("since 1970, but the axis is none of times; {date}, or to number"))
-        }
+        (None, Kind::Number) if joined && says_time(key) && is_epoch(column) => (
+            code::TIME_SERIES_NO_DATE_AXIS,
+            format!("since 1970, but the axis is none of times; {date}, or to number"),
+        ),
         (Some(Type::Time), Kind::Number) if !is_epoch(column) => (
             code::AXIS_TYPE_MISMATCH,
             format!(
@@ -151,13 +174,19 @@ fn is_epoch(column: &Column) -> bool {
 fn written(spec: &ChartSpec, axis: &Axis, field: &str, columns: &Columns, problems: &mut Problems) {
     let of_values = field != "xAxis" && spec.kind != ChartType::Heatmap;
     if of_values && let Some(kind) = axis.kind.filter(|kind| *kind != AxisType::Number) {
-        let message = format!("is {}, but the axis shows numbers; leave it out, or set it to number", kind.name());
+        let message = format!(
+            "is {}, but the axis shows numbers; leave it out, or set it to number",
+            kind.name()
+        );
         let problem = Problem::new(code::AXIS_TYPE_MISMATCH, format!("{field}.type"), message);
         problems.push(problem.with_valid([AxisType::Number.name()]));
     }
     let x_type = spec.x_type(columns);
     if field == "xAxis" && spec.kind.is_over_x() && axis.format.is_some() && x_type != AxisType::Number {
-        let message = format!("is for numbers, but the axis is of type {}; leave it out", x_type.name());
+        let message = format!(
+            "is for numbers, but the axis is of type {}; leave it out",
+            x_type.name()
+        );
         problems.add(code::MEANINGLESS_KEY, "xAxis.format", message);
     }
     match (axis.format, axis.value_scale) {
@@ -186,8 +215,16 @@ fn shown(spec: &ChartSpec, field: &str, columns: &Columns) -> Vec<f64> {
         "yAxis" => Some(Side::Left),
         _ => Some(Side::Right),
     };
-    let on_side = spec.series.iter().filter(|it| Some(it.side()) == side).map(|it| &it.key);
-    let highest = spec.ohlc.iter().filter(|_| side == Some(Side::Left)).map(|it| &it.high_key);
+    let on_side = spec
+        .series
+        .iter()
+        .filter(|it| Some(it.side()) == side)
+        .map(|it| &it.key);
+    let highest = spec
+        .ohlc
+        .iter()
+        .filter(|_| side == Some(Side::Left))
+        .map(|it| &it.high_key);
     let x = spec.x_key.iter().filter(|_| side.is_none());
     let keys = on_side.chain(highest).chain(x);
     keys.filter_map(|key| magnitude(columns.keys.get(key)?)).collect()

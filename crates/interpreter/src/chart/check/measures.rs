@@ -1,7 +1,7 @@
 //! Whether each expected measure is shown.
 
-use crate::chart::error::{Problem, Problems, code, quoted};
 use crate::chart::ChartSpec;
+use crate::chart::error::{Problem, Problems, code, quoted};
 
 pub(super) fn check(spec: &ChartSpec, problems: &mut Problems) {
     let expected = &spec.expected_measures;
@@ -9,9 +9,14 @@ pub(super) fn check(spec: &ChartSpec, problems: &mut Problems) {
         return;
     }
     for (at, series) in spec.series.iter().enumerate() {
-        let Some(measure) = &series.satisfies else { continue };
+        let Some(measure) = &series.satisfies else {
+            continue;
+        };
         if !expected.iter().any(|it| same(it, measure)) {
-            let message = format!("{} is no expected measure; name one of them, or leave it out", quoted(measure));
+            let message = format!(
+                "{} is no expected measure; name one of them, or leave it out",
+                quoted(measure)
+            );
             let field = format!("series[{at}].satisfies");
             let problem = Problem::new(code::SERIES_METRIC_MISMATCH, field, message);
             problems.push(problem.with_valid(expected.clone()));
@@ -24,7 +29,11 @@ pub(super) fn check(spec: &ChartSpec, problems: &mut Problems) {
                 "no series shows {}; add one whose satisfies is this measure, and compute its values if no key has them",
                 quoted(measure)
             );
-            problems.add(code::SERIES_METRIC_MISMATCH, format!("expectedMeasures[{at}]"), message);
+            problems.add(
+                code::SERIES_METRIC_MISMATCH,
+                format!("expectedMeasures[{at}]"),
+                message,
+            );
         }
     }
 }

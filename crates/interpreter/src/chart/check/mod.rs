@@ -42,7 +42,11 @@ fn against(value: &Value, columns: &Columns, problems: &mut Problems) -> Option<
     shape::complete(&mut spec, problems);
     shape::check(&spec, problems);
     if columns.rows == 0 {
-        problems.add(code::NO_ROWS, "data", "has no rows; pass at least one, or tell that there is nothing to draw");
+        problems.add(
+            code::NO_ROWS,
+            "data",
+            "has no rows; pass at least one, or tell that there is nothing to draw",
+        );
     } else {
         series::check(&spec, columns, problems);
         axes::check(&spec, columns, problems);
@@ -82,11 +86,17 @@ fn numeric<'a>(columns: &'a Columns, key: &str, field: &str, problems: &mut Prob
     match column.kind {
         ColumnKind::Number => return Some(column),
         ColumnKind::Null => {
-            let message = format!("all {} values of {key} are null; leave it out, or compute it first", columns.rows);
+            let message = format!(
+                "all {} values of {key} are null; leave it out, or compute it first",
+                columns.rows
+            );
             problems.add(code::EMPTY_SERIES, field, message);
         }
         ColumnKind::Text | ColumnKind::Time | ColumnKind::Mixed => {
-            let numbers = columns.keys.iter().filter(|(_, it)| it.kind == ColumnKind::Number);
+            let numbers = columns
+                .keys
+                .iter()
+                .filter(|(_, it)| it.kind == ColumnKind::Number);
             let message = format!(
                 "the values of {key} are {}{}; convert them to numbers, or name another key",
                 column.kind.name(),
@@ -101,7 +111,10 @@ fn numeric<'a>(columns: &'a Columns, key: &str, field: &str, problems: &mut Prob
 
 /// An example of a column's values, where one is known.
 fn such_as(column: &Column) -> String {
-    let sample = column.sample.as_deref().map(|sample| format!(" such as {}", quoted(sample)));
+    let sample = column
+        .sample
+        .as_deref()
+        .map(|sample| format!(" such as {}", quoted(sample)));
     sample.unwrap_or_default()
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::chart::error::{Problem, Problems, code, quoted};
+use crate::chart::error::{Problem, Problems, code, quoted, repeated};
 use crate::chart::rows::MAX_KEYS;
-use crate::chart::{AxisType, ChartSpec, ChartType, Columns, Mark, Place, Rows};
+use crate::chart::{AxisType, Cell, ChartSpec, ChartType, Columns, Mark, Place, Rows};
 
 use super::axes::duplicates;
 
@@ -25,8 +25,10 @@ fn cells(spec: &ChartSpec, x: &str, rows: &Rows, problems: &mut Problems) {
     let Some(y) = &spec.y_key else { return };
     let mut seen = BTreeSet::new();
     for (at, row) in rows.iter().enumerate() {
-        let label = |key: &str| row.get(key).and_then(crate::chart::Cell::label);
-        let (Some(x), Some(y)) = (label(x), label(y)) else { continue };
+        let label = |key: &str| row.get(key).and_then(Cell::label);
+        let (Some(x), Some(y)) = (label(x), label(y)) else {
+            continue;
+        };
         let message = format!(
             "is the second row of the cell {}, {}; aggregate to one row for each cell",
             quoted(&x),
@@ -40,6 +42,9 @@ fn cells(spec: &ChartSpec, x: &str, rows: &Rows, problems: &mut Problems) {
 
 /// Every value is a time, and two texts are not of the same one.
 fn times(spec: &ChartSpec, key: &str, rows: &Rows, columns: &Columns, problems: &mut Problems) {
+    if problems.has("xAxis.type") {
+        return;
+    }
     let column = columns.keys.get(key);
     let mut seen = BTreeSet::new();
     let mut placed = 0;
@@ -47,18 +52,21 @@ fn times(spec: &ChartSpec, key: &str, rows: &Rows, columns: &Columns, problems: 
         let Some(cell) = row.get(key) else { continue };
         let Some(label) = cell.label() else { continue };
         let Some(time) = cell.time() else {
-            let known = column.is_some_and(|it| it.sample.is_some() && it.kind != crate::chart::ColumnKind::Number);
-            if !known {
-                let message = format!("{} is no time; write ISO 8601, or seconds or milliseconds since 1970", quoted(&label));
-                problems.push(Problem::new(code::AXIS_TYPE_MISMATCH, format!("data[{at}].{key}"), message));
-            }
-            return;
+            let message = format!(
+                "{} is no time; write ISO 8601, or seconds or milliseconds since 1970",
+                quoted(&label)
+            );
+            let field = format!("data[{at}].{}", repeated(key));
+            return problems.add(code::AXIS_TYPE_MISMATCH, field, message);
         };
         placed += 1;
         seen.insert(time);
     }
-    let joined = spec.kind == ChartType::Candlestick || spec.series.iter().any(|it| spec.mark(it) != Mark::Scatter);
-    let told = column.and_then(|it| it.distinct).is_some_and(|distinct| distinct < placed);
+    let joined =
+        spec.kind == ChartType::Candlestick || spec.series.iter().any(|it| spec.mark(it) != Mark::Scatter);
+    let told = column
+        .and_then(|it| it.distinct)
+        .is_some_and(|distinct| distinct < placed);
     if joined && !told && (seen.len() as u64) < placed {
         problems.push(duplicates(key, placed, seen.len() as u64));
     }
@@ -72,7 +80,10 @@ fn categories(spec: &ChartSpec, key: &str, rows: &Rows, problems: &mut Problems)
         let field = |side| format!("referenceAreas[{at}].{side}");
         [(field("x1"), it.x1.as_ref()), (field("x2"), it.x2.as_ref())]
     });
-    let places: Vec<_> = lines.chain(areas).filter_map(|(field, place)| Some((field, place?))).collect();
+    let places: Vec<_> = lines
+        .chain(areas)
+        .filter_map(|(field, place)| Some((field, place?)))
+        .collect();
     if places.is_empty() {
         return;
     }
@@ -80,8 +91,12 @@ fn categories(spec: &ChartSpec, key: &str, rows: &Rows, problems: &mut Problems)
     for (field, place) in places {
         let label = Place::label(place);
         if !names.contains(&label) {
-            let message = format!("{} is no value of {}; name one that a row has", quoted(&label), quoted(key));
-            let valid = names.iter().take(MAX_KEYS).map(|it| crate::chart::error::repeated(it));
+            let message = format!(
+                "{} is no value of {}; name one that a row has",
+                quoted(&label),
+                quoted(key)
+            );
+            let valid = names.iter().take(MAX_KEYS).map(|it| repeated(it));
             problems.push(Problem::new(code::INVALID_VALUE, field, message).with_valid(valid));
         }
     }

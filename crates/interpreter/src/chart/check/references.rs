@@ -12,7 +12,11 @@ pub(super) fn check(spec: &ChartSpec, columns: &Columns, problems: &mut Problems
         let field = format!("referenceLines[{at}]");
         match (&line.x, &line.y) {
             (Some(_), None) | (None, Some(_)) => {}
-            (Some(_), Some(_)) => problems.add(code::INVALID_VALUE, &field, "has x and y; give one of them per line"),
+            (Some(_), Some(_)) => problems.add(
+                code::INVALID_VALUE,
+                &field,
+                "has x and y; give one of them per line",
+            ),
             (None, None) => problems.add(code::MISSING_KEY, &field, "has no place; give x or y"),
         }
         place(line.x.as_ref(), x_type, &format!("{field}.x"), problems);
@@ -22,7 +26,11 @@ pub(super) fn check(spec: &ChartSpec, columns: &Columns, problems: &mut Problems
         let field = format!("referenceAreas[{at}]");
         let there = area.x1.is_some() || area.x2.is_some() || area.y1.is_some() || area.y2.is_some();
         if !there {
-            problems.add(code::MISSING_KEY, &field, "has no place; give at least one of x1, x2, y1 and y2");
+            problems.add(
+                code::MISSING_KEY,
+                &field,
+                "has no place; give at least one of x1, x2, y1 and y2",
+            );
         }
         place(area.x1.as_ref(), x_type, &format!("{field}.x1"), problems);
         place(area.x2.as_ref(), x_type, &format!("{field}.x2"), problems);

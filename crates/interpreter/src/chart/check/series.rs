@@ -44,7 +44,9 @@ pub(super) fn check(spec: &ChartSpec, columns: &Columns, problems: &mut Problems
 }
 
 fn errors(columns: &Columns, key: &str, field: &str, problems: &mut Problems) {
-    let Some(column) = numeric(columns, key, field, problems) else { return };
+    let Some(column) = numeric(columns, key, field, problems) else {
+        return;
+    };
     if let Some(min) = column.min.filter(|min| *min < 0.0) {
         let message = format!(
             "{} has negative values such as {min}; an error is a distance up and down from its value",
@@ -58,9 +60,14 @@ fn errors(columns: &Columns, key: &str, field: &str, problems: &mut Problems) {
 fn again(spec: &ChartSpec, at: usize, problems: &mut Problems) {
     let (before, series) = (&spec.series[..at], &spec.series[at]);
     let same = |other: &&_| spec.mark(other) == spec.mark(series);
-    let mut same_key = before.iter().filter(|other| other.key == series.key && !series.key.is_empty());
+    let mut same_key = before
+        .iter()
+        .filter(|other| other.key == series.key && !series.key.is_empty());
     if same_key.any(|other| same(&other)) {
-        let message = format!("{} is a series already; leave it out, or name another key", quoted(&series.key));
+        let message = format!(
+            "{} is a series already; leave it out, or name another key",
+            quoted(&series.key)
+        );
         problems.add(code::DUPLICATE_SERIES, format!("series[{at}].key"), message);
     } else if !series.key.is_empty() && before.iter().any(|other| other.name() == series.name()) {
         let message = format!(

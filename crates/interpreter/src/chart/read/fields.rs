@@ -24,7 +24,10 @@ impl<'a> Fields<'a> {
             problems.push(mistyped(path, "an object", value));
             return None;
         };
-        let fields = Self { at: at.to_owned(), map };
+        let fields = Self {
+            at: at.to_owned(),
+            map,
+        };
         let takes_color = valid.contains(&"color");
         for key in map.keys() {
             if !valid.contains(&key.as_str()) && !(takes_color && ALIASES.contains(&key.as_str())) {
@@ -42,8 +45,12 @@ impl<'a> Fields<'a> {
             None => "leave it out, or use one of the valid keys".to_owned(),
         };
         let path = self.path(&super::super::error::repeated(key));
-        Problem::new(code::UNKNOWN_KEY, path, format!("{} is no key here; {repair}", quoted(key)))
-            .with_valid(valid.iter().copied())
+        Problem::new(
+            code::UNKNOWN_KEY,
+            path,
+            format!("{} is no key here; {repair}", quoted(key)),
+        )
+        .with_valid(valid.iter().copied())
     }
 
     pub(super) fn path(&self, key: &str) -> String {
@@ -60,9 +67,7 @@ impl<'a> Fields<'a> {
 
     pub(super) fn text(&self, key: &str, most: usize, problems: &mut Problems) -> Option<String> {
         match self.get(key)? {
-            Value::String(text) => {
-                check_text(text, &self.path(key), most, problems).then(|| text.clone())
-            }
+            Value::String(text) => check_text(text, &self.path(key), most, problems).then(|| text.clone()),
             other => {
                 problems.push(mistyped(self.path(key), "a text", other));
                 None
@@ -73,7 +78,11 @@ impl<'a> Fields<'a> {
     /// A key of the rows; empty when it is missing, which is noted.
     pub(super) fn required_key(&self, key: &str, problems: &mut Problems) -> String {
         if self.get(key).is_none() {
-            problems.add(code::MISSING_KEY, self.path(key), "is missing; name a key of the rows");
+            problems.add(
+                code::MISSING_KEY,
+                self.path(key),
+                "is missing; name a key of the rows",
+            );
         }
         self.text(key, MAX_KEY, problems).unwrap_or_default()
     }
@@ -150,7 +159,11 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn color(&self, alias: &str, problems: &mut Problems) -> Option<String> {
-        let key = if self.get("color").is_some() { "color" } else { alias };
+        let key = if self.get("color").is_some() {
+            "color"
+        } else {
+            alias
+        };
         let text = self.text(key, MAX_LABEL, problems)?;
         if is_color(&text) {
             return Some(text);

@@ -33,7 +33,13 @@ impl<'de> Visitor<'de> for One<'_> {
         f.write_str("a row")
     }
 
-    no_row!(visit_bool(bool), visit_i64(i64), visit_u64(u64), visit_f64(f64), visit_str(&str));
+    no_row!(
+        visit_bool(bool),
+        visit_i64(i64),
+        visit_u64(u64),
+        visit_f64(f64),
+        visit_str(&str)
+    );
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
         Ok(None)
@@ -85,7 +91,9 @@ impl<'de> Visitor<'de> for Any {
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<Found, E> {
-        Ok(Found::Cell(Number::from_f64(number).map_or(Cell::Null, Cell::Number)))
+        Ok(Found::Cell(
+            Number::from_f64(number).map_or(Cell::Null, Cell::Number),
+        ))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Found, E> {

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::chart::{Axis, AxisType, ChartSpec, ChartType, Columns, Format, Mark, Series, Side, ValueScale, time};
+use crate::chart::{
+    Axis, AxisType, ChartSpec, ChartType, Columns, Format, Mark, Series, Side, ValueScale, time,
+};
 
 use super::values::Plot;
 
@@ -20,7 +22,9 @@ pub(super) fn x(plot: &Plot<'_>) -> Value {
     let axis = plot.spec.x_axis.as_ref();
     let title = title(axis, name(plot));
     match plot.x {
-        AxisType::Time => json!({ "type": "temporal", "scale": { "type": "utc" }, "title": title, "axis": ticks(plot) }),
+        AxisType::Time => {
+            json!({ "type": "temporal", "scale": { "type": "utc" }, "title": title, "axis": ticks(plot) })
+        }
         AxisType::Number => json!({
             "type": "quantitative",
             "scale": { "zero": false, "nice": true },
@@ -29,7 +33,11 @@ pub(super) fn x(plot: &Plot<'_>) -> Value {
         }),
         AxisType::Category => {
             // Bins touch, what is counted in them follows without a gap.
-            let (inner, outer) = if plot.spec.kind == ChartType::Histogram { (0.0, 0.0) } else { (0.2, 0.1) };
+            let (inner, outer) = if plot.spec.kind == ChartType::Histogram {
+                (0.0, 0.0)
+            } else {
+                (0.2, 0.1)
+            };
             json!({
                 "type": "ordinal",
                 "sort": null,
@@ -49,7 +57,11 @@ pub(super) fn names(count: usize) -> Value {
 
 /// Few times are each marked and written out; of many, the renderer picks some.
 fn ticks(plot: &Plot<'_>) -> Value {
-    let times: BTreeSet<_> = plot.rows.iter().filter_map(|row| plot.place(row)?.as_i64()).collect();
+    let times: BTreeSet<_> = plot
+        .rows
+        .iter()
+        .filter_map(|row| plot.place(row)?.as_i64())
+        .collect();
     if times.len() > FEW {
         return json!({ "labelOverlap": true });
     }
@@ -79,7 +91,10 @@ pub(super) fn y(plot: &Plot<'_>, side: Side) -> Value {
     };
     let mut on_side = plot.spec.series.iter().filter(|it| it.side() == side);
     // One series alone needs no legend where the axis has its name.
-    let only = on_side.next().filter(|_| on_side.next().is_none()).map(|it| it.name());
+    let only = on_side
+        .next()
+        .filter(|_| on_side.next().is_none())
+        .map(|it| it.name());
     let only = match plot.spec.kind {
         ChartType::Histogram if !plot.is_binned() => Some("count"),
         ChartType::Candlestick if side == Side::Left => None,

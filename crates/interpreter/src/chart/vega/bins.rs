@@ -15,7 +15,9 @@ pub(super) fn draw(plot: &Plot<'_>) -> Value {
     let spec = plot.spec;
     let series = spec.series.iter().map(|it| (it.key.as_str(), Series::name(it)));
     let alone = spec.x_key.iter().filter(|_| spec.series.is_empty());
-    let counted: Vec<(&str, &str)> = series.chain(alone.map(|key| (key.as_str(), key.as_str()))).collect();
+    let counted: Vec<(&str, &str)> = series
+        .chain(alone.map(|key| (key.as_str(), key.as_str())))
+        .collect();
     let mut values = Vec::new();
     for row in plot.rows {
         for (key, name) in &counted {

@@ -37,7 +37,9 @@ pub(super) fn draw(layers: &mut Layers<'_>) {
         body["encoding"]["x"] = layers.x("begin");
         body["encoding"]["x2"] = json!({ "field": "end" });
     }
-    layers.list.push(json!({ "data": { "values": values }, "layer": [wick, body] }));
+    layers
+        .list
+        .push(json!({ "data": { "values": values }, "layer": [wick, body] }));
 }
 
 /// One candle; none where a price is missing.

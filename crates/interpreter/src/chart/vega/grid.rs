@@ -18,9 +18,13 @@ pub(super) fn draw(plot: &Plot<'_>) -> Value {
     let mut values = Vec::new();
     for row in plot.rows {
         let at = |labels: &Labels, key: &str| labels.of(row.get(key)?);
-        let (Some(x), Some(y)) = (at(&x_labels, &x), at(&y_labels, &y)) else { continue };
+        let (Some(x), Some(y)) = (at(&x_labels, &x), at(&y_labels, &y)) else {
+            continue;
+        };
         let shown = row.get(&value).filter(|cell| cell.number().is_some());
-        values.push(json!({ "x": x.label, "y": y.label, "xOrder": x.order, "yOrder": y.order, "value": shown }));
+        values.push(
+            json!({ "x": x.label, "y": y.label, "xOrder": x.order, "yOrder": y.order, "value": shown }),
+        );
     }
     let legend = match spec.legend {
         Some(false) => Value::Null,
@@ -54,7 +58,11 @@ fn channel(field: &str, axis: Option<&Axis>, key: &str, values: &[Value]) -> Val
         .collect();
     places.sort_by(|(one, _), (other, _)| one.unwrap_or(0.0).total_cmp(&other.unwrap_or(0.0)));
     let domain: Vec<_> = places.into_iter().map(|(_, label)| label).collect();
-    let written = if field == "x" { axes::names(domain.len()) } else { json!({ "labelOverlap": true, "labelLimit": 120 }) };
+    let written = if field == "x" {
+        axes::names(domain.len())
+    } else {
+        json!({ "labelOverlap": true, "labelLimit": 120 })
+    };
     json!({
         "field": field,
         "type": "ordinal",
@@ -83,15 +91,23 @@ impl Labels {
             Some(ColumnKind::Number) => AxisType::Number,
             _ => AxisType::Category,
         };
-        Self { kind: axis.and_then(|axis| axis.kind).unwrap_or(suggested) }
+        Self {
+            kind: axis.and_then(|axis| axis.kind).unwrap_or(suggested),
+        }
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a time in milliseconds is below 2^53")]
     fn of(&self, cell: &Cell) -> Option<Label> {
         let label = cell.label()?;
         Some(match (self.kind, cell.time()) {
-            (AxisType::Time, Some(time)) => Label { label: time::text(time), order: Some(time as f64) },
-            (AxisType::Number, _) => Label { label, order: cell.number() },
+            (AxisType::Time, Some(time)) => Label {
+                label: time::text(time),
+                order: Some(time as f64),
+            },
+            (AxisType::Number, _) => Label {
+                label,
+                order: cell.number(),
+            },
             _ => Label { label, order: None },
         })
     }

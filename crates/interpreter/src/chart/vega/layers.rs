@@ -23,14 +23,21 @@ pub(super) struct Layers<'a> {
 
 impl<'a> Layers<'a> {
     pub(super) fn new(plot: &'a Plot<'a>, side: Side) -> Self {
-        Self { plot, side, list: Vec::new() }
+        Self {
+            plot,
+            side,
+            list: Vec::new(),
+        }
     }
 
     /// Draws every series of this side.
     pub(super) fn series(&mut self) {
         for mark in [Mark::Area, Mark::Bar, Mark::Line, Mark::Scatter] {
             let spec = self.plot.spec;
-            let of_mark = spec.series.iter().filter(|it| it.side() == self.side && spec.mark(it) == mark);
+            let of_mark = spec
+                .series
+                .iter()
+                .filter(|it| it.side() == self.side && spec.mark(it) == mark);
             let of_mark: Vec<_> = of_mark.collect();
             if !of_mark.is_empty() {
                 self.marks(mark, &of_mark);
@@ -47,7 +54,11 @@ impl<'a> Layers<'a> {
     /// A channel along y.
     pub(super) fn y(&self, field: &str) -> Value {
         // What is drawn is stacked already.
-        with(with(axes::y(self.plot, self.side), "field", json!(field)), "stack", Value::Null)
+        with(
+            with(axes::y(self.plot, self.side), "field", json!(field)),
+            "stack",
+            Value::Null,
+        )
     }
 
     fn marks(&mut self, mark: Mark, series: &[&Series]) {
@@ -85,18 +96,30 @@ impl<'a> Layers<'a> {
     }
 
     fn errors(&mut self, mark: Mark, series: &[&Series]) {
-        let with_errors: Vec<_> = series.iter().copied().filter(|it| it.error_key.is_some()).collect();
+        let with_errors: Vec<_> = series
+            .iter()
+            .copied()
+            .filter(|it| it.error_key.is_some())
+            .collect();
         if with_errors.is_empty() {
             return;
         }
-        let across = if mark == Mark::Bar && self.plot.is_continuous() { "middle" } else { "x" };
+        let across = if mark == Mark::Bar && self.plot.is_continuous() {
+            "middle"
+        } else {
+            "x"
+        };
         let mut encoding = json!({ "x": self.x(across), "y": self.y("low"), "y2": { "field": "high" } });
         if mark == Mark::Bar {
             self.offset(&mut encoding, series);
         } else {
             encoding["color"] = self.color();
         }
-        self.push(json!({ "type": "rule", "strokeWidth": 1.5 }), encoding, &with_errors);
+        self.push(
+            json!({ "type": "rule", "strokeWidth": 1.5 }),
+            encoding,
+            &with_errors,
+        );
     }
 
     fn push(&mut self, mark: Value, encoding: Value, series: &[&Series]) {
@@ -118,7 +141,8 @@ impl<'a> Layers<'a> {
         let slots = series.first().map_or(1, |it| self.plot.slot(it).1);
         if slots > 1 && !self.plot.is_continuous() {
             let domain: Vec<_> = (0..slots).collect();
-            encoding["xOffset"] = json!({ "field": "slot", "type": "ordinal", "scale": { "domain": domain } });
+            encoding["xOffset"] =
+                json!({ "field": "slot", "type": "ordinal", "scale": { "domain": domain } });
         }
     }
 
@@ -128,7 +152,8 @@ impl<'a> Layers<'a> {
     }
 
     fn tooltip(&self) -> Value {
-        let mut x = json!({ "field": "x", "title": axes::x(self.plot)["title"], "type": axes::x(self.plot)["type"] });
+        let mut x =
+            json!({ "field": "x", "title": axes::x(self.plot)["title"], "type": axes::x(self.plot)["type"] });
         if x["type"] == "temporal" {
             x["timeUnit"] = json!("utcyearmonthdatehoursminutes");
         }
@@ -164,7 +189,11 @@ impl<'a> Layers<'a> {
 
 /// A colour for each name, the same in every layer.
 pub(super) fn color(names: &[&str], legend: Option<bool>) -> Value {
-    let scheme = if names.len() > TEN { "tableau20" } else { "tableau10" };
+    let scheme = if names.len() > TEN {
+        "tableau20"
+    } else {
+        "tableau10"
+    };
     let legend = match legend.unwrap_or(names.len() > 1) {
         true => json!({ "orient": "bottom", "columns": 4, "labelLimit": 300 }),
         false => Value::Null,

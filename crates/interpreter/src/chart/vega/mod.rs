@@ -100,7 +100,10 @@ fn first_unit(view: &mut Value) -> Option<&mut Value> {
         let own_data = view.get("data").is_some_and(|data| data["values"] == json!([{}]));
         return (!own_data).then_some(view);
     }
-    view.get_mut("layer")?.as_array_mut()?.iter_mut().find_map(first_unit)
+    view.get_mut("layer")?
+        .as_array_mut()?
+        .iter_mut()
+        .find_map(first_unit)
 }
 
 #[cfg(test)]

@@ -31,12 +31,26 @@ fn draw_areas(layers: &mut Layers<'_>, over_x: bool) {
         let mut encoding = json!({});
         if area.x1.is_some() || area.x2.is_some() {
             let at = |place: &Option<_>| plot.reference(place.as_ref()?);
-            bounds(&mut encoding, "x", &axes::x(plot), at(&area.x1), at(&area.x2), [json!(0), json!("width")]);
+            bounds(
+                &mut encoding,
+                "x",
+                &axes::x(plot),
+                at(&area.x1),
+                at(&area.x2),
+                [json!(0), json!("width")],
+            );
         }
         if !along_x {
             let at = |number: &Option<_>| number.as_ref().map(|it| json!(it));
             let base = axes::y(plot, layers.side);
-            bounds(&mut encoding, "y", &base, at(&area.y1), at(&area.y2), [json!("height"), json!(0)]);
+            bounds(
+                &mut encoding,
+                "y",
+                &base,
+                at(&area.y1),
+                at(&area.y2),
+                [json!("height"), json!(0)],
+            );
         }
         let color = area.color.as_deref().unwrap_or(AREA);
         layers.list.push(json!({
@@ -80,13 +94,20 @@ fn bounds(
 pub(super) fn lines_over_x(layers: &mut Layers<'_>) {
     let plot = layers.plot;
     for line in &plot.spec.reference_lines {
-        let Some(place) = line.x.as_ref().and_then(|place| plot.reference(place)) else { continue };
+        let Some(place) = line.x.as_ref().and_then(|place| plot.reference(place)) else {
+            continue;
+        };
         let x = with(axes::x(plot), "datum", place);
         let color = line.color.as_deref().unwrap_or(LINE);
         rule(layers, color, json!({ "x": x }));
         if let Some(label) = &line.label {
             let encoding = json!({ "x": x, "y": { "value": 0 } });
-            text(layers, label, encoding, json!({ "align": "left", "dx": 4, "dy": 8, "color": color }));
+            text(
+                layers,
+                label,
+                encoding,
+                json!({ "align": "left", "dx": 4, "dy": 8, "color": color }),
+            );
         }
     }
 }
@@ -95,7 +116,11 @@ pub(super) fn lines_over_x(layers: &mut Layers<'_>) {
 pub(super) fn lines(layers: &mut Layers<'_>) {
     let plot = layers.plot;
     for line in &plot.spec.reference_lines {
-        let Some(y) = line.y.as_ref().filter(|_| line.y_axis.unwrap_or(Side::Left) == layers.side) else {
+        let Some(y) = line
+            .y
+            .as_ref()
+            .filter(|_| line.y_axis.unwrap_or(Side::Left) == layers.side)
+        else {
             continue;
         };
         let y = with(axes::y(plot, layers.side), "datum", json!(y));
@@ -103,7 +128,12 @@ pub(super) fn lines(layers: &mut Layers<'_>) {
         rule(layers, color, json!({ "y": y }));
         if let Some(label) = &line.label {
             let encoding = json!({ "y": y, "x": { "value": "width" } });
-            text(layers, label, encoding, json!({ "align": "right", "dx": -4, "dy": -6, "color": color }));
+            text(
+                layers,
+                label,
+                encoding,
+                json!({ "align": "right", "dx": -4, "dy": -6, "color": color }),
+            );
         }
     }
 }
@@ -119,5 +149,7 @@ fn rule(layers: &mut Layers<'_>, color: &str, encoding: Value) {
 fn text(layers: &mut Layers<'_>, label: &str, encoding: Value, mut mark: Value) {
     mark["type"] = json!("text");
     let encoding = with(encoding, "text", json!({ "value": label }));
-    layers.list.push(json!({ "data": { "values": [{}] }, "mark": mark, "encoding": encoding }));
+    layers
+        .list
+        .push(json!({ "data": { "values": [{}] }, "mark": mark, "encoding": encoding }));
 }

@@ -38,7 +38,11 @@ impl<'a> Plot<'a> {
         };
         // What is counted are numbers.
         let counts = spec.kind == ChartType::Histogram && !plot.is_binned();
-        plot.x = if counts { AxisType::Number } else { spec.x_type(columns) };
+        plot.x = if counts {
+            AxisType::Number
+        } else {
+            spec.x_type(columns)
+        };
         if plot.is_continuous() {
             plot.width = plot.bar_width();
         } else {
@@ -104,10 +108,19 @@ impl<'a> Plot<'a> {
         places.sort_by(f64::total_cmp);
         places.dedup();
         let steps = places.windows(2).map(|pair| pair[1] - pair[0]);
-        let span = places.last().zip(places.first()).map_or(0.0, |(last, first)| last - first);
+        let span = places
+            .last()
+            .zip(places.first())
+            .map_or(0.0, |(last, first)| last - first);
         let single = if self.x == AxisType::Time { DAY } else { 1.0 };
-        let filled = if self.spec.kind == ChartType::Histogram { 1.0 } else { FILLED };
-        steps.reduce(f64::min).map_or(single, |step| (step * filled).max(span * LEAST))
+        let filled = if self.spec.kind == ChartType::Histogram {
+            1.0
+        } else {
+            FILLED
+        };
+        steps
+            .reduce(f64::min)
+            .map_or(single, |step| (step * filled).max(span * LEAST))
     }
 
     /// Where a bar begins and ends that has one of so many slots at a place.
@@ -121,10 +134,18 @@ impl<'a> Plot<'a> {
 
     /// Which of the bars at one place a series is, and how many there are.
     pub(super) fn slot(&self, series: &Series) -> (usize, usize) {
-        let bars: Vec<_> = self.spec.series.iter().filter(|it| self.spec.mark(it) == Mark::Bar).collect();
+        let bars: Vec<_> = self
+            .spec
+            .series
+            .iter()
+            .filter(|it| self.spec.mark(it) == Mark::Bar)
+            .collect();
         if self.spec.stacked {
             let both = bars.iter().any(|it| it.side() != series.side());
-            return (usize::from(both && series.side() == Side::Right), 1 + usize::from(both));
+            return (
+                usize::from(both && series.side() == Side::Right),
+                1 + usize::from(both),
+            );
         }
         let at = bars.iter().position(|it| std::ptr::eq(*it, series));
         (at.unwrap_or(0), bars.len())
@@ -190,10 +211,19 @@ struct Stack {
 fn on_top(stacks: &mut Vec<Stack>, mark: Mark, side: Side, value: f64) -> f64 {
     let known = stacks.iter().position(|it| it.mark == mark && it.side == side);
     let at = known.unwrap_or_else(|| {
-        stacks.push(Stack { mark, side, above: 0.0, below: 0.0 });
+        stacks.push(Stack {
+            mark,
+            side,
+            above: 0.0,
+            below: 0.0,
+        });
         stacks.len() - 1
     });
-    let height = if value < 0.0 { &mut stacks[at].below } else { &mut stacks[at].above };
+    let height = if value < 0.0 {
+        &mut stacks[at].below
+    } else {
+        &mut stacks[at].above
+    };
     let from = *height;
     *height += value;
     from

@@ -28,9 +28,7 @@ fn case(name: &'static str, spec: Value, rows: Value, seen: &[(&'static str, u64
 }
 
 fn days(values: &[(Value, Value)]) -> Value {
-    let row = |(at, (one, two)): (usize, &(Value, Value))| {
-        json!({ "day": format!("2024-03-{:02}", at + 1), "one": one, "two": two, "error": 0.5 })
-    };
+    let row = |(at, (one, two)): (usize, &(Value, Value))| json!({ "day": format!("2024-03-{:02}", at + 1), "one": one, "two": two, "error": 0.5 });
     values.iter().enumerate().map(row).collect()
 }
 
@@ -252,7 +250,10 @@ pub(super) fn heatmap() -> Vec<Case> {
         case(
             "cells_of_numbers_and_times",
             json!({ "type": "heatmap", "xKey": "x", "yKey": "y", "valueKey": "v", "yAxis": { "type": "time" } }),
-            grid(|x| json!(30 - 10 * x), |y| json!(format!("2024-03-{:02}T06:00:00Z", 9 - y))),
+            grid(
+                |x| json!(30 - 10 * x),
+                |y| json!(format!("2024-03-{:02}T06:00:00Z", 9 - y)),
+            ),
             &[("#440154", 5000), ("#fde725", 5000)],
         ),
     ]
@@ -289,8 +290,17 @@ pub(super) fn candlestick() -> Vec<Case> {
 
 /// Every case of every type.
 pub(super) fn all() -> Vec<Case> {
-    [line, bar, area, scatter, composed, histogram, heatmap, candlestick]
-        .into_iter()
-        .flat_map(|cases| cases())
-        .collect()
+    [
+        line,
+        bar,
+        area,
+        scatter,
+        composed,
+        histogram,
+        heatmap,
+        candlestick,
+    ]
+    .into_iter()
+    .flat_map(|cases| cases())
+    .collect()
 }
