@@ -16,6 +16,9 @@ import io, json, vl_convert
 import numpy as np
 from PIL import Image
 
+def parts(colour):
+    return [int(colour[at:at + 2], 16) for at in (1, 3, 5)]
+
 def look(spec, version, colours):
     png = vl_convert.vegalite_to_png(spec, vl_version=version)
     pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
@@ -24,7 +27,7 @@ def look(spec, version, colours):
         "size": [packed.shape[1], packed.shape[0]],
         "different": len(np.unique(packed)),
         "inked": float((packed != 0xffffff).mean()),
-        "seen": [int((packed == int(colour[1:], 16)).sum()) for colour in colours],
+        "seen": [int((abs(pixels - parts(colour)).sum(axis=2) <= 24).sum()) for colour in colours],
     }
 
 json.dumps([

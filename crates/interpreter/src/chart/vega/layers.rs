@@ -116,7 +116,7 @@ impl<'a> Layers<'a> {
             encoding["color"] = self.color();
         }
         self.push(
-            json!({ "type": "rule", "strokeWidth": 1.5 }),
+            json!({ "type": "rule", "strokeWidth": 2 }),
             encoding,
             &with_errors,
         );

@@ -141,7 +141,7 @@ pub(super) fn lines(layers: &mut Layers<'_>) {
 fn rule(layers: &mut Layers<'_>, color: &str, encoding: Value) {
     layers.list.push(json!({
         "data": { "values": [{}] },
-        "mark": { "type": "rule", "color": color, "strokeDash": [5, 4], "strokeWidth": 1.5 },
+        "mark": { "type": "rule", "color": color, "strokeDash": [5, 4], "strokeWidth": 2 },
         "encoding": encoding,
     }));
 }

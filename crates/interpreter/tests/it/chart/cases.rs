@@ -283,7 +283,7 @@ pub(super) fn candlestick() -> Vec<Case> {
                 "yAxisRight": { "format": "compact", "label": "volume" },
             }),
             rows,
-            &[(BLUE, 200), (RISING, 1000), ("#fbd3a9", 1000)],
+            &[(BLUE, 200), (RISING, 1000), ("#fcd4ae", 1000)],
         ),
     ]
 }
