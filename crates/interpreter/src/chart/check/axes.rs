@@ -95,16 +95,12 @@ fn over_x(spec: &ChartSpec, column: &Column, key: &str, problems: &mut Problems)
     let date = "set xAxis.type to time";
     let bars = "draw bars, or write the values as ISO 8601 times if they are such";
     let (code, repair) = match (given, column.kind) {
-        (Some(Type::Time | Type::Number), Kind::Text | Kind::Mixed) | (None, Kind::Text | Kind::Mixed)
-            if joined =>
-        {
-            (
-                code::CATEGORICAL_RENDERED_AS_LINE,
-                format!(
-                    "and a line joins them; {bars}, or set xAxis.type to category if they have an order that a line may follow"
-                ),
-            )
-        }
+        (Some(Type::Time | Type::Number) | None, Kind::Text | Kind::Mixed) if joined => (
+            code::CATEGORICAL_RENDERED_AS_LINE,
+            format!(
+                "and a line joins them; {bars}, or set xAxis.type to category if they have an order that a line may follow"
+            ),
+        ),
         (Some(Type::Time), Kind::Text | Kind::Mixed) => (
             code::AXIS_TYPE_MISMATCH,
             "write every one as an ISO 8601 time, or set xAxis.type to category".to_owned(),
@@ -118,7 +114,7 @@ fn over_x(spec: &ChartSpec, column: &Column, key: &str, problems: &mut Problems)
             format!("but the axis is none of times; {date}"),
         ),
         (Some(Type::Number), Kind::Time) => (code::AXIS_TYPE_MISMATCH, date.to_owned()),
-        (None, Kind::Number) if joined && says_time(key) && is_epoch(column) => (
+        (None, Kind::Number) if says_time(key) && is_epoch(column) => (
             code::TIME_SERIES_NO_DATE_AXIS,
             format!("since 1970, but the axis is none of times; {date}, or to number"),
         ),

@@ -72,10 +72,10 @@ fn each_line_and_area_is_measured_and_nothing_else() {
         .collect();
     assert_eq!(found, [("a".to_owned(), 1), ("B".to_owned(), 3)]);
 
-    let named =
+    let spec =
         json!({ "type": "line", "xKey": "t", "series": [{ "key": "b" }], "xAxis": { "type": "category" } });
     let names = json!([{ "t": "x", "b": 1 }, { "t": "y", "b": null }, { "t": "z", "b": 2 }]);
-    assert_eq!(chart(&named, &names).coverage(), []);
+    assert_eq!(chart(&spec, &names).coverage(), []);
 }
 
 proptest! {

@@ -94,7 +94,7 @@ pub(super) fn y(plot: &Plot<'_>, side: Side) -> Value {
     let only = on_side
         .next()
         .filter(|_| on_side.next().is_none())
-        .map(|it| it.name());
+        .map(Series::name);
     let only = match plot.spec.kind {
         ChartType::Histogram if !plot.is_binned() => Some("count"),
         ChartType::Candlestick if side == Side::Left => None,

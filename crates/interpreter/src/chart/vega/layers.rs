@@ -92,7 +92,7 @@ impl<'a> Layers<'a> {
         if mark == Mark::Bar && self.plot.spec.kind == ChartType::Candlestick {
             drawn["opacity"] = json!(BESIDE);
         }
-        self.push(drawn, encoding, series);
+        self.push(&drawn, &encoding, series);
     }
 
     fn errors(&mut self, mark: Mark, series: &[&Series]) {
@@ -116,13 +116,13 @@ impl<'a> Layers<'a> {
             encoding["color"] = self.color();
         }
         self.push(
-            json!({ "type": "rule", "strokeWidth": 2 }),
-            encoding,
+            &json!({ "type": "rule", "strokeWidth": 2 }),
+            &encoding,
             &with_errors,
         );
     }
 
-    fn push(&mut self, mark: Value, encoding: Value, series: &[&Series]) {
+    fn push(&mut self, mark: &Value, encoding: &Value, series: &[&Series]) {
         let names: Vec<_> = series.iter().map(|it| it.name()).collect();
         self.list.push(json!({
             "transform": [{ "filter": { "field": "series", "oneOf": names } }],
@@ -194,10 +194,8 @@ pub(super) fn color(names: &[&str], legend: Option<bool>) -> Value {
     } else {
         "tableau10"
     };
-    let legend = match legend.unwrap_or(names.len() > 1) {
-        true => json!({ "orient": "bottom", "columns": 4, "labelLimit": 300 }),
-        false => Value::Null,
-    };
+    let shown = json!({ "orient": "bottom", "columns": 4, "labelLimit": 300 });
+    let legend = legend.unwrap_or(names.len() > 1).then_some(shown);
     json!({
         "field": "series",
         "type": "nominal",

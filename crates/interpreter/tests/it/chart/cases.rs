@@ -77,7 +77,7 @@ pub(super) fn line() -> Vec<Case> {
         case(
             "line_over_epoch_seconds_with_both_axes",
             json!({
-                "type": "line", "xKey": "ts", "legend": false,
+                "type": "line", "xKey": "ts", "legend": false, "brush": true,
                 "series": [{ "key": "price" }, { "key": "share", "yAxis": "right" }],
                 "xAxis": { "type": "time" }, "yAxis": { "format": "currency" },
                 "yAxisRight": { "label": "share", "format": "percent", "valueScale": "percent_points" },
@@ -182,7 +182,7 @@ pub(super) fn composed() -> Vec<Case> {
         case(
             "bars_with_a_line_on_the_right_over_names",
             json!({
-                "type": "composed", "xKey": "shop",
+                "type": "composed", "xKey": "shop", "brush": true,
                 "series": [{ "key": "sales", "type": "bar" }, { "key": "error", "type": "line", "yAxis": "right" }],
                 "xAxis": { "type": "category" },
             }),
