@@ -41,6 +41,12 @@ fn the_schema_of_the_json_output_is_up_to_date() {
 }
 
 #[test]
+fn the_schema_of_a_chart_specification_is_up_to_date() {
+    let text = serde_json::to_string_pretty(&cellblock_interpreter::chart::schema()).unwrap();
+    compare("chart-spec.schema.json", &(text + "\n"));
+}
+
+#[test]
 fn the_reference_of_the_command_line_is_up_to_date() {
     let mut text = String::from(
         "# The command line\n\n\

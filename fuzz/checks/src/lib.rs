@@ -3,6 +3,7 @@
 //! They are apart from the targets so that the kept corpus is replayed by `cargo test --workspace` with the stable compiler
 //! (`tests/corpus.rs`). Each asserts more than that nothing panics: round trips, bounds, and text that no terminal obeys.
 
+mod chart;
 mod drawn;
 mod frames;
 mod output;
@@ -20,7 +21,8 @@ use cellblock_protocol::{FromGuest, FromKernel, ToGuest, ToKernel};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
+    ("chart", chart::whole),
     ("frame_from_guest", frame_from_guest),
     ("frame_from_kernel", frame_from_kernel),
     ("frame_to_sandbox", frame_to_sandbox),

@@ -171,6 +171,10 @@ pub(super) struct Problems {
 
 impl Problems {
     pub(super) fn push(&mut self, problem: Problem) {
+        // What could not be read was left out, which is not another mistake.
+        if problem.code == code::MISSING_KEY && self.has(&problem.field) {
+            return;
+        }
         if self.found.len() < MOST_PROBLEMS {
             self.found.push(problem);
         } else {
@@ -182,8 +186,13 @@ impl Problems {
         self.push(Problem::new(code, field, message));
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.found.is_empty()
+    /// Whether something is wrong with a field, or with a part of it.
+    pub(super) fn has(&self, field: &str) -> bool {
+        let is_part = |it: &str| {
+            it.strip_prefix(field)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        self.found.iter().any(|it| is_part(&it.field))
     }
 
     pub(super) fn into_error(self) -> Option<ChartError> {

@@ -1,12 +1,12 @@
 //! Reading of a specification from JSON of anyone: all that is wrong with its form at once, each by its path.
 
-use serde_json::{Map, Number, Value};
+use serde_json::Value;
 
 use super::error::{Problem, Problems, code, is_plain, quoted};
 use super::rows::MAX_KEY;
 use super::{
-    Axis, AxisType, ChartSpec, ChartType, Format, Mark, Ohlc, Place, ReferenceArea, ReferenceLine, Series,
-    Side, ValueScale,
+    Axis, AxisType, ChartSpec, ChartType, Format, Mark, Ohlc, ReferenceArea, ReferenceLine, Series,
+    ValueScale,
 };
 
 /// The most series, measures, reference lines and reference areas, each.
@@ -123,7 +123,7 @@ fn measures(fields: &Fields<'_>, problems: &mut Problems) -> Vec<String> {
         let path = fields.path(&format!("expectedMeasures[{at}]"));
         match value {
             Value::String(text) if check_text(text, &path, MAX_LABEL, problems) => {
-                measures.push(text.clone())
+                measures.push(text.clone());
             }
             Value::String(_) => {}
             other => problems.push(mistyped(path, "a text", other)),

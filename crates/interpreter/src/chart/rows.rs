@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
@@ -186,11 +186,11 @@ enum Found {
 impl Reading {
     /// Notes the first row in which a key has something wrong.
     fn note(&mut self, key: Option<&str>, wrong: Wrong) {
-        let known = |(_, other, kind): &(usize, Option<String>, Wrong)| {
-            *kind == wrong && (other.as_deref() == key || matches!(wrong, Wrong::Key | Wrong::Keys))
-        };
-        if self.wrong.len() <= MAX_KEYS && !self.wrong.iter().any(known) {
-            self.wrong.push((self.count, key.map(repeated), wrong));
+        let key = key.map(repeated);
+        let alike = matches!(wrong, Wrong::Key | Wrong::Keys);
+        let mut known = self.wrong.iter().filter(|(_, _, kind)| *kind == wrong);
+        if self.wrong.len() <= MAX_KEYS && !known.any(|(_, other, _)| alike || *other == key) {
+            self.wrong.push((self.count, key, wrong));
         }
     }
 
@@ -280,19 +280,18 @@ impl<'de> Visitor<'de> for List {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Reading, A::Error> {
         let mut reading = Reading::default();
         loop {
-            if reading.count >= MAX_ROWS {
-                // What is beyond the limit is only counted, so that hostile rows take no memory.
-                let Some(IgnoredAny) = list.next_element()? else {
-                    break;
-                };
+            // What is beyond the limit is only counted, so that hostile rows take no memory.
+            let next = if reading.count >= MAX_ROWS {
+                list.next_element()?.map(|IgnoredAny| ())
             } else {
-                let Some(row) = list.next_element_seed(One(&mut reading))? else {
-                    break;
-                };
-                match row {
+                let row = list.next_element_seed(One(&mut reading))?;
+                row.map(|row| match row {
                     Some(row) => reading.rows.push(row),
                     None => reading.note(None, Wrong::Row),
-                }
+                })
+            };
+            if next.is_none() {
+                break;
             }
             reading.count += 1;
         }

@@ -149,3 +149,6 @@ fn transposed(columns: &Map<String, Value>, field: &str) -> Result<Value, ChartE
     };
     Ok(json!((0..longest).map(row).collect::<Vec<_>>()))
 }
+
+#[cfg(test)]
+mod tests;

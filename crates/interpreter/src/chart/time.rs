@@ -7,7 +7,7 @@ const MOST_BYTES: usize = 64;
 /// The smallest number that is read as a time: March 1973 in seconds. Years and counts are smaller.
 const SMALLEST: f64 = 1e8;
 
-/// Milliseconds since 1970 in UTC of a text: `2024`, `2024-05`, `2024-05-17`, and a date with a time of day behind `T` or a space,
+/// Milliseconds since 1970 in UTC of a text: `2024` (from 1900 to 2100), `2024-05`, `2024-05-17`, and a date with a time of day behind `T` or a space,
 /// with seconds and their fraction or not, and with `Z`, `UTC`, `+02:00`, `+0200`, `+02` or no zone, which means UTC.
 pub(super) fn of_text(text: &str) -> Option<i64> {
     let text = text.trim();
@@ -15,7 +15,8 @@ pub(super) fn of_text(text: &str) -> Option<i64> {
         return None;
     }
     match text.len() {
-        4 => date(&format!("{text}-01-01")).and_then(midnight),
+        // Other numbers of four digits are more likely names.
+        4 if ("1900"..="2100").contains(&text) => date(&format!("{text}-01-01")).and_then(midnight),
         7 => date(&format!("{text}-01")).and_then(midnight),
         10 => date(text).and_then(midnight),
         _ => moment(text),
@@ -157,6 +158,7 @@ mod tests {
             "2024-05-17T12:00+2",
             "2024-05-17T12:00+99:00",
             "+024-05-17",
+            "1001",
             "2024-05-17T12:00:00é",
             "Jan 2024",
             "2024-Q1",

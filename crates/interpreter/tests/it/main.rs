@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_inputs;
+mod chart;
 mod derivation;
 mod display;
 mod endings;

@@ -83,7 +83,8 @@ pub(super) fn duplicates(key: &str, rows: u64, places: u64) -> Problem {
 /// Whether the x axis is of the type that its values and the marks over it need.
 fn over_x(spec: &ChartSpec, column: &Column, key: &str, problems: &mut Problems) {
     use {AxisType as Type, ColumnKind as Kind};
-    let joined = spec.series.iter().any(|it| spec.mark(it).joins());
+    // Candles stand side by side on trading days, which is an axis of names; what is drawn over them follows.
+    let joined = spec.kind != ChartType::Candlestick && spec.series.iter().any(|it| spec.mark(it).joins());
     let given = spec.x_axis.as_ref().and_then(|axis| axis.kind);
     let values = format!(
         "the values of {} are {}{}",
@@ -94,16 +95,12 @@ fn over_x(spec: &ChartSpec, column: &Column, key: &str, problems: &mut Problems)
     let date = "set xAxis.type to time";
     let bars = "draw bars, or write the values as ISO 8601 times if they are such";
     let (code, repair) = match (given, column.kind) {
-        (Some(Type::Time | Type::Number), Kind::Text | Kind::Mixed) | (None, Kind::Text | Kind::Mixed)
-            if joined =>
-        {
-            (
-                code::CATEGORICAL_RENDERED_AS_LINE,
-                format!(
-                    "and a line joins them; {bars}, or set xAxis.type to category if they have an order that a line may follow"
-                ),
-            )
-        }
+        (Some(Type::Time | Type::Number) | None, Kind::Text | Kind::Mixed) if joined => (
+            code::CATEGORICAL_RENDERED_AS_LINE,
+            format!(
+                "and a line joins them; {bars}, or set xAxis.type to category if they have an order that a line may follow"
+            ),
+        ),
         (Some(Type::Time), Kind::Text | Kind::Mixed) => (
             code::AXIS_TYPE_MISMATCH,
             "write every one as an ISO 8601 time, or set xAxis.type to category".to_owned(),
@@ -117,7 +114,7 @@ fn over_x(spec: &ChartSpec, column: &Column, key: &str, problems: &mut Problems)
             format!("but the axis is none of times; {date}"),
         ),
         (Some(Type::Number), Kind::Time) => (code::AXIS_TYPE_MISMATCH, date.to_owned()),
-        (None, Kind::Number) if joined && says_time(key) && is_epoch(column) => (
+        (None, Kind::Number) if says_time(key) && is_epoch(column) => (
             code::TIME_SERIES_NO_DATE_AXIS,
             format!("since 1970, but the axis is none of times; {date}, or to number"),
         ),

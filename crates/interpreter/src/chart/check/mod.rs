@@ -11,9 +11,7 @@ use serde_json::Value;
 
 use super::error::{Problem, Problems, code, quoted, repeated};
 use super::rows::MAX_KEYS;
-use super::{
-    AxisType, ChartError, ChartSpec, Column, ColumnKind, Columns, MAX_ROWS, Rows, Series, ValueScale, read,
-};
+use super::{ChartError, ChartSpec, Column, ColumnKind, Columns, MAX_ROWS, Rows, ValueScale, read};
 
 /// Checks a specification against what the rows are like, and normalises it: `yKey` becomes a series, the type of the x axis is filled
 /// in, and so is the scale of percentages. Every mistake that is found is in the error.

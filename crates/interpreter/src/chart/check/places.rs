@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::chart::error::{Problem, Problems, code, quoted};
+use crate::chart::error::{Problem, Problems, code, quoted, repeated};
 use crate::chart::rows::MAX_KEYS;
-use crate::chart::{AxisType, ChartSpec, ChartType, Columns, Mark, Place, Rows};
+use crate::chart::{AxisType, Cell, ChartSpec, ChartType, Columns, Mark, Place, Rows};
 
 use super::axes::duplicates;
 
@@ -25,7 +25,7 @@ fn cells(spec: &ChartSpec, x: &str, rows: &Rows, problems: &mut Problems) {
     let Some(y) = &spec.y_key else { return };
     let mut seen = BTreeSet::new();
     for (at, row) in rows.iter().enumerate() {
-        let label = |key: &str| row.get(key).and_then(crate::chart::Cell::label);
+        let label = |key: &str| row.get(key).and_then(Cell::label);
         let (Some(x), Some(y)) = (label(x), label(y)) else {
             continue;
         };
@@ -42,6 +42,9 @@ fn cells(spec: &ChartSpec, x: &str, rows: &Rows, problems: &mut Problems) {
 
 /// Every value is a time, and two texts are not of the same one.
 fn times(spec: &ChartSpec, key: &str, rows: &Rows, columns: &Columns, problems: &mut Problems) {
+    if problems.has("xAxis.type") {
+        return;
+    }
     let column = columns.keys.get(key);
     let mut seen = BTreeSet::new();
     let mut placed = 0;
@@ -49,20 +52,12 @@ fn times(spec: &ChartSpec, key: &str, rows: &Rows, columns: &Columns, problems: 
         let Some(cell) = row.get(key) else { continue };
         let Some(label) = cell.label() else { continue };
         let Some(time) = cell.time() else {
-            let known =
-                column.is_some_and(|it| it.sample.is_some() && it.kind != crate::chart::ColumnKind::Number);
-            if !known {
-                let message = format!(
-                    "{} is no time; write ISO 8601, or seconds or milliseconds since 1970",
-                    quoted(&label)
-                );
-                problems.push(Problem::new(
-                    code::AXIS_TYPE_MISMATCH,
-                    format!("data[{at}].{key}"),
-                    message,
-                ));
-            }
-            return;
+            let message = format!(
+                "{} is no time; write ISO 8601, or seconds or milliseconds since 1970",
+                quoted(&label)
+            );
+            let field = format!("data[{at}].{}", repeated(key));
+            return problems.add(code::AXIS_TYPE_MISMATCH, field, message);
         };
         placed += 1;
         seen.insert(time);
@@ -101,10 +96,7 @@ fn categories(spec: &ChartSpec, key: &str, rows: &Rows, problems: &mut Problems)
                 quoted(&label),
                 quoted(key)
             );
-            let valid = names
-                .iter()
-                .take(MAX_KEYS)
-                .map(|it| crate::chart::error::repeated(it));
+            let valid = names.iter().take(MAX_KEYS).map(|it| repeated(it));
             problems.push(Problem::new(code::INVALID_VALUE, field, message).with_valid(valid));
         }
     }

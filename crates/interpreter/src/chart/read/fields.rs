@@ -1,6 +1,12 @@
 //! The fields of one object of a specification, each read as what it has to be.
 
-use super::*;
+use serde_json::{Map, Number, Value};
+
+use crate::chart::error::{Problem, Problems, code, quoted, repeated};
+use crate::chart::rows::MAX_KEY;
+use crate::chart::{Place, Side};
+
+use super::{MAX_ENTRIES, MAX_LABEL, check_text, is_color, mistyped};
 
 /// Keys that are read as another, because libraries for charts call them so.
 const ALIASES: &[&str] = &["stroke", "fill"];
@@ -30,7 +36,8 @@ impl<'a> Fields<'a> {
         };
         let takes_color = valid.contains(&"color");
         for key in map.keys() {
-            if !valid.contains(&key.as_str()) && !(takes_color && ALIASES.contains(&key.as_str())) {
+            let is_alias = takes_color && ALIASES.contains(&key.as_str());
+            if !is_alias && !valid.contains(&key.as_str()) {
                 problems.push(fields.unknown(key, valid));
             }
         }
@@ -44,7 +51,7 @@ impl<'a> Fields<'a> {
             Some(meant) => format!("write {meant}"),
             None => "leave it out, or use one of the valid keys".to_owned(),
         };
-        let path = self.path(&super::super::error::repeated(key));
+        let path = self.path(&repeated(key));
         Problem::new(
             code::UNKNOWN_KEY,
             path,

@@ -97,10 +97,11 @@ impl<'de> Visitor<'de> for Any {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Found, E> {
-        match text.chars().count() > MAX_TEXT {
-            true => Ok(Found::Wrong(Wrong::Text)),
-            false => Ok(Found::Cell(Cell::Text(text.to_owned()))),
-        }
+        Ok(if text.chars().count() > MAX_TEXT {
+            Found::Wrong(Wrong::Text)
+        } else {
+            Found::Cell(Cell::Text(text.to_owned()))
+        })
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Found, A::Error> {

@@ -1,13 +1,19 @@
 //! Axes as Vega-Lite has them: scale, title and how numbers are written.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use crate::chart::{Axis, AxisType, ChartSpec, ChartType, Columns, Format, Mark, Series, Side, ValueScale};
+use crate::chart::{
+    Axis, AxisType, ChartSpec, ChartType, Columns, Format, Mark, Series, Side, ValueScale, time,
+};
 
 use super::values::Plot;
 
 /// Names on an axis beyond which they are turned.
 const LEVEL: usize = 8;
+/// Times on an axis up to which each is written.
+const FEW: usize = 12;
 /// Values that vary by less than this part of the largest are shown without zero.
 const FLAT: f64 = 0.5;
 
@@ -17,7 +23,7 @@ pub(super) fn x(plot: &Plot<'_>) -> Value {
     let title = title(axis, name(plot));
     match plot.x {
         AxisType::Time => {
-            json!({ "type": "temporal", "scale": { "type": "utc" }, "title": title, "axis": {} })
+            json!({ "type": "temporal", "scale": { "type": "utc" }, "title": title, "axis": ticks(plot) })
         }
         AxisType::Number => json!({
             "type": "quantitative",
@@ -26,16 +32,49 @@ pub(super) fn x(plot: &Plot<'_>) -> Value {
             "axis": written(axis),
         }),
         AxisType::Category => {
-            let angle = if plot.names.len() > LEVEL { -45 } else { 0 };
+            // Bins touch, what is counted in them follows without a gap.
+            let (inner, outer) = if plot.spec.kind == ChartType::Histogram {
+                (0.0, 0.0)
+            } else {
+                (0.2, 0.1)
+            };
             json!({
                 "type": "ordinal",
                 "sort": null,
-                "scale": { "domain": plot.names },
+                "scale": { "type": "band", "domain": plot.names, "paddingInner": inner, "paddingOuter": outer },
                 "title": title,
-                "axis": { "labelAngle": angle, "labelOverlap": true, "labelLimit": 120 },
+                "axis": names(plot.names.len()),
             })
         }
     }
+}
+
+/// How so many names are written beside each other.
+pub(super) fn names(count: usize) -> Value {
+    let angle = if count > LEVEL { -45 } else { 0 };
+    json!({ "labelAngle": angle, "labelOverlap": true, "labelLimit": 120 })
+}
+
+/// Few times are each marked and written out; of many, the renderer picks some.
+fn ticks(plot: &Plot<'_>) -> Value {
+    let times: BTreeSet<_> = plot
+        .rows
+        .iter()
+        .filter_map(|row| plot.place(row)?.as_i64())
+        .collect();
+    if times.len() > FEW {
+        return json!({ "labelOverlap": true });
+    }
+    let texts: Vec<_> = times.iter().map(|time| time::text(*time)).collect();
+    let all_end = |end: &str| texts.iter().all(|text| text.ends_with(end));
+    let format = match texts.iter().map(String::len).max() {
+        Some(10) if all_end("-01-01") => "%Y",
+        Some(10) if all_end("-01") => "%b %Y",
+        Some(10) => "%Y-%m-%d",
+        Some(16) => "%Y-%m-%d %H:%M",
+        _ => return json!({ "labelOverlap": true }),
+    };
+    json!({ "values": times, "format": format, "labelOverlap": true })
 }
 
 /// What the x axis shows: its key, or the only series of a histogram.
@@ -55,7 +94,7 @@ pub(super) fn y(plot: &Plot<'_>, side: Side) -> Value {
     let only = on_side
         .next()
         .filter(|_| on_side.next().is_none())
-        .map(|it| it.name());
+        .map(Series::name);
     let only = match plot.spec.kind {
         ChartType::Histogram if !plot.is_binned() => Some("count"),
         ChartType::Candlestick if side == Side::Left => None,

@@ -58,13 +58,18 @@ fn channel(field: &str, axis: Option<&Axis>, key: &str, values: &[Value]) -> Val
         .collect();
     places.sort_by(|(one, _), (other, _)| one.unwrap_or(0.0).total_cmp(&other.unwrap_or(0.0)));
     let domain: Vec<_> = places.into_iter().map(|(_, label)| label).collect();
+    let written = if field == "x" {
+        axes::names(domain.len())
+    } else {
+        json!({ "labelOverlap": true, "labelLimit": 120 })
+    };
     json!({
         "field": field,
         "type": "ordinal",
         "sort": null,
         "scale": { "domain": domain },
         "title": axes::title(axis, Some(key)),
-        "axis": { "labelOverlap": true, "labelLimit": 120 },
+        "axis": written,
     })
 }
 

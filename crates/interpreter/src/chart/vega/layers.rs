@@ -2,13 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::chart::{Cell, Mark, Series, Side};
+use crate::chart::{Cell, ChartType, Mark, Series, Side};
 
 use super::axes;
 use super::values::Plot;
 
 /// Rows up to which each point of a line is marked.
 const MARKED: usize = 60;
+/// How opaque bars are that share their place with candles.
+const BESIDE: f64 = 0.35;
 /// Series up to which ten colours are enough.
 const TEN: usize = 10;
 
@@ -67,7 +69,7 @@ impl<'a> Layers<'a> {
             "color": self.color(),
             "tooltip": self.tooltip(),
         });
-        let drawn = match mark {
+        let mut drawn = match mark {
             Mark::Line => json!({ "type": "line", "strokeWidth": 2, "point": self.points(series) }),
             Mark::Scatter => json!({ "type": "point", "filled": true, "size": 50, "opacity": 0.8 }),
             Mark::Area => {
@@ -87,7 +89,10 @@ impl<'a> Layers<'a> {
                 json!({ "type": "bar" })
             }
         };
-        self.push(drawn, encoding, series);
+        if mark == Mark::Bar && self.plot.spec.kind == ChartType::Candlestick {
+            drawn["opacity"] = json!(BESIDE);
+        }
+        self.push(&drawn, &encoding, series);
     }
 
     fn errors(&mut self, mark: Mark, series: &[&Series]) {
@@ -111,13 +116,13 @@ impl<'a> Layers<'a> {
             encoding["color"] = self.color();
         }
         self.push(
-            json!({ "type": "rule", "strokeWidth": 1.5 }),
-            encoding,
+            &json!({ "type": "rule", "strokeWidth": 2 }),
+            &encoding,
             &with_errors,
         );
     }
 
-    fn push(&mut self, mark: Value, encoding: Value, series: &[&Series]) {
+    fn push(&mut self, mark: &Value, encoding: &Value, series: &[&Series]) {
         let names: Vec<_> = series.iter().map(|it| it.name()).collect();
         self.list.push(json!({
             "transform": [{ "filter": { "field": "series", "oneOf": names } }],
@@ -189,10 +194,8 @@ pub(super) fn color(names: &[&str], legend: Option<bool>) -> Value {
     } else {
         "tableau10"
     };
-    let legend = match legend.unwrap_or(names.len() > 1) {
-        true => json!({ "orient": "bottom", "columns": 4, "labelLimit": 300 }),
-        false => Value::Null,
-    };
+    let shown = json!({ "orient": "bottom", "columns": 4, "labelLimit": 300 });
+    let legend = legend.unwrap_or(names.len() > 1).then_some(shown);
     json!({
         "field": "series",
         "type": "nominal",

@@ -44,7 +44,12 @@ pub fn to_vega_lite(spec: &ChartSpec, rows: &Rows, title: Option<&str>) -> Value
 /// Everything that has marks over an x axis, on one y axis or two.
 fn over_x(plot: &Plot<'_>) -> Value {
     let mut sides = Vec::new();
-    for side in [Side::Left, Side::Right] {
+    // Volume stands behind candles.
+    let order = match plot.spec.kind {
+        ChartType::Candlestick => [Side::Right, Side::Left],
+        _ => [Side::Left, Side::Right],
+    };
+    for side in order {
         let mut layers = Layers::new(plot, side);
         if side == Side::Left {
             references::areas_over_x(&mut layers);
@@ -64,9 +69,9 @@ fn over_x(plot: &Plot<'_>) -> Value {
     }
     let data = json!({ "values": plot.values() });
     let mut whole = match <[Vec<Value>; 2]>::try_from(sides) {
-        Ok([left, right]) if plot.has(Side::Right) && plot.has(Side::Left) => json!({
+        Ok([below, above]) if plot.has(Side::Right) && plot.has(Side::Left) => json!({
             "data": data,
-            "layer": [{ "layer": left }, { "layer": right }],
+            "layer": [{ "layer": below }, { "layer": above }],
             "resolve": { "scale": { "y": "independent" } },
         }),
         Ok(both) => json!({ "data": data, "layer": both.concat() }),

@@ -99,7 +99,7 @@ pub(super) fn lines_over_x(layers: &mut Layers<'_>) {
         };
         let x = with(axes::x(plot), "datum", place);
         let color = line.color.as_deref().unwrap_or(LINE);
-        rule(layers, color, json!({ "x": x }));
+        rule(layers, color, &json!({ "x": x }));
         if let Some(label) = &line.label {
             let encoding = json!({ "x": x, "y": { "value": 0 } });
             text(
@@ -125,7 +125,7 @@ pub(super) fn lines(layers: &mut Layers<'_>) {
         };
         let y = with(axes::y(plot, layers.side), "datum", json!(y));
         let color = line.color.as_deref().unwrap_or(LINE);
-        rule(layers, color, json!({ "y": y }));
+        rule(layers, color, &json!({ "y": y }));
         if let Some(label) = &line.label {
             let encoding = json!({ "y": y, "x": { "value": "width" } });
             text(
@@ -138,10 +138,10 @@ pub(super) fn lines(layers: &mut Layers<'_>) {
     }
 }
 
-fn rule(layers: &mut Layers<'_>, color: &str, encoding: Value) {
+fn rule(layers: &mut Layers<'_>, color: &str, encoding: &Value) {
     layers.list.push(json!({
         "data": { "values": [{}] },
-        "mark": { "type": "rule", "color": color, "strokeDash": [5, 4], "strokeWidth": 1.5 },
+        "mark": { "type": "rule", "color": color, "strokeDash": [5, 4], "strokeWidth": 2 },
         "encoding": encoding,
     }));
 }
