@@ -23,7 +23,7 @@ const BATCH: usize = 64;
 /// How long a collector may go on after it set a mark; what it did not get to is left for the next time.
 const WORK: Duration = Duration::from_secs(15);
 /// How long a mark counts.
-const MARK: Duration = Duration::from_secs(60);
+const MARK: Duration = Duration::from_mins(1);
 /// How often a publisher looks whether a mark is gone.
 const LOOK: Duration = Duration::from_millis(20);
 /// Requests to the store at the same time.
