@@ -14,7 +14,7 @@ use object_store::memory::InMemory;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-const HOUR: Duration = Duration::from_secs(3600);
+const HOUR: Duration = Duration::from_hours(1);
 const OLD: Retention = Retention {
     keep: HOUR,
     pins: None,
@@ -316,8 +316,8 @@ async fn what_was_published_or_pinned_beside_collections_is_there() {
                 (collector, None)
             });
         }
-        for n in 0..6 {
-            let (store, id) = (at.store.clone(), ids[n]);
+        for (n, id) in ids.iter().copied().enumerate() {
+            let store = at.store.clone();
             tasks.spawn(async move {
                 if n % 2 == 0 {
                     store.put(format!("artifact {n}"), &about()).await.unwrap();
