@@ -60,6 +60,14 @@ pub enum ArtifactError {
     /// A file to publish can not be read.
     #[error("could not read a file to publish")]
     File(#[source] std::io::Error),
+    /// An address at which no store can be opened.
+    #[error("could not open the store {address}: {why}")]
+    Address {
+        /// The address.
+        address: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
     /// The folder of a store can not be made.
     #[error("could not make the store's folder {path}", path = .path.display())]
     Folder {
@@ -81,6 +89,13 @@ pub enum ArtifactError {
 }
 
 impl ArtifactError {
+    pub(crate) fn address(address: &str, why: impl Into<String>) -> Self {
+        Self::Address {
+            address: address.to_owned(),
+            why: why.into(),
+        }
+    }
+
     pub(crate) fn store(action: &'static str) -> impl FnOnce(object_store::Error) -> Self {
         move |source| Self::Store { action, source }
     }

@@ -1,17 +1,17 @@
 //! Removing artifacts that nobody refers to and that are old.
 //!
 //! Publishers hold no lock, so a publisher of equal bytes and a collector have to notice each other. Before it
-//! looks at an artifact for the last time, a collector marks it (`collecting/<sha256>`); after it has written or
-//! touched an artifact, a publisher looks for the mark. So at least one sees the other: the collector leaves what
-//! was touched or pinned, the publisher waits until the mark is gone and looks again. A mark that a dead collector
-//! left counts for a minute.
+//! looks at an artifact for the last time, a collector marks it (`collecting/<sha256>`), which only one can; after
+//! it has written or touched an artifact, a publisher looks for the mark. If there is one, it waits until it is gone
+//! and begins again. If there is none, either the collector comes later and sees what was touched or pinned, or it is
+//! done, and the publisher sees what is left. A mark that a dead collector left counts for a minute.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
+use object_store::ObjectStoreExt;
 use object_store::path::Path;
-use object_store::{ObjectStoreExt, PutPayload};
 
 use crate::store::{id_of, object, origins, sidecar};
 use crate::{ArtifactError, ArtifactId, Store};
@@ -23,7 +23,7 @@ const BATCH: usize = 64;
 /// How long a collector may go on after it set a mark; what it did not get to is left for the next time.
 const WORK: Duration = Duration::from_secs(15);
 /// How long a mark counts.
-const MARK: Duration = Duration::from_secs(60);
+const MARK: Duration = Duration::from_mins(1);
 /// How often a publisher looks whether a mark is gone.
 const LOOK: Duration = Duration::from_millis(20);
 /// Requests to the store at the same time.
@@ -72,6 +72,7 @@ impl Store {
         if let Some(limit) = retention.pins {
             collected.references = self.forget_owners(limit).await?;
         }
+        self.sweep_marks().await?;
         let found = self.ages().await?;
         let pinned = self.pinned().await?;
         let now = SystemTime::now();
@@ -87,8 +88,14 @@ impl Store {
             collected.bytes += removed.iter().map(|id| found[id].bytes).sum::<u64>();
         }
         collected.kept = found.len() as u64 - collected.artifacts;
-        self.sweep_marks().await?;
         Ok(collected)
+    }
+
+    /// Says, after an artifact was written or touched, whether no collector has removed it or is about to.
+    pub(crate) async fn stays(&self, id: ArtifactId) -> Result<bool, ArtifactError> {
+        Ok(!self.outlast_collection(id).await?
+            && self.look(&object(id)).await?.is_some()
+            && self.look(&sidecar(id)).await?.is_some())
     }
 
     /// Waits until no collector is about to remove an artifact. Says whether one was.
@@ -115,36 +122,44 @@ impl Store {
         referenced: &impl Fn(ArtifactId) -> bool,
     ) -> Result<Vec<ArtifactId>, ArtifactError> {
         let started = Instant::now();
-        let result = async {
-            let marks = stream::iter(batch).map(|id| async move {
-                let mark = mark(*id);
-                let put = self.objects.put(&mark, PutPayload::new());
-                put.await.map_err(ArtifactError::store("mark an artifact"))
-            });
-            marks
-                .buffer_unordered(AT_ONCE)
-                .try_for_each(|_| async { Ok(()) })
-                .await?;
-            let pinned = self.pinned().await?;
-            let mut removed = Vec::new();
-            for id in batch.iter().copied() {
-                if started.elapsed() >= WORK {
-                    break;
-                }
-                let stays = pinned.contains(&id) || referenced(id);
-                if !stays && self.is_still_old(id, keep).await? && self.remove(id).await? {
-                    removed.push(id);
-                }
-            }
-            Ok(removed)
-        }
-        .await;
+        let marks = stream::iter(batch.to_vec()).map(|id| async move {
+            let created = self.create(&mark(id), &()).await;
+            created.map(|created| created.then_some(id))
+        });
+        let marks: Vec<_> = marks.buffer_unordered(AT_ONCE).collect().await;
+        // Those that another collector is at are left to it.
+        let marked: Vec<_> = marks.iter().filter_map(|mark| *mark.as_ref().ok()?).collect();
+        let result = match marks.into_iter().find_map(Result::err) {
+            Some(error) => Err(error),
+            None => self.collect_marked(&marked, started, keep, referenced).await,
+        };
         // Taken away after a failure, too: publishers would wait for nothing.
-        let marks =
-            stream::iter(batch).map(|id| async move { self.delete(&mark(*id), "remove a mark").await });
-        let taken: Result<(), _> = marks.buffer_unordered(AT_ONCE).try_collect().await;
+        let taken =
+            stream::iter(marked).map(|id| async move { self.delete(&mark(id), "remove a mark").await });
+        let taken: Result<(), _> = taken.buffer_unordered(AT_ONCE).try_collect().await;
         let removed = result?;
         taken?;
+        Ok(removed)
+    }
+
+    async fn collect_marked(
+        &self,
+        marked: &[ArtifactId],
+        started: Instant,
+        keep: Duration,
+        referenced: &impl Fn(ArtifactId) -> bool,
+    ) -> Result<Vec<ArtifactId>, ArtifactError> {
+        let pinned = self.pinned().await?;
+        let mut removed = Vec::new();
+        for id in marked.iter().copied() {
+            if started.elapsed() >= WORK {
+                break;
+            }
+            let stays = pinned.contains(&id) || referenced(id);
+            if !stays && self.is_still_old(id, keep).await? && self.remove(id).await? {
+                removed.push(id);
+            }
+        }
         Ok(removed)
     }
 

@@ -11,8 +11,11 @@ mod error;
 mod gc;
 mod id;
 mod metadata;
+mod open;
 mod pin;
 mod reader;
+#[cfg(feature = "s3")]
+mod s3;
 mod store;
 mod urls;
 
@@ -23,5 +26,7 @@ pub use id::{ArtifactId, ParseIdError};
 pub use metadata::{About, Kind, Metadata, Origin};
 pub use pin::Owner;
 pub use reader::Reader;
+#[cfg(feature = "s3")]
+pub use s3::{Credentials, S3};
 pub use store::Store;
 pub use urls::{Urls, UrlsError, extension};

@@ -85,7 +85,7 @@ impl Store {
                 put.map_err(ArtifactError::store("write an artifact"))?;
             }
             self.describe(id, length, about).await?;
-            if !self.outlast_collection(id).await? {
+            if self.stays(id).await? {
                 return Ok(id);
             }
         }
@@ -101,7 +101,7 @@ impl Store {
                 file = self.upload(file, id).await?;
             }
             self.describe(id, length, about).await?;
-            if !self.outlast_collection(id).await? {
+            if self.stays(id).await? {
                 return Ok(id);
             }
         }
@@ -285,7 +285,11 @@ impl Store {
     }
 
     /// Writes JSON unless it is there already; says whether it was written.
-    async fn create(&self, location: &Path, value: &impl Serialize) -> Result<bool, ArtifactError> {
+    pub(crate) async fn create(
+        &self,
+        location: &Path,
+        value: &impl Serialize,
+    ) -> Result<bool, ArtifactError> {
         let json = serde_json::to_vec(value).map_err(ArtifactError::Encode)?;
         let options = PutOptions::from(PutMode::Create);
         match self.objects.put_opts(location, json.into(), options).await {

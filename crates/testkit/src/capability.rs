@@ -29,11 +29,13 @@ pub enum Capability {
     Kvm,
     /// A Python 3.13 is installed.
     Python313,
+    /// moto's server, which speaks S3, is installed.
+    S3Server,
 }
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -42,6 +44,7 @@ impl Capability {
         Self::OrdinaryUser,
         Self::Kvm,
         Self::Python313,
+        Self::S3Server,
     ];
 
     /// Returns the name that skip records and `.ci/expected-skips` use.
@@ -55,6 +58,7 @@ impl Capability {
             Self::OrdinaryUser => "ordinary_user",
             Self::Kvm => "kvm",
             Self::Python313 => "python313",
+            Self::S3Server => "s3_server",
         }
     }
 
@@ -81,6 +85,7 @@ impl Capability {
             Self::Python313 => python313()
                 .map(drop)
                 .ok_or_else(|| "found neither on PATH nor with pyenv".to_owned()),
+            Self::S3Server => succeeds(Command::new("moto_server").arg("--help")),
         }
     }
 }

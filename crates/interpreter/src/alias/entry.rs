@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::shape::Shape;
 
+/// Bytes of JSON that are kept beside the shape.
+pub(super) const WHOLE: u64 = 2048;
+
 /// A recorded result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
@@ -26,9 +29,17 @@ pub struct Entry {
     pub recorded_unix_ms: u64,
     /// What it looks like.
     pub shape: Shape,
+    /// All of it, if it is JSON of at most 2 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<String>,
 }
 
 impl Entry {
+    /// Its media type.
+    pub const fn media_type(&self) -> &'static str {
+        media_type(self.format)
+    }
+
     /// Whether it is a table in a file of its own, rather than JSON.
     pub fn is_table(&self) -> bool {
         self.format != InputFormat::Value
@@ -39,6 +50,14 @@ impl Entry {
         (self.shape.kind == super::ShapeKind::Table)
             .then_some(self.shape.count)
             .flatten()
+    }
+}
+
+pub(super) const fn media_type(format: InputFormat) -> &'static str {
+    match format {
+        InputFormat::Parquet => "application/vnd.apache.parquet",
+        InputFormat::Arrow => "application/vnd.apache.arrow.stream",
+        _ => "application/json",
     }
 }
 

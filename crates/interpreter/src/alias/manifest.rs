@@ -1,6 +1,6 @@
 //! The list of results, saved so that a host that starts again has them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use cellblock_artifact::{About, ArtifactId, Kind, Store};
 use serde::{Deserialize, Serialize};
@@ -18,8 +18,8 @@ struct Manifest {
     version: u32,
     entries: Vec<Entry>,
     /// Aliases that were given away, those of results that failed included.
-    given: HashSet<String>,
-    numbers: HashMap<String, u64>,
+    given: BTreeSet<String>,
+    numbers: BTreeMap<String, u64>,
 }
 
 impl AliasStore {

@@ -13,10 +13,12 @@
 
 mod bounds;
 mod content;
+mod dataset;
 mod entry;
 mod error;
 mod manifest;
 mod name;
+mod outline;
 mod record;
 pub mod reserved;
 mod shape;
@@ -24,11 +26,14 @@ mod splice;
 mod store;
 mod survey;
 mod table;
+mod view;
 
 pub use bounds::Bounds;
 pub use content::Content;
+pub use dataset::CanonicalDataset;
 pub use entry::Entry;
 pub use error::{AliasError, NameFault};
 pub use shape::{Column, Shape, ShapeKind};
 pub use splice::{Span, Splice, TableFile};
 pub use store::AliasStore;
+pub use view::{Level, View};

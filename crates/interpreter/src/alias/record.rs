@@ -12,14 +12,12 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
 
-use super::entry::{Entry, unix_ms};
+use super::entry::{Entry, WHOLE, media_type, unix_ms};
 use super::error::{AliasError, shown};
 use super::shape::Shape;
 use super::store::{AliasStore, Ticket};
 use super::{survey, table};
 
-/// The media type of a recorded value.
-const JSON: &str = "application/json";
 /// Bytes of a file that are read at a time.
 const PIECE: usize = 256 * 1024;
 /// How often a result is stored again when a collector without any patience removed it at once.
@@ -98,6 +96,7 @@ async fn store_json(
     let document = bytes.clone();
     let shape = blocking(&tool, move || survey::of_slice(&document)).await?;
     let shape = shape.map_err(|source| unreadable(&tool, source))?;
+    let whole = (bytes.len() as u64 <= WHOLE).then(|| String::from_utf8_lossy(&bytes).into_owned());
     let about = about(&ticket, InputFormat::Value);
     let store = &ticket.inner.store;
     for attempt in 1.. {
@@ -106,7 +105,7 @@ async fn store_json(
             Err(ArtifactError::NotFound { .. }) if attempt < TRIES => {}
             pinned => {
                 pinned?;
-                return finish(ticket, tool, InputFormat::Value, bytes.len() as u64, id, shape).await;
+                return finish(ticket, tool, InputFormat::Value, id, shape, whole).await;
             }
         }
     }
@@ -127,6 +126,7 @@ async fn store_file(
         shape,
         id,
         bytes,
+        whole,
     } = examined?;
     if bytes != ticket.bytes() {
         return Err(AliasError::Changed { tool: shown(&tool) });
@@ -145,7 +145,7 @@ async fn store_file(
             Err(ArtifactError::NotFound { .. }) if attempt < TRIES => {}
             pinned => {
                 pinned?;
-                return finish(ticket, tool, format, bytes, id, shape).await;
+                return finish(ticket, tool, format, id, shape, whole).await;
             }
         }
     }
@@ -156,18 +156,19 @@ async fn finish(
     ticket: Ticket,
     tool: String,
     format: InputFormat,
-    bytes: u64,
     sha256: ArtifactId,
     shape: Shape,
+    whole: Option<String>,
 ) -> Result<Arc<Entry>, AliasError> {
     let entry = Entry {
         alias: ticket.alias.clone(),
         tool,
         format,
-        bytes,
+        bytes: ticket.bytes(),
         sha256,
         recorded_unix_ms: unix_ms(),
         shape,
+        whole,
     };
     let inner = Arc::clone(&ticket.inner);
     let redeemed = ticket.redeem(entry);
@@ -190,19 +191,12 @@ fn about(ticket: &Ticket, format: InputFormat) -> About {
     }
 }
 
-const fn media_type(format: InputFormat) -> &'static str {
-    match format {
-        InputFormat::Parquet => "application/vnd.apache.parquet",
-        InputFormat::Arrow => "application/vnd.apache.arrow.stream",
-        _ => JSON,
-    }
-}
-
 struct Examined {
     file: File,
     shape: Shape,
     id: ArtifactId,
     bytes: u64,
+    whole: Option<String>,
 }
 
 /// Reads a file once: checks it, learns its shape and its name.
@@ -229,11 +223,22 @@ fn examine(tool: &str, mut file: File, format: InputFormat) -> Result<Examined, 
             what,
         })?
     };
+    let mut whole = None;
+    if format == InputFormat::Value && named.bytes <= WHOLE {
+        named.file.rewind().map_err(AliasError::File)?;
+        let mut text = String::new();
+        (&named.file)
+            .take(WHOLE)
+            .read_to_string(&mut text)
+            .map_err(AliasError::File)?;
+        whole = Some(text);
+    }
     Ok(Examined {
         file: named.file,
         shape,
         id: ArtifactId::from_sha256(named.hash.finalize().into()),
         bytes: named.bytes,
+        whole,
     })
 }
 

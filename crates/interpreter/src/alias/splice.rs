@@ -144,26 +144,24 @@ impl Copies {
                 length: entry.bytes,
             });
         }
-        let file = match &self.file {
-            Some(file) => Arc::clone(file),
-            None => {
-                let file = Arc::new(tempfile::tempfile().map_err(AliasError::File)?);
-                self.file = Some(Arc::clone(&file));
-                file
-            }
+        let file = if let Some(file) = &self.file {
+            Arc::clone(file)
+        } else {
+            let file = Arc::new(tempfile::tempfile().map_err(AliasError::File)?);
+            self.file = Some(Arc::clone(&file));
+            file
         };
-        let at = match self.places.get(&id) {
-            Some(at) => *at,
-            None => {
-                let at = self.length;
-                let mut reader = from.inner.store.reader(id).await?;
-                while let Some(piece) = reader.next().await? {
-                    (&*file).write_all(&piece).map_err(AliasError::File)?;
-                    self.length += piece.len() as u64;
-                }
-                self.places.insert(id, at);
-                at
+        let at = if let Some(at) = self.places.get(&id) {
+            *at
+        } else {
+            let at = self.length;
+            let mut reader = from.inner.store.reader(id).await?;
+            while let Some(piece) = reader.next().await? {
+                (&*file).write_all(&piece).map_err(AliasError::File)?;
+                self.length += piece.len() as u64;
             }
+            self.places.insert(id, at);
+            at
         };
         Ok(Part::Copy {
             file,

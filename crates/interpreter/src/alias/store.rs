@@ -1,6 +1,6 @@
 //! The recorded results of one session or turn.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cellblock_artifact::{Reader, Store};
@@ -32,7 +32,7 @@ pub(super) struct State {
     /// Every alias that was ever given away, and the place of its entry.
     pub(super) places: HashMap<String, u64>,
     /// The last number of each stem.
-    pub(super) numbers: HashMap<String, u64>,
+    pub(super) numbers: BTreeMap<String, u64>,
     next_place: u64,
     /// Recorded and being recorded.
     count: usize,
@@ -103,7 +103,6 @@ impl AliasStore {
             state.saved = false;
         }
         self.inner.store.unpin(&self.inner.owner).await?;
-        // Drop has nothing left to do.
         self.inner.state().entries.clear();
         Ok(())
     }
@@ -147,7 +146,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if state.saved || state.entries.is_empty() {
+        if state.saved || state.closed || state.places.is_empty() {
             return;
         }
         // Without a runtime the references stay, until `Retention::pins` takes them for those of an owner that died.
@@ -170,8 +169,8 @@ impl State {
     /// Goes on after entries that were recorded before.
     pub(super) fn restored(
         entries: Vec<Entry>,
-        given: HashSet<String>,
-        numbers: HashMap<String, u64>,
+        given: BTreeSet<String>,
+        numbers: BTreeMap<String, u64>,
     ) -> Self {
         let mut state = Self {
             numbers,

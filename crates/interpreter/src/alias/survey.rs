@@ -31,16 +31,16 @@ pub(super) fn of_reader(reader: impl Read) -> serde_json::Result<Shape> {
 fn run<'de, R: serde_json::de::Read<'de>>(
     mut document: serde_json::Deserializer<R>,
 ) -> serde_json::Result<Shape> {
-    let mut root = Node::default();
+    let mut top = Node::default();
     let mut room = NODES;
     let follow = Follow {
-        node: &mut root,
+        node: &mut top,
         room: &mut room,
         depth: 0,
     };
     follow.deserialize(&mut document)?;
     document.end()?;
-    Ok(root.shape())
+    Ok(top.shape())
 }
 
 const TYPES: [&str; 7] = [
@@ -135,9 +135,10 @@ impl Node {
     /// Where a key's values are counted, unless there are too many.
     fn key(&mut self, key: &str, room: &mut usize) -> Option<usize> {
         let expected = self.keys.get(self.next).is_some_and(|(name, _)| name == key);
-        let found = match expected {
-            true => Some(self.next),
-            false => self.keys.iter().position(|(name, _)| name == key),
+        let found = if expected {
+            Some(self.next)
+        } else {
+            self.keys.iter().position(|(name, _)| name == key)
         };
         let at = match found {
             Some(at) => at,
@@ -305,16 +306,15 @@ impl<'de> Visitor<'de> for Follow<'_> {
                 break;
             };
             keys += 1;
-            match at {
-                Some(at) => entries.next_value_seed(Follow {
+            if let Some(at) = at {
+                entries.next_value_seed(Follow {
                     node: &mut self.node.keys[at].1,
                     room: self.room,
                     depth: self.depth + 1,
-                })?,
-                None => {
-                    self.node.unlisted += 1;
-                    entries.next_value::<Passed>()?;
-                }
+                })?;
+            } else {
+                self.node.unlisted += 1;
+                entries.next_value::<Passed>()?;
             }
         }
         self.node.most = self.node.most.max(keys);

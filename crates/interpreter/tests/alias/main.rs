@@ -3,17 +3,19 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bounds;
+mod dataset;
 mod keeping;
 mod record;
 mod shape;
 mod splice;
 mod tables;
+mod view;
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::sync::Arc;
 
-use cellblock_artifact::Store;
+use cellblock_artifact::{ArtifactId, Store, Urls};
 use cellblock_interpreter::alias::{AliasStore, Bounds};
 use object_store::memory::InMemory;
 use tempfile::TempDir;
@@ -41,4 +43,23 @@ fn read(mut from: impl Read) -> Vec<u8> {
     let mut bytes = Vec::new();
     from.read_to_end(&mut bytes).unwrap();
     bytes
+}
+
+/// Fails to compile where a future could not move between threads.
+#[test]
+fn every_future_of_a_store_can_be_spawned() {
+    fn spawned(_: impl Send) {}
+    let store = in_memory();
+    spawned(store.splice(&[("a", "b")]));
+    spawned(store.content("a"));
+    spawned(store.reader("a"));
+    spawned(store.save());
+    spawned(store.close());
+    spawned(store.canonical_dataset(&["a"], None, &Urls::default()));
+    spawned(AliasStore::load(
+        store.artifacts().clone(),
+        "x",
+        Bounds::default(),
+        ArtifactId::of(b""),
+    ));
 }

@@ -1,0 +1,39 @@
+//! Opening a store by its address.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use object_store::memory::InMemory;
+
+use crate::{ArtifactError, Store};
+
+impl Store {
+    /// Opens what an address names: `memory:`, a folder (`/var/lib/x`, `file:///var/lib/x`), or, with the feature `s3`,
+    /// `s3://bucket/prefix`.
+    pub async fn open(address: &str) -> Result<Self, ArtifactError> {
+        if address == "memory:" {
+            return Ok(Self::new(Arc::new(InMemory::new())));
+        }
+        if address.starts_with("s3://") {
+            return Self::open_s3(address).await;
+        }
+        let path = address.strip_prefix("file://").unwrap_or(address);
+        if path.starts_with('/') && !path.contains("//") {
+            return Self::local(PathBuf::from(path));
+        }
+        let why = "expected memory:, an absolute path, file:///path or s3://bucket/prefix";
+        Err(ArtifactError::address(address, why))
+    }
+
+    #[cfg(feature = "s3")]
+    async fn open_s3(address: &str) -> Result<Self, ArtifactError> {
+        Self::s3(crate::S3::at(address)?).await
+    }
+
+    #[cfg(not(feature = "s3"))]
+    #[expect(clippy::unused_async, reason = "it waits where the feature is on")]
+    async fn open_s3(address: &str) -> Result<Self, ArtifactError> {
+        let why = "this program was built without the feature `s3`; build it with it, or use a folder";
+        Err(ArtifactError::address(address, why))
+    }
+}

@@ -1,0 +1,239 @@
+//! Stores in S3, and in servers that speak its protocol.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut};
+use object_store::path::Path;
+use object_store::prefix::PrefixStore;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, RetryConfig};
+use url::{Host, Url};
+
+use crate::{ArtifactError, ArtifactId, Store};
+
+/// What says in the environment who may use the store.
+const CREDENTIALS: [&str; 4] = [
+    "AWS_ACCESS_KEY_ID",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+];
+/// How long requests that fail for a moment are repeated.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where in S3 a store is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct S3 {
+    /// The bucket, which has to exist.
+    pub bucket: String,
+    /// What the names of its objects begin with; may be empty.
+    pub prefix: String,
+    /// Another server than Amazon's, such as `https://minio.example`. Without one `AWS_ENDPOINT_URL` names it, if that is set.
+    pub endpoint: Option<String>,
+    /// The region; `AWS_REGION` otherwise.
+    pub region: Option<String>,
+    /// The key's id and the secret; the environment (`AWS_ACCESS_KEY_ID` …) otherwise.
+    pub credentials: Option<Credentials>,
+}
+
+/// A key for S3.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// Its id.
+    pub key_id: String,
+    /// Its secret.
+    pub secret: String,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials")
+            .field("key_id", &self.key_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl S3 {
+    /// Takes `s3://bucket/prefix`; all else comes from the environment.
+    pub fn at(address: &str) -> Result<Self, ArtifactError> {
+        let refuse = || ArtifactError::address(address, "expected s3://bucket/prefix");
+        let rest = address.strip_prefix("s3://").ok_or_else(refuse)?;
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+        let segments = prefix.trim_end_matches('/');
+        let sound = |part: &str| !matches!(part, "" | "." | "..") && part.chars().all(plain);
+        if !sound(bucket) || !(segments.is_empty() || segments.split('/').all(sound)) {
+            return Err(refuse());
+        }
+        Ok(Self {
+            bucket: bucket.to_owned(),
+            prefix: segments.to_owned(),
+            endpoint: None,
+            region: None,
+            credentials: None,
+        })
+    }
+
+    fn builder(&self) -> Result<AmazonS3Builder, ArtifactError> {
+        let mut builder = AmazonS3Builder::from_env().with_bucket_name(&self.bucket);
+        if let Some(region) = &self.region {
+            builder = builder.with_region(region);
+        }
+        if let Some(key) = &self.credentials {
+            builder = builder
+                .with_access_key_id(&key.key_id)
+                .with_secret_access_key(&key.secret);
+        } else if CREDENTIALS.iter().all(|name| std::env::var_os(name).is_none()) {
+            let why = format!(
+                "no credentials are in the environment; set one of {}",
+                CREDENTIALS.join(", ")
+            );
+            return Err(ArtifactError::address(&self.address(), why));
+        }
+        if let Some(endpoint) = &self.endpoint {
+            builder = builder.with_endpoint(endpoint);
+        }
+        let keys = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint];
+        let mut unencrypted = false;
+        for endpoint in keys.iter().filter_map(|key| builder.get_config_value(key)) {
+            unencrypted |= self.is_unencrypted(&endpoint)?;
+        }
+        Ok(builder
+            // Not left to the environment: elsewhere nothing is sent in the clear.
+            .with_allow_http(unencrypted)
+            .with_conditional_put(S3ConditionalPut::ETagMatch)
+            .with_retry(RetryConfig {
+                retry_timeout: PATIENCE,
+                ..RetryConfig::default()
+            }))
+    }
+
+    /// Says whether a server is spoken to without TLS, which is for this machine only.
+    fn is_unencrypted(&self, endpoint: &str) -> Result<bool, ArtifactError> {
+        let refuse =
+            |why: &str| ArtifactError::address(&self.address(), format!("its endpoint {endpoint} {why}"));
+        let url = Url::parse(endpoint).map_err(|_| refuse("is no URL"))?;
+        let here = match url.host() {
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
+            Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
+            None => return Err(refuse("names no host")),
+        };
+        match url.scheme() {
+            "https" => Ok(false),
+            "http" if here => Ok(true),
+            _ => Err(refuse(
+                "is not encrypted; use https, plain http is for this machine only",
+            )),
+        }
+    }
+
+    fn address(&self) -> String {
+        format!("s3://{}/{}", self.bucket, self.prefix)
+    }
+}
+
+impl Store {
+    /// Keeps artifacts in a bucket. A server that overwrites what may only be created is refused, as publishers and collectors
+    /// rely on it.
+    pub async fn s3(place: S3) -> Result<Self, ArtifactError> {
+        // A program has one; whichever was there first serves.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let s3 = place.builder()?.build();
+        let s3 = s3.map_err(ArtifactError::store("set up the connection to S3"))?;
+        let objects: Arc<dyn ObjectStore> = match place.prefix.as_str() {
+            "" => Arc::new(s3),
+            prefix => Arc::new(PrefixStore::new(s3, prefix)),
+        };
+        if !creates_once(objects.as_ref()).await? {
+            let why = "its server overwrites objects that may only be created (If-None-Match); use one that does not";
+            return Err(ArtifactError::address(&place.address(), why));
+        }
+        Ok(Self::new(objects))
+    }
+}
+
+/// Creates an object twice, and says whether the second time was refused.
+async fn creates_once(objects: &dyn ObjectStore) -> Result<bool, ArtifactError> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let unique = format!("{} {}", now.as_nanos(), std::process::id());
+    let location = Path::from_iter(["probe".to_owned(), ArtifactId::of(unique.as_bytes()).to_string()]);
+    let create = || objects.put_opts(&location, "".into(), PutOptions::from(PutMode::Create));
+    create().await.map_err(ArtifactError::store("write to S3"))?;
+    let again = create().await;
+    let deleted = objects.delete(&location).await;
+    deleted.map_err(ArtifactError::store("remove from S3"))?;
+    match again {
+        Ok(_) => Ok(false),
+        Err(object_store::Error::AlreadyExists { .. }) => Ok(true),
+        Err(source) => Err(ArtifactError::store("write to S3")(source)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_names_a_bucket_and_a_prefix() {
+        for (address, bucket, prefix) in [
+            ("s3://b", "b", ""),
+            ("s3://b/", "b", ""),
+            ("s3://my.bucket-1/a/b_c/", "my.bucket-1", "a/b_c"),
+        ] {
+            let place = S3::at(address).expect(address);
+            assert_eq!((place.bucket.as_str(), place.prefix.as_str()), (bucket, prefix));
+        }
+        for address in [
+            "s3://",
+            "s3:///a",
+            "s3://b/../c",
+            "s3://b//c",
+            "s3://b/a b",
+            "http://b",
+            "s3://u@b",
+        ] {
+            assert!(S3::at(address).is_err(), "{address}");
+        }
+    }
+
+    #[test]
+    fn only_this_machine_is_spoken_to_without_encryption() {
+        let place = S3::at("s3://b/p").expect("an address");
+        for (endpoint, unencrypted) in [
+            ("https://minio.example", false),
+            ("http://127.0.0.1:9000", true),
+            ("http://[::1]:9000", true),
+            ("http://localhost:9000/", true),
+        ] {
+            assert_eq!(
+                place.is_unencrypted(endpoint).ok(),
+                Some(unencrypted),
+                "{endpoint}"
+            );
+        }
+        for endpoint in [
+            "http://minio.example",
+            "http://10.0.0.1",
+            "ftp://127.0.0.1",
+            "x",
+            "http://localhost.example",
+        ] {
+            let error = place.is_unencrypted(endpoint).expect_err(endpoint).to_string();
+            assert!(
+                error.starts_with("could not open the store s3://b/p: its endpoint"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        let key = Credentials {
+            key_id: "id".into(),
+            secret: "hush".into(),
+        };
+        assert_eq!(format!("{key:?}"), "Credentials { key_id: \"id\", .. }");
+    }
+}

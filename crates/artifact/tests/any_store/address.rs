@@ -1,0 +1,51 @@
+//! Opening stores by their addresses.
+
+use cellblock_artifact::{About, Kind, Store};
+use tempfile::TempDir;
+
+#[tokio::test]
+async fn an_address_names_memory_or_a_folder() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("store");
+    let about = About {
+        kind: Kind::File,
+        media_type: "text/plain".into(),
+        origin: None,
+    };
+    let store = Store::open(path.to_str().unwrap()).await.unwrap();
+    let id = store.put("x", &about).await.unwrap();
+    let same = Store::open(&format!("file://{}", path.display())).await.unwrap();
+    assert_eq!(same.get(id).await.unwrap(), "x");
+    let memory = Store::open("memory:").await.unwrap();
+    assert!(!memory.exists(id).await.unwrap());
+}
+
+#[tokio::test]
+async fn what_is_no_address_is_refused_with_what_would_be() {
+    for address in [
+        "",
+        "store",
+        "file://host/x",
+        "gs://bucket",
+        "memory",
+        "https://host",
+    ] {
+        let error = Store::open(address).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "could not open the store {address}: expected memory:, an absolute path, file:///path or s3://bucket/prefix"
+            )
+        );
+    }
+}
+
+#[cfg(not(feature = "s3"))]
+#[tokio::test]
+async fn a_bucket_needs_the_feature() {
+    let error = Store::open("s3://bucket/x").await.unwrap_err();
+    assert!(
+        error.to_string().contains("built without the feature `s3`"),
+        "{error}"
+    );
+}

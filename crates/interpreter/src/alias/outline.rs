@@ -1,0 +1,238 @@
+//! A result in steps, from its alias alone to all that a model may reread of it.
+
+use crate::render::plain::{line, lines};
+
+use super::entry::Entry;
+use super::shape::{Column, Shape, ShapeKind};
+
+/// Lines about keys, all levels together.
+const LINES: usize = 200;
+/// Characters of a key.
+const NAME_CHARS: usize = 60;
+/// Characters of one value.
+const VALUE_CHARS: usize = 80;
+/// Types of one key that are named.
+const TYPES: usize = 4;
+
+/// The same result, told in more and more characters.
+#[derive(Debug)]
+pub(super) struct Outline {
+    alias: String,
+    head: String,
+    keys: Vec<Key>,
+    whole: Option<String>,
+    /// The steps that there are, and how many characters each takes; strictly increasing.
+    steps: Vec<(Step, usize)>,
+}
+
+#[derive(Debug)]
+struct Key {
+    brief: String,
+    full: String,
+}
+
+/// How much is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The alias.
+    Reference,
+    /// What it is and how large.
+    Line,
+    /// And so many keys with their types.
+    Shape(usize),
+    /// And all keys, so many of them with nulls, first and last value.
+    Samples(usize),
+    /// The value.
+    Whole,
+}
+
+impl Outline {
+    pub(super) fn of(entry: &Entry) -> Self {
+        let mut outline = Self {
+            alias: entry.alias.clone(),
+            head: head(entry),
+            keys: Vec::new(),
+            whole: entry.whole.as_deref().map(lines),
+            steps: Vec::new(),
+        };
+        outline.describe(&entry.shape, "");
+        outline.plan();
+        outline
+    }
+
+    /// How many characters each step takes.
+    pub(super) fn lengths(&self) -> impl Iterator<Item = usize> {
+        self.steps.iter().map(|(_, length)| *length)
+    }
+
+    pub(super) fn step(&self, at: usize) -> Step {
+        self.steps[at].0
+    }
+
+    pub(super) fn text(&self, at: usize) -> String {
+        match self.steps[at].0 {
+            Step::Reference => self.alias.clone(),
+            Step::Line => self.head.clone(),
+            Step::Shape(shown) => self.listing(shown, 0),
+            Step::Samples(full) => self.listing(self.keys.len(), full),
+            Step::Whole => {
+                let whole = self.whole.as_deref().unwrap_or_default();
+                format!("{}\n  value: {whole}", self.head)
+            }
+        }
+    }
+
+    fn listing(&self, shown: usize, full: usize) -> String {
+        let mut text = self.head.clone();
+        for (index, key) in self.keys.iter().take(shown).enumerate() {
+            text.push_str("\n  ");
+            text.push_str(if index < full { &key.full } else { &key.brief });
+        }
+        text.push_str(&more(self.keys.len() - shown));
+        text
+    }
+
+    /// Finds the steps. One that takes no fewer characters than a later one is left out: the later one says more.
+    fn plan(&mut self) {
+        let count = |text: &str| text.chars().count();
+        let mut steps = vec![
+            (Step::Reference, count(&self.alias)),
+            (Step::Line, count(&self.head)),
+        ];
+        let mut length = count(&self.head);
+        for (index, key) in self.keys.iter().enumerate() {
+            length += count("\n  ") + count(&key.brief);
+            let left = count(&more(self.keys.len() - index - 1));
+            steps.push((Step::Shape(index + 1), length + left));
+        }
+        for (index, key) in self.keys.iter().enumerate() {
+            length += count(&key.full) - count(&key.brief);
+            steps.push((Step::Samples(index + 1), length));
+        }
+        if let Some(whole) = &self.whole {
+            steps.push((
+                Step::Whole,
+                count(&self.head) + count("\n  value: ") + count(whole),
+            ));
+        }
+        let mut least = usize::MAX;
+        for (step, length) in steps.into_iter().rev() {
+            if length < least {
+                least = length;
+                self.steps.push((step, length));
+            }
+        }
+        self.steps.reverse();
+    }
+
+    /// Adds a line per key, those of inner values below their own.
+    fn describe(&mut self, shape: &Shape, path: &str) {
+        if let Some(sample) = &shape.sample {
+            let text = format!("value: {}", shown(sample, VALUE_CHARS));
+            self.push(text.clone(), text);
+        }
+        let below = match shape.kind {
+            ShapeKind::Table | ShapeKind::Array => format!("{path}[]"),
+            ShapeKind::Object | ShapeKind::Scalar => path.to_owned(),
+        };
+        for column in &shape.columns {
+            if self.keys.len() >= LINES {
+                return;
+            }
+            let name = shown(&column.name, NAME_CHARS);
+            let place = match (path, column.name.as_str()) {
+                (_, "") => below.clone(),
+                ("", _) => name,
+                _ => format!("{below}.{name}"),
+            };
+            self.column(column, &place);
+            if let Some(inner) = &column.inner {
+                self.describe(inner, &place);
+            }
+        }
+        if shape.unlisted > 0 {
+            let text = format!("and {} values under other keys", shape.unlisted);
+            self.push(text.clone(), text);
+        }
+    }
+
+    fn column(&mut self, column: &Column, place: &str) {
+        let types: Vec<_> = column
+            .types
+            .iter()
+            .take(TYPES)
+            .map(|name| shown(name, NAME_CHARS))
+            .collect();
+        let mut brief = format!(
+            "{place}: {}",
+            if types.is_empty() {
+                "null".to_owned()
+            } else {
+                types.join("|")
+            }
+        );
+        if let Some(Shape {
+            count: Some(count),
+            kind,
+            ..
+        }) = column.inner.as_deref()
+            && *kind != ShapeKind::Object
+        {
+            brief = format!("{brief} of up to {count}");
+        }
+        let mut full = brief.clone();
+        if let Some(nulls @ 1..) = column.nulls {
+            full = format!("{full}, {nulls} null");
+        }
+        if column.missing > 0 {
+            full = format!("{full}, {} missing", column.missing);
+        }
+        match (&column.first, &column.last) {
+            (Some(first), Some(last)) if first != last => {
+                let (first, last) = (shown(first, VALUE_CHARS), shown(last, VALUE_CHARS));
+                full = format!("{full}; first {first}, last {last}");
+            }
+            (Some(first), _) => full = format!("{full}; {}", shown(first, VALUE_CHARS)),
+            _ => {}
+        }
+        self.push(brief, full);
+    }
+
+    fn push(&mut self, brief: String, full: String) {
+        if self.keys.len() < LINES {
+            self.keys.push(Key { brief, full });
+        }
+    }
+}
+
+fn head(entry: &Entry) -> String {
+    let shape = &entry.shape;
+    let count = shape.count.unwrap_or_default();
+    let what = match shape.kind {
+        ShapeKind::Table => {
+            let more = if shape.unlisted > 0 { "more than " } else { "" };
+            format!("table, {count} rows × {more}{} columns", shape.columns.len())
+        }
+        ShapeKind::Array => format!("array, {count} items"),
+        ShapeKind::Object => format!("object, {count} keys"),
+        ShapeKind::Scalar => "value".to_owned(),
+    };
+    format!("{}: {what}, {} bytes", entry.alias, entry.bytes)
+}
+
+fn more(left_out: usize) -> String {
+    match left_out {
+        0 => String::new(),
+        _ => format!("\n  … {left_out} more lines"),
+    }
+}
+
+/// Foreign text on one line, visible and cut.
+fn shown(text: &str, chars: usize) -> String {
+    let mut visible = line(text);
+    if let Some((end, _)) = visible.char_indices().nth(chars) {
+        visible.truncate(end);
+        visible.push('…');
+    }
+    visible
+}
