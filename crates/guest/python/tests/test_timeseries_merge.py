@@ -74,17 +74,37 @@ class Names(SeriesTest):
             ),
             (ValueError, "how 'cross' is no way to join; expected one of outer, inner, left", (FLOWS,), {"how": "cross"}),
             (TypeError, "no source was given; pass one or more DataFrames or lists of rows", (), {}),
-            (ValueError, "source 1 has several columns named 'a'; rename them first", (pd.DataFrame([[1, 2]], columns=["a", "a"]),), {}),
+            (
+                ValueError,
+                "source 1 has several columns named 'a'; rename them first",
+                (pd.DataFrame([[1, 2]], columns=["a", "a"]),),
+                {},
+            ),
             (
                 ValueError,
                 "duplicates names 'vol', which is a column of no source; there are 'net_flow', 'timestamp', 'volume'",
                 (FLOWS,),
                 {"duplicates": {"vol": "sum"}},
             ),
-            (ValueError, "time_col has 1 entries for 2 sources; give one name, or one per source", (FLOWS, PRICES), {"time_col": ["t"]}),
+            (
+                ValueError,
+                "time_col has 1 entries for 2 sources; give one name, or one per source",
+                (FLOWS, PRICES),
+                {"time_col": ["t"]},
+            ),
             (ValueError, "time_col names 'z', which is no source", ({"a": FLOWS, "b": PRICES},), {"time_col": {"z": "t"}}),
-            (ValueError, "source 'b' has no column 'ts'; it has 'date', 'price', 'volume'", ({"a": FLOWS, "b": PRICES},), {"time_col": {"b": "ts"}}),
-            (ValueError, "the columns of source 1 make no table: All arrays must be of the same length", ({"t": [1], "v": [1, 2]},), {}),
+            (
+                ValueError,
+                "source 'b' has no column 'ts'; it has 'date', 'price', 'volume'",
+                ({"a": FLOWS, "b": PRICES},),
+                {"time_col": {"b": "ts"}},
+            ),
+            (
+                ValueError,
+                "the columns of source 1 make no table: All arrays must be of the same length",
+                ({"t": [1], "v": [1, 2]},),
+                {},
+            ),
         ):
             with self.subTest(message):
                 self.refused(kind, message, safe_merge_timeseries, *given, **options)
@@ -186,7 +206,9 @@ class Buckets(SeriesTest):
         hourly = [{"t": day(1) + hour * 3600, "h": hour} for hour in range(72)]
         daily = [{"t": day(number) + 7, "d": number} for number in (1, 2, 3)]
         merged = safe_merge_timeseries(hourly, daily)
-        self.assertEqual((rows(merged), stamps(merged)), ({"h": [23, 47, 71], "d": [1, 2, 3]}, [f"{one} 00:00" for one in DAYS[:3]]))
+        self.assertEqual(
+            (rows(merged), stamps(merged)), ({"h": [23, 47, 71], "d": [1, 2, 3]}, [f"{one} 00:00" for one in DAYS[:3]])
+        )
         self.assertEqual(self.noted(merged, "buckets_inferred")["details"], {"freq": "D", "moved": 72})
 
         # Two samples tell less of a step than many do.
@@ -239,11 +261,18 @@ class Buckets(SeriesTest):
     def test_buckets_follow_the_clock_of_the_zone(self):
         night = [{"t": "2024-11-03T05:30Z", "v": 1}, {"t": "2024-11-03T06:30Z", "v": 2}, {"t": "2024-11-04T04:30Z", "v": 3}]
         hours = safe_merge_timeseries(night, freq="h", tz="America/New_York")
-        self.assertEqual([str(one) for one in hours.index], ["2024-11-03 01:00:00-04:00", "2024-11-03 01:00:00-05:00", "2024-11-03 23:00:00-05:00"])
+        self.assertEqual(
+            [str(one) for one in hours.index],
+            ["2024-11-03 01:00:00-04:00", "2024-11-03 01:00:00-05:00", "2024-11-03 23:00:00-05:00"],
+        )
         days = safe_merge_timeseries(night, freq="D", tz="America/New_York", duplicates="sum")
         self.assertEqual(([str(one) for one in days.index], days.v.tolist()), (["2024-11-03 00:00:00-04:00"], [6]))
         self.refused(
-            ValueError, 'tz \'Mars/Base\' is no time zone; expected such as "UTC" or "Europe/Berlin"', safe_merge_timeseries, night, tz="Mars/Base"
+            ValueError,
+            'tz \'Mars/Base\' is no time zone; expected such as "UTC" or "Europe/Berlin"',
+            safe_merge_timeseries,
+            night,
+            tz="Mars/Base",
         )
         self.refused(TypeError, 'tz is a int; expected a name such as "UTC", or None', safe_merge_timeseries, night, tz=5)
 
@@ -254,7 +283,9 @@ class Aligned(SeriesTest):
         series = pd.Series([1.0], index=pd.to_datetime(DAYS[:1]), name="s")
         mapping = align_timeseries({"a": FLOWS, "b": PRICES, "c": series})
         self.assertEqual(list(mapping), ["a", "b", "c"])
-        self.assertEqual((rows(mapping["a"]), rows(mapping["b"])["price"]), ({"net_flow": [1, 2, None], "volume": [5, 6, None]}, [None, 40, 41]))
+        self.assertEqual(
+            (rows(mapping["a"]), rows(mapping["b"])["price"]), ({"net_flow": [1, 2, None], "volume": [5, 6, None]}, [None, 40, 41])
+        )
         self.assertIsInstance(mapping["c"], pd.Series)
         self.assertTrue(mapping["a"].index.equals(mapping["b"].index))
         for several in (align_timeseries(FLOWS, PRICES), align_timeseries([FLOWS, PRICES])):
@@ -265,7 +296,9 @@ class Aligned(SeriesTest):
     def test_each_source_is_told_of_with_its_coverage(self):
         one, _ = align_timeseries(FLOWS, PRICES, names=["a", "b"])
         shares = {note["series"]: note["details"] for note in one.attrs["data_quality"] if note["code"] == "source_coverage"}
-        self.assertEqual(shares, {"a": {"buckets": 3, "covered": 2, "share": 0.6667}, "b": {"buckets": 3, "covered": 2, "share": 0.6667}})
+        self.assertEqual(
+            shares, {"a": {"buckets": 3, "covered": 2, "share": 0.6667}, "b": {"buckets": 3, "covered": 2, "share": 0.6667}}
+        )
 
     def test_gaps_are_filled_only_if_that_is_asked_for(self):
         given = [{"t": DAYS[0], "v": 1.0}, {"t": DAYS[3], "v": 7.0}]

@@ -58,7 +58,14 @@ class Spellings(SeriesTest):
                 self.assertEqual((merged.index.unit, merged.attrs["data_quality"]), ("us", []))
 
     def test_all_of_them_in_one_column_too(self):
-        values = [day(1), "2024-01-02", date(2024, 1, 3), datetime(2024, 1, 4, 9, tzinfo=TOKYO), str(day(5)), np.datetime64("2024-01-06")]
+        values = [
+            day(1),
+            "2024-01-02",
+            date(2024, 1, 3),
+            datetime(2024, 1, 4, 9, tzinfo=TOKYO),
+            str(day(5)),
+            np.datetime64("2024-01-06"),
+        ]
         self.assertEqual([str(one)[:19] for one in read(values).index], [f"{one} 00:00:00" for one in DAYS])
 
     def test_columns_of_every_dtype_are_read(self):
@@ -101,14 +108,26 @@ class Spellings(SeriesTest):
         self.assertEqual([str(one)[:10] for one in merged.index], ["0001-01-01", "1600-01-01", "9999-12-31"])
 
     def test_quarters_weeks_months_and_years_begin_with_their_first_day(self):
-        for value, expected in (("2024-Q2", "2024-04-01"), ("2024Q2", "2024-04-01"), ("2024-W05", "2024-01-29"), ("2024-02", "2024-02-01"), ("2024", DAYS[0])):
+        for value, expected in (
+            ("2024-Q2", "2024-04-01"),
+            ("2024Q2", "2024-04-01"),
+            ("2024-W05", "2024-01-29"),
+            ("2024-02", "2024-02-01"),
+            ("2024", DAYS[0]),
+        ):
             self.assertEqual(str(read([value]).index[0])[:10], expected)
 
     def test_numbers_that_are_years_or_dates_are_read_as_such_and_noted(self):
-        for values, expected, what in (([2023, 2024], ["2023-01-01", DAYS[0]], "years"), ([20240101, 20240102], DAYS[:2], "dates (YYYYMMDD)")):
+        for values, expected, what in (
+            ([2023, 2024], ["2023-01-01", DAYS[0]], "years"),
+            ([20240101, 20240102], DAYS[:2], "dates (YYYYMMDD)"),
+        ):
             merged = read(values)
             self.assertEqual([str(one)[:10] for one in merged.index], expected)
-            self.assertEqual(self.noted(merged, "times_guessed")["message"], f"source 1: the numbers of 't' were read as {what}, not as seconds since 1970")
+            self.assertEqual(
+                self.noted(merged, "times_guessed")["message"],
+                f"source 1: the numbers of 't' were read as {what}, not as seconds since 1970",
+            )
 
     def test_epochs_of_several_units_are_each_read_by_their_size(self):
         merged = read([day(1), day(2) * 1000, day(3) * 10**9])

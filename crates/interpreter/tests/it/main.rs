@@ -16,4 +16,5 @@ mod rescue;
 mod stops;
 mod streaming;
 mod support;
+mod timeseries;
 mod variables;
