@@ -45,7 +45,7 @@ fn what_a_helper_notices_travels_with_the_execution() {
              str(flows.loc['2024-01-02', ['total_change', 'stable_entities_change', 'coverage_change']].values.tolist())",
         )
         .await;
-        assert_eq!(scalar(&noticed), "[[35002.0, 2.0, 35000.0]]");
+        assert_eq!(scalar(&noticed), "[35002.0, 2.0, 35000.0]");
         let [finding] = &noticed.findings[..] else {
             panic!("{:#?}", noticed.findings);
         };
