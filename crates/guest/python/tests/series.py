@@ -33,6 +33,7 @@ class SeriesTest(unittest.TestCase):
         self.assertTrue((frame.total_change == frame.stable_entities_change + frame.coverage_change).all(), frame)
 
     def refused(self, kind, message, call, *given, **options):
+        findings.take()
         with self.assertRaises(kind) as caught:
             call(*given, **options)
         self.assertEqual(str(caught.exception), message)

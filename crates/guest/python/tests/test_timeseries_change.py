@@ -81,7 +81,9 @@ class Membership(SeriesTest):
             },
         )
         events = result.attrs["coverage_events"]
-        self.assertEqual([(one["kind"], one["period"][:10], one["change"]) for one in events], [("gap", DAYS[1], -50), ("resumed", DAYS[3], 60)])
+        self.assertEqual(
+            [(one["kind"], one["period"][:10], one["change"]) for one in events], [("gap", DAYS[1], -50), ("resumed", DAYS[3], 60)]
+        )
         self.assertEqual([(one["previous_value"], one["next_value"]) for one in events], [(50, 60), (50, 60)])
         self.assertEqual(result.attrs["coverage_event_count"], {"entered": 0, "exited": 0, "gap": 1, "resumed": 1})
 
@@ -243,11 +245,16 @@ class Shapes(SeriesTest):
     def test_a_day_begins_at_midnight_of_the_zone(self):
         rows = [{"t": "2024-03-10T04:30:00Z", "a": 1}, {"t": "2024-03-10T05:30:00Z", "a": 2}, {"t": "2024-03-11T04:30:00Z", "a": 3}]
         result = derive_change_series(rows, tz="America/New_York", freq="D")
-        self.assertEqual([str(one) for one in result.index], ["2024-03-09 00:00:00-05:00", "2024-03-10 00:00:00-05:00", "2024-03-11 00:00:00-04:00"])
+        self.assertEqual(
+            [str(one) for one in result.index],
+            ["2024-03-09 00:00:00-05:00", "2024-03-10 00:00:00-05:00", "2024-03-11 00:00:00-04:00"],
+        )
         self.assertNotIn("missing_periods", self.codes(result))
 
     def test_duplicates_follow_the_policy_in_both_shapes(self):
-        data = pd.DataFrame({"t": ["2024-01-01T10", "2024-01-01T09", "2024-01-01T11"], "a": [1.0, 5.0, 3.0], "b": [None, None, 2.0]})
+        data = pd.DataFrame(
+            {"t": ["2024-01-01T10", "2024-01-01T09", "2024-01-01T11"], "a": [1.0, 5.0, 3.0], "b": [None, None, 2.0]}
+        )
         rows = data.melt(id_vars="t", var_name="e", value_name="v")
         for policy, total in (("last", 5), ("first", 7), ("sum", 11), ("mean", 5), ("max", 7), ("min", 3)):
             for given in (data, rows):
@@ -265,7 +272,10 @@ class Events(SeriesTest):
     def test_the_largest_are_kept_and_all_are_counted(self):
         data = wide(**{f"e{number}": [None, float(number), None] for number in range(1, 51)}, a=[1.0, 1, 1])
         result = derive_change_series(data, max_events=3)
-        self.assertEqual([(one["entity"], one["kind"]) for one in result.attrs["coverage_events"]], [("e49", "entered"), ("e50", "entered"), ("e50", "exited")])
+        self.assertEqual(
+            [(one["entity"], one["kind"]) for one in result.attrs["coverage_events"]],
+            [("e49", "entered"), ("e50", "entered"), ("e50", "exited")],
+        )
         self.assertEqual(result.attrs["coverage_event_count"], {"entered": 50, "exited": 50, "gap": 0, "resumed": 0})
         self.assertEqual(len(derive_change_series(data, max_events=None).attrs["coverage_events"]), 100)
         self.assertEqual(derive_change_series(data, max_events=0).attrs["coverage_events"], [])
@@ -324,7 +334,12 @@ class Refusals(SeriesTest):
             (TypeError, f"row 1 of data is a int; expected {shapes}", [{"a": 1}, 5], {}),
             (ValueError, "data has no column 'x'; it has 'date', 'a'", data, {"entity_col": "x"}),
             (ValueError, "data has no column 'x'; it has 'date', 'a'", data, {"time_col": "x"}),
-            (ValueError, "data has no numeric column beside its time, only n (str); text must become numbers first", wide(n=["x"]), {}),
+            (
+                ValueError,
+                "data has no numeric column beside its time, only n (str); text must become numbers first",
+                wide(n=["x"]),
+                {},
+            ),
             (ValueError, "data has several columns of numbers, 'v', 'w'; choose with value_col=", rows, {"entity_col": "e"}),
             (
                 ValueError,
@@ -339,9 +354,14 @@ class Refusals(SeriesTest):
             (TypeError, "selected is 'a'; expected a list of entities, or how many of the largest", data, {"selected": "a"}),
             (TypeError, "selected is True; expected a list of entities, or how many of the largest", data, {"selected": True}),
             (ValueError, "max_events -1 is no number of events; expected 0 or more, or None", data, {"max_events": -1}),
-            (ValueError, "duplicates 'keep' is no policy; expected one of last, first, sum, mean, max, min, error", data, {"duplicates": "keep"}),
+            (
+                ValueError,
+                "duplicates 'keep' is no policy; expected one of last, first, sum, mean, max, min, error",
+                data,
+                {"duplicates": "keep"},
+            ),
             (TypeError, "duplicates is a dict; expected one of last, first, sum, mean, max, min, error", data, {"duplicates": {}}),
-            (ValueError, "errors 'ignore' is neither \"raise\" nor \"coerce\"", data, {"errors": "ignore"}),
+            (ValueError, 'errors \'ignore\' is neither "raise" nor "coerce"', data, {"errors": "ignore"}),
             (
                 ValueError,
                 "the sum of the period 2024-01-01 00:00:00+00:00 is more than a 64-bit float holds (1.8e308); scale the values first",
@@ -353,7 +373,11 @@ class Refusals(SeriesTest):
                 self.refused(kind, message, derive_change_series, given, **options)
 
     def test_two_samples_in_a_bucket_are_refused_if_that_is_the_policy(self):
-        rows = [{"t": "2024-01-01T10", "e": "a", "v": 1}, {"t": "2024-01-01T11", "e": "a", "v": 1}, {"t": "2024-01-02T00", "e": "a", "v": 1}]
+        rows = [
+            {"t": "2024-01-01T10", "e": "a", "v": 1},
+            {"t": "2024-01-01T11", "e": "a", "v": 1},
+            {"t": "2024-01-02T00", "e": "a", "v": 1},
+        ]
         self.refused(
             ValueError,
             "data has 2 samples of 'a' in the bucket 2024-01-01 00:00:00+00:00, the first of 1 conflict; choose one with duplicates=, of last, first, sum, mean, max, min",

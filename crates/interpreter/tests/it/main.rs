@@ -19,4 +19,5 @@ mod rescue;
 mod stops;
 mod streaming;
 mod support;
+mod timeseries;
 mod variables;
