@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::ToolDefinition;
+use crate::alias::AliasStore;
 
 /// The host's tools, which fetch data. They never run in a sandbox.
 pub trait Tools: Send {
@@ -23,6 +24,19 @@ pub trait Tools: Send {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ToolError(pub String);
+
+impl Evidence for AliasStore {
+    async fn record(&mut self, tool: &str, output: &Value) -> Result<String, ToolError> {
+        let recorded = Self::record(self, tool, output).await;
+        let entry = recorded.map_err(|error| ToolError(error.to_string()))?;
+        Ok(entry.alias.clone())
+    }
+
+    fn views(&self, tokens: usize) -> BTreeMap<String, String> {
+        let views = self.model_views(tokens).into_iter();
+        views.map(|view| (view.alias, view.text)).collect()
+    }
+}
 
 /// Where whole results are kept, whatever a model rereads of them.
 pub trait Evidence: Send {

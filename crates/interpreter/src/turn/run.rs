@@ -61,6 +61,12 @@ impl Turn {
     }
 }
 
+impl Turn {
+    fn lacks_chart(&self, artifacts: &[Emitted]) -> bool {
+        self.plan.chart_intent == ChartIntent::Explicit && artifacts.is_empty()
+    }
+}
+
 /// Why the loop ended.
 enum Stop {
     Answer(String),
@@ -75,6 +81,8 @@ struct Progress {
     steps: u32,
     derivations: u32,
     exhausted: bool,
+    /// Whether a missing chart was asked for again.
+    reminded: bool,
     fetched: bool,
     artifacts: Vec<Emitted>,
     derived: Vec<String>,
@@ -101,6 +109,7 @@ impl<T: Tools, D: Deriver, E: Evidence> Work<'_, T, D, E> {
                 .fit(self.evidence, self.turn.budget.transcript_tokens);
             self.progress.steps += 1;
             match model.step(&self.transcript).await {
+                Ok(Step::Answer(_)) if self.reminds(allowed) => {}
                 Ok(Step::Answer(answer)) => return Stop::Answer(answer),
                 Err(error) => return Stop::Model(error),
                 Ok(Step::Tools(calls)) => {
@@ -113,6 +122,20 @@ impl<T: Tools, D: Deriver, E: Evidence> Work<'_, T, D, E> {
             }
         }
         Stop::Steps
+    }
+
+    /// Asks once more for a chart that was asked for, where there is still time to make one. A second answer without it stands.
+    fn reminds(&mut self, allowed: u32) -> bool {
+        let progress = &mut self.progress;
+        let possible = progress.steps + 1 < allowed && !progress.exhausted;
+        if !self.turn.lacks_chart(&progress.artifacts) || !possible || progress.reminded {
+            return false;
+        }
+        progress.reminded = true;
+        let notice = "the user asked for a chart and none was emitted: make it with code_interpreter or render_chart, or answer again and say \
+                      why it cannot be made";
+        self.transcript.entries.push(Entry::Notice(notice.to_owned()));
+        true
     }
 
     /// The host's tools and the toolset's, without an interpreter that failed too often.
@@ -291,7 +314,7 @@ impl Progress {
             Some(mistake) => format!("; the latest failure: {mistake}"),
             None => String::new(),
         };
-        if turn.plan.chart_intent == ChartIntent::Explicit && self.artifacts.is_empty() {
+        if turn.lacks_chart(&self.artifacts) {
             let message = format!("a chart was asked for and could not be made{latest}");
             gaps.push(Gap::new("chart_missing", message));
         }

@@ -20,4 +20,5 @@ mod stops;
 mod streaming;
 mod support;
 mod timeseries;
+mod turn;
 mod variables;

@@ -72,8 +72,8 @@ async fn a_chart_can_be_drawn_without_python() {
 
 #[tokio::test]
 async fn an_answer_without_the_chart_that_was_asked_for_says_so() {
-    let (mut script, deriver) = (Script::new([answer("it rose")]), Counting::default());
-    let outcome = run(&turn(ChartIntent::Explicit), &mut script, &deriver)
+    let mut script = Script::new([answer("it fell"), answer("it rose")]);
+    let outcome = run(&turn(ChartIntent::Explicit), &mut script, &Counting::default())
         .await
         .unwrap();
     assert_eq!(outcome.outcome, Conclusion::BestEffort);
@@ -88,6 +88,26 @@ async fn an_answer_without_the_chart_that_was_asked_for_says_so() {
 
     - `chart_missing`: a chart was asked for and could not be made
     ");
+}
+
+#[tokio::test]
+async fn a_model_that_forgot_the_chart_is_asked_once_and_can_still_make_it() {
+    let mut script = Script::new([answer("it rose"), derive(), answer("see the chart")]);
+    let deriver = Counting::giving([Ok(succeeded(&[(Image, "a")]))]);
+    let outcome = run(&turn(ChartIntent::Explicit), &mut script, &deriver)
+        .await
+        .unwrap();
+    assert_eq!(
+        (outcome.outcome, outcome.text.as_str(), outcome.steps_used),
+        (Conclusion::Answer, "see the chart", 3)
+    );
+    let Entry::Notice(notice) = &script.seen[1].entries[0] else {
+        panic!("{:?}", script.seen[1].entries);
+    };
+    assert!(
+        notice.starts_with("the user asked for a chart and none was emitted"),
+        "{notice}"
+    );
 }
 
 #[tokio::test]
@@ -108,7 +128,7 @@ async fn artifacts_of_a_call_that_failed_do_not_count() {
         artifacts: succeeded(&[(Image, "a")]).artifacts,
         ..rejected(4)
     };
-    let mut script = Script::new([derive(), answer("here")]);
+    let mut script = Script::new([derive(), answer("here"), answer("here")]);
     let outcome = run(
         &turn(ChartIntent::Explicit),
         &mut script,
@@ -192,7 +212,7 @@ async fn an_interpreter_that_fails_itself_is_told_without_its_places() {
         name: "x".into(),
         reason: "could not open `/srv/secret/x`".into(),
     };
-    let mut script = Script::new([derive(), answer("done")]);
+    let mut script = Script::new([derive(), answer("done"), answer("done")]);
     let outcome = run(
         &turn(ChartIntent::Explicit),
         &mut script,
