@@ -69,7 +69,15 @@ fn run_one(root: &Path, step: Step) -> Result<()> {
         Step::Fmt => cargo(root, &["fmt", "--all", "--check"]),
         Step::Clippy => cargo(
             root,
-            &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
+            &[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--all-features",
+                "--",
+                "-D",
+                "warnings",
+            ],
         ),
         Step::Test => cargo(root, &["test", "--workspace"]),
         Step::Tidy => pass(tidy::run(root)?, "the rules above are broken"),

@@ -101,17 +101,21 @@ impl Store {
     /// Waits until no collector is about to remove an artifact. Says whether one was.
     pub(crate) async fn outlast_collection(&self, id: ArtifactId) -> Result<bool, ArtifactError> {
         let mark = mark(id);
-        let waiting = Instant::now();
-        let mut was = false;
+        let mut seen: Option<(SystemTime, Instant)> = None;
         while let Some(found) = self.look(&mark).await? {
-            if waiting.elapsed() >= MARK || age(SystemTime::now(), found.modified) >= MARK {
+            // Another collector's mark has a minute of its own.
+            let since = match seen {
+                Some((modified, since)) if modified == found.modified => since,
+                _ => Instant::now(),
+            };
+            seen = Some((found.modified, since));
+            if since.elapsed() >= MARK || age(SystemTime::now(), found.modified) >= MARK {
                 self.delete(&mark, "remove a mark").await?;
             } else {
                 tokio::time::sleep(LOOK).await;
             }
-            was = true;
         }
-        Ok(was)
+        Ok(seen.is_some())
     }
 
     /// Marks a batch, looks again, removes what is still old and unreferenced, and takes the marks away.
