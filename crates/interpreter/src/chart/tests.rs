@@ -7,6 +7,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::*;
 
+mod anything;
+
 fn rows() -> Value {
     json!([
         { "day": "2024-01-01", "name": "a", "n": 1, "m": 10.5, "none": null, "e": -1, "ts": 1_704_067_200, "year": 2023 },
