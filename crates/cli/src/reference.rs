@@ -1,4 +1,4 @@
-//! Generates `docs/reference/` from the command line's definition and the types of `--json`, and checks that it is up to date.
+//! Generates `docs/reference/` from the command line's definition, the types of `--json` and those of a chart, and checks that it is up to date.
 //!
 //! `CELLBLOCK_UPDATE=1 cargo test -p cellblock reference` writes the files.
 

@@ -22,7 +22,7 @@ pub use check::check;
 pub use columns::{Column, ColumnKind, Columns};
 pub use coverage::{SeriesCoverage, coverage};
 pub use error::{ChartError, Problem, code};
-pub use rows::{Cell, MAX_BYTES, MAX_KEYS, MAX_ROWS, Row, Rows};
+pub use rows::{Cell, MAX_BYTES, MAX_KEYS, MAX_POINTS, MAX_ROWS, Row, Rows};
 pub use source::from_json;
 pub use spec::{
     Axis, AxisType, ChartSpec, ChartType, Format, Mark, Ohlc, Place, ReferenceArea, ReferenceLine, Series,

@@ -12,7 +12,7 @@ use super::{
 /// The most series, measures, reference lines and reference areas, each.
 const MAX_ENTRIES: usize = 20;
 /// The most characters of a label.
-const MAX_LABEL: usize = 200;
+const MAX_LABEL: usize = 100;
 /// The most characters of a colour.
 const MAX_COLOR: usize = 30;
 

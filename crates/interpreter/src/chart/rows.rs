@@ -12,6 +12,8 @@ use super::{Columns, columns};
 
 /// The most rows of a chart: more than a screen has pixels side by side.
 pub const MAX_ROWS: usize = 5000;
+/// The most values that are drawn: rows times series.
+pub const MAX_POINTS: usize = 40_000;
 /// The most bytes of rows as JSON.
 pub const MAX_BYTES: usize = 4 << 20;
 /// The most different keys of all rows.

@@ -22,9 +22,11 @@ pub struct ChartSpec {
     pub value_key: Option<String>,
     /// What is drawn, at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
     pub series: Vec<Series>,
     /// The measures that the chart has to show, at most 20; each needs a series.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
     pub expected_measures: Vec<String>,
     /// The x axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,9 +48,11 @@ pub struct ChartSpec {
     pub brush: bool,
     /// Lines across the chart, at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
     pub reference_lines: Vec<ReferenceLine>,
     /// Areas behind the chart, at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
     pub reference_areas: Vec<ReferenceArea>,
     /// The keys of a candlestick.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,6 +7,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::*;
 
+mod anything;
+
 fn rows() -> Value {
     json!([
         { "day": "2024-01-01", "name": "a", "n": 1, "m": 10.5, "none": null, "e": -1, "ts": 1_704_067_200, "year": 2023 },
@@ -134,7 +136,7 @@ fn a_specification_has_the_form_that_is_documented() {
         "series[1].key",
     );
     refused(
-        &line(&json!({ "yAxis": { "label": "x".repeat(201) } })),
+        &line(&json!({ "yAxis": { "label": "x".repeat(101) } })),
         code::TOO_LARGE,
         "yAxis.label",
     );
@@ -354,6 +356,32 @@ fn no_row_is_left_out_silently() {
     let error = Chart::new(&line(&json!({})), Rows::default(), None, None).unwrap_err();
     assert_eq!(error.problems.len(), 1);
     assert_eq!(error.problems[0].code, code::NO_ROWS);
+}
+
+#[test]
+fn the_number_of_values_is_bounded() {
+    let series: Vec<_> = (0..9).map(|at| json!({ "key": format!("k{at}") })).collect();
+    let keys: serde_json::Map<_, _> = (0..9)
+        .map(|at| (format!("k{at}"), json!({ "kind": "number" })))
+        .collect();
+    let with = |rows: u64| {
+        let mut keys = json!(keys);
+        keys["day"] = json!({ "kind": "time" });
+        let columns = serde_json::from_value(json!({ "rows": rows, "keys": keys })).unwrap();
+        check(&line(&json!({ "series": series })), &columns)
+    };
+    assert!(with(4444).is_ok());
+    let error = with(4445).unwrap_err();
+    assert_eq!(
+        (error.problems[0].code, error.problems[0].field.as_str()),
+        (code::TOO_LARGE, "series")
+    );
+    assert!(
+        error.problems[0]
+            .message
+            .contains("40005 values, over the limit of 40000"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -11,7 +11,9 @@ use serde_json::Value;
 
 use super::error::{Problem, Problems, code, quoted, repeated};
 use super::rows::MAX_KEYS;
-use super::{ChartError, ChartSpec, Column, ColumnKind, Columns, MAX_ROWS, Rows, ValueScale, read};
+use super::{
+    ChartError, ChartSpec, Column, ColumnKind, Columns, MAX_POINTS, MAX_ROWS, Rows, ValueScale, read,
+};
 
 /// Checks a specification against what the rows are like, and normalises it: `yKey` becomes a series, the type of the x axis is filled
 /// in, and so is the scale of percentages. Every mistake that is found is in the error.
@@ -57,6 +59,15 @@ fn against(value: &Value, columns: &Columns, problems: &mut Problems) -> Option<
             columns.rows
         );
         problems.add(code::ROW_COUNT_TRUNCATION, "data", message);
+    }
+    let points = columns.rows.saturating_mul(spec.series.len() as u64);
+    if points > MAX_POINTS as u64 {
+        let message = format!(
+            "{} rows of {} series are {points} values, over the limit of {MAX_POINTS}; aggregate the rows, or show fewer series",
+            columns.rows,
+            spec.series.len()
+        );
+        problems.add(code::TOO_LARGE, "series", message);
     }
     references::check(&spec, columns, problems);
     measures::check(&spec, problems);

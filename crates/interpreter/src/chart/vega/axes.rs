@@ -17,7 +17,7 @@ const FEW: usize = 12;
 /// Values that vary by less than this part of the largest are shown without zero.
 const FLAT: f64 = 0.5;
 
-/// The x channel without its field.
+/// The x channel without its field and names, which stand only in one layer.
 pub(super) fn x(plot: &Plot<'_>) -> Value {
     let axis = plot.spec.x_axis.as_ref();
     let title = title(axis, name(plot));
@@ -41,7 +41,7 @@ pub(super) fn x(plot: &Plot<'_>) -> Value {
             json!({
                 "type": "ordinal",
                 "sort": null,
-                "scale": { "type": "band", "domain": plot.names, "paddingInner": inner, "paddingOuter": outer },
+                "scale": { "type": "band", "paddingInner": inner, "paddingOuter": outer },
                 "title": title,
                 "axis": names(plot.names.len()),
             })

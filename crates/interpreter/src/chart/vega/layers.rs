@@ -48,7 +48,7 @@ impl<'a> Layers<'a> {
 
     /// A channel along x.
     pub(super) fn x(&self, field: &str) -> Value {
-        with(axes::x(self.plot), "field", json!(field))
+        with(self.plot.channel.clone(), "field", json!(field))
     }
 
     /// A channel along y.
@@ -123,6 +123,11 @@ impl<'a> Layers<'a> {
     }
 
     fn push(&mut self, mark: &Value, encoding: &Value, series: &[&Series]) {
+        let mut mark = mark.clone();
+        if self.plot.spec.brush {
+            // What a reader has zoomed past does not run over the axes.
+            mark["clip"] = json!(true);
+        }
         let names: Vec<_> = series.iter().map(|it| it.name()).collect();
         self.list.push(json!({
             "transform": [{ "filter": { "field": "series", "oneOf": names } }],
@@ -153,7 +158,7 @@ impl<'a> Layers<'a> {
 
     fn tooltip(&self) -> Value {
         let mut x =
-            json!({ "field": "x", "title": axes::x(self.plot)["title"], "type": axes::x(self.plot)["type"] });
+            json!({ "field": "x", "title": self.plot.channel["title"], "type": self.plot.channel["type"] });
         if x["type"] == "temporal" {
             x["timeUnit"] = json!("utcyearmonthdatehoursminutes");
         }

@@ -77,6 +77,12 @@ fn over_x(plot: &Plot<'_>) -> Value {
         Ok(both) => json!({ "data": data, "layer": both.concat() }),
         Err(sides) => json!({ "data": data, "layer": sides.concat() }),
     };
+    if !plot.is_continuous()
+        && let Some(scale) = first_scale(&mut whole)
+    {
+        // What one layer says explicitly holds for all, and the names may be many.
+        scale["domain"] = json!(plot.names);
+    }
     if plot.spec.brush {
         brush(&mut whole, plot);
     }
@@ -92,6 +98,17 @@ fn brush(whole: &mut Value, plot: &Plot<'_>) {
     if let Some(unit) = first_unit(whole) {
         unit["params"] = json!([select]);
     }
+}
+
+/// The scale of the first x channel.
+fn first_scale(view: &mut Value) -> Option<&mut Value> {
+    if view.pointer("/encoding/x/scale").is_some() {
+        return view.pointer_mut("/encoding/x/scale");
+    }
+    view.get_mut("layer")?
+        .as_array_mut()?
+        .iter_mut()
+        .find_map(first_scale)
 }
 
 /// The first layer that shows rows.

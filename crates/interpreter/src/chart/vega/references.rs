@@ -34,7 +34,7 @@ fn draw_areas(layers: &mut Layers<'_>, over_x: bool) {
             bounds(
                 &mut encoding,
                 "x",
-                &axes::x(plot),
+                &plot.channel,
                 at(&area.x1),
                 at(&area.x2),
                 [json!(0), json!("width")],
@@ -97,7 +97,7 @@ pub(super) fn lines_over_x(layers: &mut Layers<'_>) {
         let Some(place) = line.x.as_ref().and_then(|place| plot.reference(place)) else {
             continue;
         };
-        let x = with(axes::x(plot), "datum", place);
+        let x = with(plot.channel.clone(), "datum", place);
         let color = line.color.as_deref().unwrap_or(LINE);
         rule(layers, color, &json!({ "x": x }));
         if let Some(label) = &line.label {

@@ -6,10 +6,14 @@ use serde_json::{Map, Value, json};
 
 use crate::chart::{AxisType, Cell, ChartSpec, ChartType, Columns, Mark, Place, Row, Rows, Series, Side};
 
+use super::axes;
+
 /// How much of the way to the next place bars and candles fill.
 const FILLED: f64 = 0.8;
 /// The least part of the axis that a bar fills, so that it is seen.
 const LEAST: f64 = 0.0015;
+/// The most characters of a name on the axis, which is repeated for each value.
+const LONGEST: usize = 100;
 /// Milliseconds of a day: the width of a single bar over times.
 const DAY: f64 = 86_400_000.0;
 
@@ -22,6 +26,8 @@ pub(super) struct Plot<'a> {
     pub(super) x: AxisType,
     /// The names on an axis of such, in the order of the rows.
     pub(super) names: Vec<String>,
+    /// The x channel without its field and names.
+    pub(super) channel: Value,
     /// The width that bars have together, on an axis that is to scale.
     pub(super) width: f64,
 }
@@ -34,6 +40,7 @@ impl<'a> Plot<'a> {
             columns,
             x: AxisType::Category,
             names: Vec::new(),
+            channel: Value::Null,
             width: 1.0,
         };
         // What is counted are numbers.
@@ -47,9 +54,12 @@ impl<'a> Plot<'a> {
             plot.width = plot.bar_width();
         } else {
             let mut seen = BTreeSet::new();
-            let labels = rows.iter().filter_map(|row| plot.cell(row)?.label());
+            let labels = rows
+                .iter()
+                .filter_map(|row| Some(short(plot.cell(row)?.label()?)));
             plot.names = labels.filter(|label| seen.insert(label.clone())).collect();
         }
+        plot.channel = axes::x(&plot);
         plot
     }
 
@@ -89,7 +99,7 @@ impl<'a> Plot<'a> {
         match self.x {
             AxisType::Time => self.cell(row)?.time().map(Value::from),
             AxisType::Number => self.cell(row)?.number().map(Value::from),
-            AxisType::Category => self.cell(row)?.label().map(Value::from),
+            AxisType::Category => self.cell(row)?.label().map(|label| short(label).into()),
         }
     }
 
@@ -99,7 +109,7 @@ impl<'a> Plot<'a> {
             (AxisType::Time, place) => place.time().map(Value::from),
             (AxisType::Number, Place::Number(number)) => Some(json!(number)),
             (AxisType::Number, Place::Text(_)) => None,
-            (AxisType::Category, place) => Some(place.label().into()),
+            (AxisType::Category, place) => Some(short(place.label()).into()),
         }
     }
 
@@ -197,6 +207,14 @@ impl<'a> Plot<'a> {
         }
         value
     }
+}
+
+/// A name that is no longer than can be read; what is cut stays different from others.
+fn short(name: String) -> String {
+    let Some((end, _)) = name.char_indices().nth(LONGEST) else {
+        return name;
+    };
+    format!("{}… {:08x}", &name[..end], crc32fast::hash(name.as_bytes()))
 }
 
 /// How high one stack of a place is, above and below zero.
