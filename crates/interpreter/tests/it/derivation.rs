@@ -432,3 +432,56 @@ fn a_figure_that_is_only_drawn_is_shown_and_is_no_artifact() {
         ));
     });
 }
+
+#[test]
+fn no_connection_of_any_kind_leaves_a_derivation() {
+    use std::net::{TcpListener, UdpSocket};
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixListener};
+
+    let v4 = TcpListener::bind("127.0.0.1:0").unwrap();
+    let v6 = TcpListener::bind("[::1]:0").ok();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let name = format!("cellblock-derivation-{}", std::process::id());
+    let local = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    let port6 = v6.as_ref().map_or(9, |it| it.local_addr().unwrap().port());
+    let code = format!(
+        "import socket, urllib.request\n\
+         def tried(call):\n\
+        \x20   try:\n\
+        \x20       call()\n\
+        \x20       return 'reached'\n\
+        \x20   except Exception as error:\n\
+        \x20       return type(error).__name__\n\
+         def local():\n\
+        \x20   with socket.socket(socket.AF_UNIX) as it:\n\
+        \x20       it.connect('\\0{name}')\n\
+         def udp():\n\
+        \x20   with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as it:\n\
+        \x20       it.sendto(b'x', ('127.0.0.1', {}))\n\
+         set_result([tried(it) for it in (\n\
+        \x20   lambda: socket.create_connection(('127.0.0.1', {}), 2),\n\
+        \x20   lambda: socket.create_connection(('::1', {port6}), 2),\n\
+        \x20   udp,\n\
+        \x20   lambda: socket.getaddrinfo('example.org', 80),\n\
+        \x20   lambda: urllib.request.urlopen('http://127.0.0.1:{}', timeout=2),\n\
+        \x20   local,\n\
+         )])",
+        udp.local_addr().unwrap().port(),
+        v4.local_addr().unwrap().port(),
+        v4.local_addr().unwrap().port(),
+    );
+    block_on(async {
+        let mut derivation = derivation(Policy::default()).await;
+        let found = result(&mut derivation, &code).await;
+        let tries = found.as_array().unwrap();
+        assert_eq!(tries.len(), 6);
+        assert!(tries.iter().all(|it| it != "reached"), "{found}");
+    });
+    v4.set_nonblocking(true).unwrap();
+    local.set_nonblocking(true).unwrap();
+    udp.set_nonblocking(true).unwrap();
+    assert!(v4.accept().is_err() && local.accept().is_err() && udp.recv(&mut [0; 8]).is_err());
+    // The listeners can be reached from here, so that the tries could have succeeded.
+    assert!(std::net::TcpStream::connect(v4.local_addr().unwrap()).is_ok());
+}

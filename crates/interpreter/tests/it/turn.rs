@@ -185,7 +185,8 @@ fn a_turn_that_is_cancelled_in_a_cell_gives_its_sandbox_back() {
         let sandbox = derivation.session().prepare().await.unwrap().sandbox;
         let mut script = Script::new([derive("while True: pass", &["get_levels_1"], &[])]);
         let turn = turn();
-        let running = turn.run(&mut script, &mut Host, derivation, &mut aliases);
+        let mut host = Host;
+        let running = turn.run(&mut script, &mut host, derivation, &mut aliases);
         assert!(
             tokio::time::timeout(Duration::from_millis(500), running)
                 .await
