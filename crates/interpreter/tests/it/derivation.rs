@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cellblock_artifact::ArtifactEnvelope;
-use cellblock_interpreter::Outcome;
 use cellblock_interpreter::alias::{AliasStore, Bounds};
 use cellblock_interpreter::contract::{ContractPolicy, DerivationCall};
 use cellblock_interpreter::derivation::{ChartCall, Derivation, Derived, LowCoverage, Policy};
 use cellblock_interpreter::output::Output;
+use cellblock_interpreter::{InputFormat, Outcome, SessionOptions};
 use serde_json::{Value, json};
 
 use crate::support::{block_on, interpreter};
@@ -484,4 +484,29 @@ fn no_connection_of_any_kind_leaves_a_derivation() {
     assert!(v4.accept().is_err() && local.accept().is_err() && udp.recv(&mut [0; 8]).is_err());
     // The listeners can be reached from here, so that the tries could have succeeded.
     assert!(std::net::TcpStream::connect(v4.local_addr().unwrap()).is_ok());
+}
+
+#[test]
+fn a_table_is_bound_as_a_data_frame_from_a_file_of_its_own() {
+    block_on(async {
+        let maker = interpreter().await.session(SessionOptions::default());
+        let code = "pd.DataFrame({'day': pd.date_range('2025', periods=3), 'level': [1.5, None, 3.0]}).to_parquet('/workspace/t.parquet')";
+        maker.execute(code).await.unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        let bytes = maker.read_file("/workspace/t.parquet").await.unwrap();
+        std::io::Write::write_all(&mut file, &bytes).unwrap();
+        let mut derivation = derivation(Policy::default()).await;
+        derivation
+            .aliases()
+            .record_table("get_levels", file, InputFormat::Parquet)
+            .await
+            .unwrap();
+        let code = "import json\n\
+                    said = json.load(open('/cellblock/inputs.json'))['get_levels_1']\n\
+                    set_result([type(get_levels_1).__name__, get_levels_1['level'].sum(), said, pd.read_parquet(said['path']).shape])";
+        assert_eq!(
+            result(&mut derivation, code).await,
+            json!(["DataFrame", 4.5, {"format": "parquet", "path": "/tmp/data/get_levels_1.parquet", "rows": 3}, [3, 2]])
+        );
+    });
 }
