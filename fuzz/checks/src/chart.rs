@@ -80,7 +80,7 @@ fn is_helpful(error: &ChartError) {
         problem.valid.iter().for_each(is_plain);
     }
     let text = error.to_string();
-    assert!(text.chars().count() <= ERROR_CHARS, "{:.200}", text);
+    assert!(text.chars().count() <= ERROR_CHARS, "{text:.200}");
     assert!(json!(error.problems).is_array());
 }
 

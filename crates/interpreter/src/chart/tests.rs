@@ -353,6 +353,8 @@ fn no_row_is_left_out_silently() {
         (error.problems[0].code, error.problems[0].field.as_str()),
         (truncated, "xKey")
     );
+    let counted = parsed(&json!([{ "v": null }, { "v": 1 }]));
+    assert!(Chart::new(&json!({ "type": "histogram", "xKey": "v" }), counted, None, None).is_ok());
     let error = Chart::new(&line(&json!({})), Rows::default(), None, None).unwrap_err();
     assert_eq!(error.problems.len(), 1);
     assert_eq!(error.problems[0].code, code::NO_ROWS);

@@ -9,7 +9,10 @@ pub(super) fn check(spec: &ChartSpec, columns: &Columns, problems: &mut Problems
     if let Some(key) = &spec.x_key
         && let Some(column) = column(columns, key, "xKey", problems)
     {
-        nulls(column, columns, key, "xKey", problems);
+        // What is counted is no place: a histogram leaves null out, as one of several series does.
+        if spec.kind != ChartType::Histogram || !spec.series.is_empty() {
+            nulls(column, columns, key, "xKey", problems);
+        }
         if spec.kind.is_over_x() {
             over_x(spec, column, key, problems);
             repeated(spec, column, columns, key, problems);
