@@ -81,7 +81,7 @@ def _is_label(values: pd.Series) -> bool:
     """Whether a column may name entities."""
     if isinstance(values.dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(values.dtype):
         return not is_number(values)
-    return pd.api.types.is_object_dtype(values.dtype) and pd.api.types.infer_dtype(values, skipna=True) == "string"
+    return bool(pd.api.types.is_object_dtype(values.dtype) and pd.api.types.infer_dtype(values, skipna=True) == "string")
 
 
 def _spells_numbers(values: pd.Series) -> bool:
