@@ -13,7 +13,7 @@ from fractions import Fraction
 from zoneinfo import ZoneInfo
 
 import pandas as pd
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cellblock_kernel import findings
@@ -188,6 +188,10 @@ def samples(draw):
     ]
 
 
+# New York shows the last two as half past one, Havana the first two as half past midnight.
+REPEATED_HOUR = [{"at": datetime(2024, 11, 3, hour, 30, tzinfo=UTC), "entity": "a", "level": hour} for hour in (4, 5, 6)]
+
+
 def floored(at, freq, zone):
     """The beginning of the bucket by the clock of a zone; a day or month begins with the first of two equal hours."""
     local = at.astimezone(zone)
@@ -214,6 +218,8 @@ def fold(values, policy):
 
 @bounded
 @given(samples(), st.sampled_from(POLICIES), st.sampled_from(["h", "D", "M"]), st.sampled_from(ZONES))
+@example(REPEATED_HOUR, "last", "h", "America/New_York")
+@example(REPEATED_HOUR, "sum", "D", "America/Havana")
 def duplicates_are_folded_by_the_policy_before_anything_is_compared(rows, policy, freq, zone):
     """Long rows with repeated buckets equal the table that the reference folds by hand."""
     cells = defaultdict(list)

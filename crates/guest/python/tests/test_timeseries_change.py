@@ -183,6 +183,15 @@ class Shapes(SeriesTest):
         self.assertEqual(result.total_value.tolist(), [2, 3])
         self.assertEqual(self.noted(result, "ignored_columns")["details"], {"columns": ["note", "final"]})
 
+    def test_columns_that_tell_time_are_no_entities(self):
+        data = wide(a=[1.0, 2], updated_at=[1_704_067_200, 1_704_153_600], year=[2024, 2024], T=[5, 5])
+        for given in (data, data.set_index(pd.to_datetime(data.date))):
+            result = derive_change_series(given)
+            self.assertEqual(result.total_value.tolist(), [6, 7])
+            self.assertEqual(self.noted(result, "ignored_columns")["details"]["columns"][-2:], ["updated_at", "year"])
+        rows = [{"date": DAYS[0], "e": one, "v": 1.0, "ts_ms": 1_704_067_200_000} for one in ("a", "b")]
+        self.assertEqual(derive_change_series(rows, time_col="date").total_value.tolist(), [2])
+
     def test_text_that_comes_back_names_entities_and_remarks_do_not(self):
         rows = [{"date": DAYS[0], "e": "a", "v": 1}, {"date": DAYS[1], "e": "b", "v": 5}, {"date": DAYS[2], "e": "a", "v": 2}]
         result = derive_change_series(rows)

@@ -9,7 +9,7 @@ use crate::support::{block_on, run, scalar, session};
 
 /// One release, so that the examples are the same in every run.
 const HYPOTHESIS: &str = "hypothesis==6.170.15";
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_mins(2);
 
 #[test]
 fn the_time_series_helpers_keep_their_promises() {

@@ -160,7 +160,7 @@ def _note(found: Flows, matrix: Matrix, quality: Quality) -> None:
         quality.note(
             "unobserved_entities",
             f"no period has a value of {listed(never)}",
-            entities=[str(one) for one in never[:50]],
+            entities=[str(one) for one in never[:20]],
             count=len(never),
         )
     _note_total_among_entities(found, matrix, quality)

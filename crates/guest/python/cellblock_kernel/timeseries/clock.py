@@ -11,8 +11,26 @@ _NAMES = frozenset({
     "timestamp", "time", "date", "datetime", "ts", "t", "period", "bucket", "day", "hour", "week", "month", "quarter", "year",
     "epoch", "unix", "timestamps", "dates", "times",
 })  # fmt: skip
-_ENDS = ("_time", "_timestamp", "_date", "_datetime", "_ts", "_at", "_day", "_hour", "_week", "_month", "time_ms", "timestamp_ms")
+_ENDS = (
+    "_time",
+    "_timestamp",
+    "_date",
+    "_datetime",
+    "_ts",
+    "_at",
+    "_day",
+    "_hour",
+    "_week",
+    "_month",
+    "_ms",
+    "_us",
+    "_ns",
+    "_epoch",
+    "_unix",
+)
 _SAMPLE = 5
+# Names of calendar fields, with the numbers that they hold.
+_FIELDS = {"year": 9999, "quarter": 4, "month": 12, "week": 53, "day": 366, "hour": 23}
 
 
 def find(table: pd.DataFrame, wanted: str | None, label: str) -> tuple[pd.Series, str, pd.DataFrame]:
@@ -28,8 +46,10 @@ def find(table: pd.DataFrame, wanted: str | None, label: str) -> tuple[pd.Series
         return _of_index(table)
     typed = [name for name in table.columns if _is_time_dtype(table[name].dtype)]
     named = [name for name in table.columns if _plain(name) in _NAMES]
+    # A year or an hour beside a date is a part of it; alone it is the time.
+    named = [name for name in named if not _is_part(name, table[name])] or named
     usual = [name for name in named if _holds_times(table[name])]
-    ending = [name for name in table.columns if _plain(name).endswith(_ENDS) and _holds_times(table[name])]
+    ending = [name for name in table.columns if _plain(name).endswith(_ENDS) and _ends_as_time(name, table[name])]
     both = [name for name in typed if name in usual]
     for found in (both, typed, usual, ending):
         if len(found) == 1:
@@ -51,6 +71,37 @@ def find(table: pd.DataFrame, wanted: str | None, label: str) -> tuple[pd.Series
     raise ValueError(
         f"{label} has no column of times among {listed(table.columns) or 'none'}; name it with time_col=, or set a DatetimeIndex"
     )
+
+
+def _ends_as_time(name: Any, values: pd.Series) -> bool:
+    """Whether a column whose name ends like a time's holds times; of numbers only epochs are, for there is `volume_day`, too."""
+    return tells_time(name, values) if pd.api.types.is_numeric_dtype(values.dtype) else _holds_times(values)
+
+
+def _is_part(name: Any, values: pd.Series) -> bool:
+    """Whether a column holds the numbers of a calendar field, or only looks like a time by a capital letter."""
+    numeric = pd.api.types.is_numeric_dtype(values.dtype)
+    return numeric and (_plain(name) in _FIELDS or (len(str(name)) == 1 and str(name).isupper()))
+
+
+def is_named_as_time(name: Any) -> bool:
+    """Whether a name says that a column holds times; capitals are rather the name of something."""
+    plain = _plain(name)
+    return (plain in _NAMES or plain.endswith(_ENDS)) and not str(name).isupper()
+
+
+def tells_time(name: Any, values: pd.Series) -> bool:
+    """Whether a column of numbers is not measured but tells when: epochs or calendar fields, under a name that says so."""
+    if not is_named_as_time(name):
+        return False
+    plain = _plain(name)
+    told = values[values.notna()].astype("float64")
+    if len(told) == 0 or (told != told.round()).any():
+        return False
+    if plain in _FIELDS:
+        return bool(told.between(0, _FIELDS[plain]).all())
+    # The years from 1990 to 2100 in each unit.
+    return any(told.between(631_152_000 * unit, 4_102_444_800 * unit).all() for unit in (1, 10**3, 10**6, 10**9))
 
 
 def _wanted(table: pd.DataFrame, wanted: str, label: str) -> tuple[pd.Series, str, pd.DataFrame]:

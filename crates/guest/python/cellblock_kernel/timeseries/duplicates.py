@@ -52,7 +52,7 @@ def fold(
         buckets=int(repeated.sum()),
         rows=int(sizes[repeated].sum()),
         placeholders=int(placeholders.sum()),
-        policy=used[0] if len(used) == 1 else {str(column): one for column, one in list(columns.items())[:50]},
+        policy=used[0] if len(used) == 1 else {str(column): one for column, one in list(columns.items())[:20]},
     )
     return folded
 

@@ -61,7 +61,7 @@ def count(flows: Flows, values: np.ndarray) -> dict[str, int]:
     return {"entered": entered, "exited": exited, "gap": exiting - exited, "resumed": entering - entered}
 
 
-def note(found: Notes, counts: dict[str, int], quality: Quality) -> None:
+def note(found: Notes, counts: dict[str, Any], quality: Quality) -> None:
     """The finding of the execution: how many events, and the largest."""
     total = sum(counts.values())
     if total == 0:

@@ -41,12 +41,15 @@ def flows(values: np.ndarray, selected: np.ndarray | None, most: int | None) -> 
     """
     periods, entities = values.shape
     result = Flows(
-        *(np.zeros(periods) for _ in range(3)),
-        *(np.zeros(periods, dtype=np.int64) for _ in range(2)),
-        None if selected is None else np.zeros(periods),
-        np.zeros(periods, dtype=bool),
-        np.zeros(entities, dtype=bool),
-        Moves(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)),
+        total=np.zeros(periods),
+        stable=np.zeros(periods),
+        coverage=np.zeros(periods),
+        entering=np.zeros(periods, dtype=np.int64),
+        exiting=np.zeros(periods, dtype=np.int64),
+        selected=None if selected is None else np.zeros(periods),
+        observed=np.zeros(periods, dtype=bool),
+        ever=np.zeros(entities, dtype=bool),
+        moves=_none(),
     )
     if periods == 0 or entities == 0:
         return result
@@ -75,7 +78,7 @@ def _levels(rows: np.ndarray, result: Flows, start: int) -> None:
 def _block(rows: np.ndarray, selected: np.ndarray | None, result: Flows, start: int, least: float) -> Moves:
     """The rows from the second on, each beside the one before; tells of moves that are larger than the `least`."""
     here = slice(start, start + len(rows) - 1)
-    moves = Moves(*np.zeros((2, 0), dtype=np.int64), np.zeros(0))
+    moves = _none()
     observed = rows == rows
     if observed.all():
         result.total[here] = rows[1:].sum(axis=1)
@@ -101,6 +104,10 @@ def _block(rows: np.ndarray, selected: np.ndarray | None, result: Flows, start: 
     if selected is not None and result.selected is not None:
         result.selected[here] = steps[:, selected].sum(axis=1)
     return moves
+
+
+def _none() -> Moves:
+    return Moves(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 def _largest(kept: list[Moves], most: int | None) -> Moves:

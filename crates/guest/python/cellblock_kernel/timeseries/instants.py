@@ -1,5 +1,6 @@
 """Reads times of any spelling as instants in UTC."""
 
+import datetime
 import re
 import warnings
 from typing import Any
@@ -161,7 +162,7 @@ def _iso_period(text: str) -> str:
         return f"{quarter[1]}-{int(quarter[2]) * 3 - 2:02}-01"
     if week := _WEEK.fullmatch(text):
         try:
-            return pd.Timestamp.fromisocalendar(int(week[1]), int(week[2]), 1).strftime("%Y-%m-%d")
+            return datetime.date.fromisocalendar(int(week[1]), int(week[2]), 1).isoformat()
         except ValueError:
             return ""
     return text

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from cellblock_kernel.timeseries.clock import is_named_as_time, tells_time
 from cellblock_kernel.timeseries.prepare import Timed
 from cellblock_kernel.timeseries.quality import Quality, listed
 
@@ -17,7 +18,7 @@ def long_columns(
     if entity_col is not None and entity_col == value_col:
         raise ValueError(f"entity_col and value_col are both {entity_col!r}")
     texts = [column for column in of_kind(rest, _is_label) if column not in (entity_col, value_col)]
-    numbers = [column for column in of_kind(rest, is_number) if column != entity_col]
+    numbers = [column for column in measured(rest) if column != entity_col]
     # Many APIs return numbers as text; that matters only where no column holds numbers.
     spelled = [] if numbers else [column for column in texts if _spells_numbers(rest[column])]
     values = [value_col] if value_col is not None else numbers or spelled
@@ -43,6 +44,11 @@ def _may_be_long(source: Timed, entities: list[Any], sure: bool) -> bool:
     if not entities:
         return False
     return sure or source.times.has_duplicates or any(not source.table[column].is_unique for column in entities)
+
+
+def measured(table: pd.DataFrame) -> list[Any]:
+    """The columns of numbers, without those that tell time."""
+    return [column for column in of_kind(table, is_number) if not (is_named_as_time(column) and tells_time(column, table[column]))]
 
 
 def of_kind(table: pd.DataFrame, judge: Callable[[pd.Series], bool]) -> list[Any]:
@@ -75,7 +81,7 @@ def _is_label(values: pd.Series) -> bool:
     """Whether a column may name entities."""
     if isinstance(values.dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(values.dtype):
         return not is_number(values)
-    return pd.api.types.is_object_dtype(values.dtype) and pd.api.types.infer_dtype(values, skipna=True) == "string"
+    return bool(pd.api.types.is_object_dtype(values.dtype) and pd.api.types.infer_dtype(values, skipna=True) == "string")
 
 
 def _spells_numbers(values: pd.Series) -> bool:

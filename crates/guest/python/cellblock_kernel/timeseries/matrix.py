@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from cellblock_kernel.timeseries import buckets, duplicates, prepare
-from cellblock_kernel.timeseries.kinds import is_number, long_columns, of_kind
+from cellblock_kernel.timeseries.kinds import is_number, long_columns, measured, of_kind
 from cellblock_kernel.timeseries.prepare import Freq, Timed
 from cellblock_kernel.timeseries.quality import Quality, clipped, listed
 from cellblock_kernel.timeseries.sources import table
@@ -65,7 +65,7 @@ def read(
 
 def _wide(source: Timed, value_col: str | None, freq: Freq | None, policy: str, quality: Quality) -> Matrix:
     rest = source.table if value_col is None else source.table[[value_col]]
-    chosen = of_kind(rest, is_number)
+    chosen = measured(rest) if value_col is None else of_kind(rest, is_number)
     ignored = [column for column in rest.columns if column not in set(chosen)] if len(chosen) < len(rest.columns) else []
     if not chosen:
         kinds = ", ".join(f"{clipped(str(column), 40)} ({rest[column].dtype})" for column in rest.columns[:8])
@@ -75,8 +75,8 @@ def _wide(source: Timed, value_col: str | None, freq: Freq | None, policy: str, 
     if ignored:
         quality.note(
             "ignored_columns",
-            f"{_LABEL}: {listed(ignored)} hold no numbers and are no entities; convert them first if they should be",
-            columns=[str(column) for column in ignored[:50]],
+            f"{_LABEL}: {listed(ignored)} are no entities: they hold no numbers, or tell time; convert text first if it should be",
+            columns=[str(column) for column in ignored[:20]],
         )
     numbers = rest if len(chosen) == len(rest.columns) else rest[chosen]
     values = _floats(numbers)
