@@ -1,7 +1,7 @@
 //! `cellblock run --toolset derivation`: a call under its contract.
 
 use anyhow::{Context as _, Result};
-use cellblock_testkit::{Cli, workspace_root};
+use cellblock_testkit::{Cli, require, workspace_root};
 use serde_json::{Value, json};
 
 use crate::support::{BUILD_LIMIT, answer, folder, run};
@@ -176,6 +176,33 @@ fn an_image_with_a_network_client_is_refused_under_this_toolset() -> Result<()> 
             && message.contains("requests (")
             && message.contains("urllib3 ("),
         "{message}"
+    );
+    Ok(())
+}
+
+#[test]
+fn tool_results_are_bound_where_the_machine_refuses_namespaces() -> Result<()> {
+    require!(Root);
+    require!(UserNamespaces);
+    let (_folder, path) = folder(&[("rows.json", b"[1, 2]"), ("contract.json", CONTRACT)])?;
+    let usual = [
+        "--json",
+        "--without-namespaces",
+        "--toolset",
+        "derivation",
+        "--alias",
+        "get_rows_1=rows.json",
+        "--contract",
+        "contract.json",
+        "-c",
+        "set_result([get_rows_1, inputs['get_rows_1']])",
+    ];
+    let finished = run(usual)?.folder(&path).without_user_namespaces(0).run()?;
+    let (code, report) = answer(&finished)?;
+    assert_eq!(
+        (code, &report["result"]),
+        (0, &json!([[1, 2], [1, 2]])),
+        "{report:#}"
     );
     Ok(())
 }
