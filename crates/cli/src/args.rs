@@ -67,14 +67,15 @@ pub(crate) struct RunArgs {
     pub(crate) image: String,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
-    #[command(flatten)]
-    pub(crate) toolset: ToolsetArgs,
     /// Print one JSON object as the only line of stdout
     #[arg(long)]
     pub(crate) json: bool,
     /// Keep no sandboxes ready; one run needs only one, so it is made on demand in any case
     #[arg(long)]
     pub(crate) no_pool: bool,
+    // Last, as its heading would go on.
+    #[command(flatten)]
+    pub(crate) toolset: ToolsetArgs,
 }
 
 /// A name, and the file whose content is bound to it.

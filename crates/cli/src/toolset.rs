@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 
 /// The toolset, and what it works with.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Toolset")]
 pub(crate) struct ToolsetArgs {
     /// Run the code as a call of this toolset: `derivation` derives from tool results under a contract
     #[arg(long, value_name = "TOOLSET", value_enum)]

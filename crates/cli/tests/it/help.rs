@@ -62,6 +62,20 @@ fn the_help_of_run_lists_its_options() -> Result<()> {
           --no-pool                   Keep no sandboxes ready; one run needs only one, so it is made on
                                       demand in any case
       -h, --help                      Print help (see more with '--help')
+
+    Toolset:
+          --toolset <TOOLSET>           Run the code as a call of this toolset: `derivation` derives
+                                        from tool results under a contract [possible values: derivation]
+          --alias <NAME=PATH>           Record a file as the result of a tool, under this alias: JSON,
+                                        or a table as Parquet or Arrow
+          --contract <FILE>             What the code declares: a JSON file with `operation`, `reason`,
+                                        `inputAliases` and `expectedArtifacts`, or a whole call with
+                                        `postProcessingContract`, and `inputs` and `intent` if it has
+                                        them
+          --require-inputs              Refuse a call that gives no alias a local name in `inputs`
+          --coverage-threshold <SHARE>  Find fault with lines that cover less of their axis' time range
+                                        than this share [default: 0.5]
+          --reject-low-coverage         Refuse what has such a line, rather than report it
     ");
     Ok(())
 }
