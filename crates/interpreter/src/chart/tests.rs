@@ -112,6 +112,7 @@ fn more_than_ten_problems_are_counted() {
 fn a_specification_has_the_form_that_is_documented() {
     refused(&json!(7), code::SPEC_MALFORMED, "spec");
     refused(&json!({}), code::MISSING_KEY, "type");
+    refused(&line(&json!({ "": 1 })), code::UNKNOWN_KEY, "\"\"");
     let pie = refused(
         &json!({ "type": "pie", "xKey": "day" }),
         code::INVALID_VALUE,

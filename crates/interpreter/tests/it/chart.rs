@@ -11,7 +11,7 @@ mod cases;
 use cases::Case;
 
 /// Draws every specification with each version of Vega-Lite that is asked for, and says what is seen.
-const LOOK: &str = r##"
+const LOOK: &str = r#"
 import io, json, vl_convert
 import numpy as np
 from PIL import Image
@@ -34,7 +34,7 @@ json.dumps([
     [look(case["spec"], version, case["colours"]) for version in ("5.21", "6.4")]
     for case in json.loads(asked)
 ])
-"##;
+"#;
 
 fn chart(case: &Case) -> Chart {
     let rows = Rows::parse(case.rows.to_string().as_bytes()).unwrap();

@@ -51,7 +51,12 @@ impl<'a> Fields<'a> {
             Some(meant) => format!("write {meant}"),
             None => "leave it out, or use one of the valid keys".to_owned(),
         };
-        let path = self.path(&repeated(key));
+        let shown = if key.is_empty() {
+            "\"\"".to_owned()
+        } else {
+            repeated(key)
+        };
+        let path = self.path(&shown);
         Problem::new(
             code::UNKNOWN_KEY,
             path,
