@@ -1,5 +1,13 @@
-# Three exchanges report their reserves, each with its own form of time; gamma is listed in the middle, and beta once sent a placeholder
-# before the day's sample. The levels go onto common days first.
+"""Flows into three exchanges: each reports in its own form of time, and one is listed in the middle.
+
+Run in this folder:
+
+    cellblock run --toolset derivation \\
+        --alias get_reserves_alpha_1=alpha.json --alias get_reserves_beta_1=beta.json --alias get_reserves_gamma_1=gamma.json \\
+        --contract contract.json flows.py
+"""
+
+# beta once sent a placeholder before the day's sample. The levels go onto common days first.
 reserves = safe_merge_timeseries(
     get_reserves_alpha_1["reserves"],
     get_reserves_beta_1["reserves"],

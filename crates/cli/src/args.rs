@@ -26,7 +26,7 @@ pub(crate) enum Command {
     ///
     /// Several FILEs run as consecutive cells of one session: variables of one are there in the next. A file is split into cells at its
     /// `# %%` lines, wherever they stand. The first cell that does not complete is the last to run.
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Build, list and check images: what sandboxes start from
     Image(ImageArgs),
     /// Say what this machine offers, which protections are active, and what to do about those that are not

@@ -56,7 +56,7 @@ fn start(cli: Cli) -> ExitCode {
     };
     let code = runtime.block_on(async {
         match cli.command {
-            Command::Run(args) => commands::run::run(args).await,
+            Command::Run(args) => commands::run::run(*args).await,
             Command::Image(args) => commands::image::run(args.command).await,
             Command::Doctor(args) => commands::doctor::run(args).await,
         }

@@ -100,7 +100,7 @@ mod tests {
 
     fn args<'a>(arguments: impl IntoIterator<Item = &'a str>) -> RunArgs {
         match Cli::parse_from(["cellblock", "run"].into_iter().chain(arguments)).command {
-            Command::Run(args) => args,
+            Command::Run(args) => *args,
             other => panic!("{other:?}"),
         }
     }

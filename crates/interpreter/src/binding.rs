@@ -1,5 +1,7 @@
 //! Tool results on their way into a sandbox: one document, and where in it each value is.
 
+use std::fmt::Write;
+
 use cellblock_protocol::{InputFormat, Reference};
 
 use crate::alias::{AliasStore, Content};
@@ -44,7 +46,7 @@ impl Binding {
         let (mut key, mut bytes) = (String::new(), 0);
         for (name, alias) in &names {
             let entry = aliases.entry(alias)?;
-            key.push_str(&format!("{name}={alias}@{};", entry.sha256));
+            let _ = write!(key, "{name}={alias}@{};", entry.sha256);
             // A table is in a file of its own, once for all its names.
             if entry.table_file().is_none() || name == alias {
                 bytes += entry.bytes;

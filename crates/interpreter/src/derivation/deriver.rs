@@ -25,7 +25,7 @@ impl Deriver for Derivation {
     async fn render_chart(&mut self, arguments: &Value) -> Result<turn::Derived> {
         let derived = match ChartCall::read(arguments) {
             Ok(call) => Self::render_chart(self, &call).await?,
-            Err(rejection) => Self::refuse(self, "", vec![rejection]),
+            Err(rejections) => Self::refuse(self, "", rejections),
         };
         Ok(told(&derived))
     }

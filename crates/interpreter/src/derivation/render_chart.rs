@@ -40,13 +40,13 @@ pub struct ChartCall {
 
 impl ChartCall {
     /// Reads the arguments of the tool.
-    pub fn read(arguments: &Value) -> Result<Self, Rejection> {
+    pub fn read(arguments: &Value) -> Result<Self, Vec<Rejection>> {
         Self::deserialize(arguments).map_err(|error| {
             let message = format!(
                 "the arguments of render_chart are wrong: {error}; give `alias` and `spec`, and `path`, `title` and `alt` where they are \
                  needed"
             );
-            Rejection::of_field("wrong_type", "arguments", message)
+            vec![Rejection::of_field("wrong_type", "arguments", message)]
         })
     }
 }

@@ -139,11 +139,11 @@ impl Derivation {
             }
         };
         let mut probe = start(&prepared.sandbox, prepared.made);
-        let cell = Cell::new(&*call.code).with_timeout(self.policy.cell_time);
+        let python = Cell::new(&*call.code).with_timeout(self.policy.cell_time);
         probe.reached(Stage::Python);
         let ran = self
             .session
-            .execute_bound(cell, Some(Arc::clone(&binding)), events)
+            .execute_bound(python, Some(Arc::clone(&binding)), events)
             .await;
         let execution = match ran {
             Ok(execution) => execution,

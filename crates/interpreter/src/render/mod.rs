@@ -114,7 +114,7 @@ fn text_of(output: &Output, chars: usize) -> String {
         Output::Image(image) => image_text(image),
         Output::Primitive(primitive) => primitive_text(primitive, chars),
         Output::Rich(rich) => rich_text(rich, chars),
-        Output::Chart(chart) => chart_text(chart),
+        Output::Chart(drawn) => chart_text(drawn),
         Output::Result(answer) => answer_text(answer, chars),
         Output::Exception(exception) => exception_text(exception, chars),
     };
