@@ -120,15 +120,24 @@ fn python(root: &Path) -> Result<()> {
     let package = root.join("crates/guest/python");
     let ruff = find_program("ruff").context("ruff is missing; run `pip install ruff`")?;
     let probes = root.join("tests/containment");
-    let linted = spawn(
-        Command::new(&ruff)
-            .args(["check", "--no-cache"])
-            .args([&package, &probes]),
-    );
+    let properties = root.join("tests/timeseries");
+    let linted =
+        spawn(
+            Command::new(&ruff)
+                .args(["check", "--no-cache"])
+                .args([&package, &probes, &properties]),
+        );
     let formatted = spawn(
-        Command::new(ruff)
+        Command::new(&ruff)
             .args(["format", "--check", "--no-cache"])
-            .arg(&probes),
+            .args([&package, &probes, &properties]),
+    );
+    let scripts = root.join("bench/python");
+    let rules = package.join("pyproject.toml");
+    let benched = spawn(
+        Command::new(ruff)
+            .args(["check", "--no-cache", "--config"])
+            .args([&rules, &scripts]),
     );
     let python = kernel_python(root).context("no Python 3.11 or newer on PATH, and no image was built")?;
     eprintln!("kernel tests with {}", python.display());
@@ -137,23 +146,32 @@ fn python(root: &Path) -> Result<()> {
             .args(["-B", "-m", "unittest", "discover", "--start-directory", "."])
             .current_dir(package),
     );
-    linted.and(formatted).and(tested)
+    linted.and(formatted).and(benched).and(tested)
 }
 
-/// Finds the interpreter for the kernel's tests: `CELLBLOCK_PYTHON`, that of an image with pandas, or one on PATH.
+/// Finds the interpreter for the kernel's tests: `CELLBLOCK_PYTHON`, that of an image with many libraries or at least pandas, or one on
+/// PATH.
 fn kernel_python(root: &Path) -> Option<PathBuf> {
     let home =
         env::var_os("CELLBLOCK_HOME").map_or_else(|| root.join("target/cellblock-home"), PathBuf::from);
     let images = fs::read_dir(home.join("images")).into_iter().flatten().flatten();
-    let mut images = images.map(|image| image.path().join("python/bin/python3"));
-    let has_pandas = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pandas') is None)";
+    let images: Vec<_> = images
+        .map(|image| image.path().join("python/bin/python3"))
+        .collect();
+    let having = |libraries: &str| {
+        let script = format!(
+            "import importlib.util as it, sys; sys.exit(any(it.find_spec(name) is None for name in {libraries}))"
+        );
+        images.iter().find(|python| agrees(python, &script)).cloned()
+    };
     let on_path = ["python3.13", "python3.12", "python3.11", "python3"]
         .into_iter()
         .filter_map(find_program);
     let new_enough = "import sys; sys.exit(sys.version_info < (3, 11))";
     env::var_os("CELLBLOCK_PYTHON")
         .map(PathBuf::from)
-        .or_else(|| images.find(|python| agrees(python, has_pandas)))
+        .or_else(|| having("('pandas', 'polars', 'matplotlib', 'altair')"))
+        .or_else(|| having("('pandas',)"))
         .or_else(|| on_path.into_iter().find(|python| agrees(python, new_enough)))
 }
 
