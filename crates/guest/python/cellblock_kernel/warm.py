@@ -31,7 +31,7 @@ def warm(modules: list[str]) -> list[str]:
             if module not in _STANDARD:
                 failed.append(f"{module}: {type(error).__name__}: {error}")
     threads = _threads()
-    for step in (_pandas, _matplotlib, _altair):
+    for step in (_pandas, _matplotlib, _altair, _helpers):
         try:
             step()
         except Exception as error:
@@ -57,6 +57,12 @@ def _pandas() -> None:
         frame.describe()
         frame.groupby("group")["value"].mean()
         repr(frame)
+
+
+def _helpers() -> None:
+    """The helpers of derivations, which need pandas."""
+    if "pandas" in sys.modules:
+        importlib.import_module("cellblock_kernel.timeseries")
 
 
 def _matplotlib() -> None:

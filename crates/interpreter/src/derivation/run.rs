@@ -10,7 +10,7 @@ use super::derived::{BoundInput, Derived};
 use super::emitted::{Emitted, envelopes};
 use super::policy::{LowCoverage, Policy};
 use super::probe::{Artifacts, Probe, Stage};
-use crate::alias::AliasStore;
+use crate::alias::{AliasError, AliasStore};
 use crate::binding::Binding;
 use crate::cell::Cell;
 use crate::contract::{
@@ -194,8 +194,12 @@ impl Derivation {
             derived.artifacts = envelopes(&execution.outputs, &self.shared.store, &self.policy.urls).await?;
             derived.result = Emitted::of(&execution.outputs).result.cloned();
             if let Some(result) = &derived.result {
-                let entry = self.aliases.record(TOOL, result).await?;
-                derived.output_alias = Some(entry.alias.clone());
+                match self.aliases.record(TOOL, result).await {
+                    Ok(entry) => derived.output_alias = Some(entry.alias.clone()),
+                    // The call has its result; only later calls cannot derive from it.
+                    Err(error) if error.code().is_some() => findings.push(not_recorded(&error)),
+                    Err(error) => return Err(error.into()),
+                }
             }
             self.attempts.succeed();
         } else {
@@ -265,6 +269,15 @@ impl Derivation {
             artifacts,
             ..self.derived("", outcome)
         }
+    }
+}
+
+fn not_recorded(error: &AliasError) -> Finding {
+    Finding {
+        code: "result_not_recorded".to_owned(),
+        message: format!("the result has no alias, so that later calls cannot derive from it: {error}"),
+        series: None,
+        details: serde_json::Value::Null,
     }
 }
 

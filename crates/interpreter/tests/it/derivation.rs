@@ -136,6 +136,27 @@ fn a_result_gets_an_alias_and_can_be_derived_from() {
 }
 
 #[test]
+fn a_result_that_cannot_be_recorded_is_answered_all_the_same() {
+    block_on(async {
+        let store = interpreter().await.store().clone();
+        let bounds = Bounds {
+            count: 1,
+            ..Bounds::default()
+        };
+        let aliases = AliasStore::new(store, format!("it-full-{}", std::process::id()), bounds);
+        aliases.record("get_prices", &prices()).await.unwrap();
+        let mut derivation = interpreter()
+            .await
+            .derivation(aliases, Policy::default())
+            .await
+            .unwrap();
+        let derived = derive(&mut derivation, "set_result(5)", &[]).await;
+        assert_eq!((derived.result, derived.output_alias), (Some(json!(5)), None));
+        assert_eq!(derived.findings[0].code, "result_not_recorded");
+    });
+}
+
+#[test]
 fn a_tool_result_that_comes_later_is_bound_in_the_next_call() {
     block_on(async {
         let mut derivation = derivation(Policy::default()).await;
