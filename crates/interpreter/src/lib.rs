@@ -23,6 +23,7 @@ mod rejection;
 pub mod render;
 mod session;
 mod stream;
+pub mod workbench;
 
 pub use cell::Cell;
 pub use cellblock_protocol::{CellMode, Guard, InputFormat, Rescue, Variable};
@@ -40,3 +41,4 @@ pub use rejection::Rejection;
 #[doc(hidden)]
 pub use session::fuzz_file_name;
 pub use session::{Prepared, Running, Session, SessionOptions};
+pub use workbench::Workbench;

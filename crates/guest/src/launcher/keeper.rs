@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::adopt;
 use super::control::{Answer, Event, Launch, Operation, Request};
-use super::template::{FromTemplate, Template, ToTemplate};
+use super::template::{FromTemplate, Template, ToTemplate, command_environment};
 use crate::init;
 
 /// A template that ends sooner than this after its start counts as failed.
@@ -179,8 +179,9 @@ impl<'a> Keeper<'a> {
         let [channel] = <[OwnedFd; 1]>::try_from(descriptors)
             .map_err(|_| Error::Child("a room needs one descriptor".into()))?;
         let keep_open = [channel.as_raw_fd()];
+        let environment = command_environment(self.launch);
         let room = self.rooms.create(name, slot, limits, &keep_open, |inside| {
-            init::serve(channel, inside)
+            init::serve(channel, inside, &environment)
         })?;
         self.open.insert(name.to_owned(), (room, limits.clone()));
         Ok(())

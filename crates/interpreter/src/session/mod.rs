@@ -12,18 +12,25 @@ use crate::execution::{Event, Execution};
 use crate::input::Input;
 use crate::interpreter::Shared;
 use crate::output::Output;
+use crate::workbench::edit::Change;
 
 mod actor;
 mod calls;
+mod command;
+mod edit;
 mod files;
 mod inputs;
 mod judge;
+mod kept;
+mod outputs;
 mod rescue;
 mod run;
 mod sandbox;
 mod standby;
 
 pub use actor::SessionOptions;
+pub(crate) use command::{CommandEnd, Executed, Order};
+pub(crate) use edit::{EditRefused, Edited, Refused};
 #[doc(hidden)]
 pub use files::fuzz_file_name;
 
@@ -99,6 +106,20 @@ pub(crate) enum Request {
         path: String,
         content: Vec<u8>,
         answer: oneshot::Sender<Result<()>>,
+    },
+    Command {
+        order: Order,
+        answer: oneshot::Sender<Result<Executed>>,
+    },
+    ReplaceFile {
+        path: String,
+        content: Vec<u8>,
+        answer: oneshot::Sender<Result<std::result::Result<(), Refused>>>,
+    },
+    EditFile {
+        path: String,
+        change: Change,
+        answer: oneshot::Sender<Result<Edited>>,
     },
     Close {
         answer: oneshot::Sender<Result<()>>,
@@ -198,6 +219,31 @@ impl Session {
             answer,
         })
         .await
+    }
+
+    /// Runs a command to its end.
+    pub(crate) async fn command(&self, order: Order) -> Result<Executed> {
+        self.ask(|answer| Request::Command { order, answer }).await
+    }
+
+    /// Replaces or makes a file in one step.
+    pub(crate) async fn replace_file(
+        &self,
+        path: String,
+        content: Vec<u8>,
+    ) -> Result<std::result::Result<(), Refused>> {
+        self.ask(|answer| Request::ReplaceFile {
+            path,
+            content,
+            answer,
+        })
+        .await
+    }
+
+    /// Changes a file in one step.
+    pub(crate) async fn edit_file(&self, path: String, change: Change) -> Result<Edited> {
+        self.ask(|answer| Request::EditFile { path, change, answer })
+            .await
     }
 
     /// Ends the session and completes when its sandbox is gone.

@@ -1,0 +1,7 @@
+//! The workbench's tools in real sandboxes of the default image.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod exec;
+mod files;
+mod support;
