@@ -152,6 +152,10 @@ impl<'a> Keeper<'a> {
                 }
                 Err(error) => Err(chain(&error)),
             },
+            Operation::MountData { room, name } => self
+                .mount_data(room, name, &descriptors)
+                .map(|()| Answer::Done)
+                .map_err(|error| chain(&error)),
             Operation::DestroyRoom { room: name } => match self.open.remove(name) {
                 Some((room, _)) if self.gone.remove(name) => return self.finish(&room, request.id),
                 Some((room, _)) => {
@@ -259,6 +263,16 @@ impl<'a> Keeper<'a> {
         self.last_token += 1;
         self.kernels.insert(pid, self.last_token);
         Ok((self.last_token, pidfd))
+    }
+
+    fn mount_data(&self, room: &str, name: &str, descriptors: &[OwnedFd]) -> Result<()> {
+        let Some((room, _)) = self.open.get(room).filter(|_| !self.gone.contains(room)) else {
+            return Err(Error::Child(format!("room `{room}` is gone")));
+        };
+        let [mount] = descriptors else {
+            return Err(Error::Child("the mount did not arrive".into()));
+        };
+        room.mount_data(mount, name)
     }
 
     fn hear_template(&mut self) -> Result<()> {

@@ -9,6 +9,7 @@ use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
 use cellblock_sandbox::jail::protection::Protection;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::datasets::Dataset;
 use super::files::Collected;
 use super::kept::Whole;
 use super::outputs::HandedOver;
@@ -70,6 +71,7 @@ pub(super) struct Actor {
     /// Whether the inputs' files are in the sandbox.
     pub(super) furnished: bool,
     pub(super) inputs: Vec<Input>,
+    pub(super) datasets: Vec<Dataset>,
     /// Which tool results are in the sandbox.
     pub(super) bound: Option<Arc<Binding>>,
     /// What went wrong between cells, until a cell has told: lost variables and files, inputs that could not be copied into a new sandbox.
@@ -113,6 +115,7 @@ impl Actor {
             standby: Standby::default(),
             furnished: false,
             inputs: Vec::new(),
+            datasets: Vec::new(),
             bound: None,
             untold: Vec::new(),
             has_variables: false,
@@ -175,6 +178,15 @@ impl Actor {
                 }
                 Request::Command { order, mut answer } => {
                     let result = self.run_command(&order, &mut answer).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::AddDataset {
+                    name,
+                    extension,
+                    spooled,
+                    answer,
+                } => {
+                    let result = self.add_dataset(name, extension, spooled).await;
                     let _ = answer.send(self.keep_or_destroy(result));
                 }
                 Request::ReplaceFile {

@@ -49,6 +49,7 @@ impl Actor {
                 }
             }
         }
+        self.show_all().await?;
         self.furnished = true;
         Ok(())
     }

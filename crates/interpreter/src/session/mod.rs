@@ -1,5 +1,6 @@
 //! Sessions: a kernel with its sandbox, across cells. One task owns each; handles send it messages.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use cellblock_protocol::Variable;
@@ -13,10 +14,12 @@ use crate::input::Input;
 use crate::interpreter::Shared;
 use crate::output::Output;
 use crate::workbench::edit::Change;
+use crate::workbench::{DatasetSource, Mounted};
 
 mod actor;
 mod calls;
 mod command;
+mod datasets;
 mod edit;
 mod files;
 mod inputs;
@@ -26,6 +29,7 @@ mod outputs;
 mod rescue;
 mod run;
 mod sandbox;
+mod spool;
 mod standby;
 
 pub use actor::SessionOptions;
@@ -35,6 +39,7 @@ pub(crate) use edit::{EditRefused, Edited, Refused};
 pub use files::fuzz_file_name;
 
 use actor::Actor;
+use spool::Spooled;
 
 /// Requests that may wait for the session's task.
 const QUEUE: usize = 16;
@@ -46,6 +51,8 @@ const EVENTS: usize = 256;
 pub struct Session {
     requests: mpsc::Sender<Request>,
     interrupts: Arc<watch::Sender<u64>>,
+    /// The host's folder for datasets on their way into sandboxes.
+    spool: Arc<Path>,
 }
 
 /// A cell that runs, with what happens meanwhile.
@@ -111,6 +118,12 @@ pub(crate) enum Request {
         order: Order,
         answer: oneshot::Sender<Result<Executed>>,
     },
+    AddDataset {
+        name: String,
+        extension: &'static str,
+        spooled: Spooled,
+        answer: oneshot::Sender<Result<Mounted>>,
+    },
     ReplaceFile {
         path: String,
         content: Vec<u8>,
@@ -129,11 +142,13 @@ pub(crate) enum Request {
 impl Session {
     pub(crate) fn start(shared: Arc<Shared>, options: SessionOptions) -> Self {
         let (requests, queue) = mpsc::channel(QUEUE);
+        let spool = shared.image().home().root().join("datasets").into();
         let (interrupts, interrupted) = watch::channel(0);
         tokio::spawn(Actor::new(shared, options, interrupted).serve(queue));
         Self {
             requests,
             interrupts: Arc::new(interrupts),
+            spool,
         }
     }
 
@@ -224,6 +239,26 @@ impl Session {
     /// Runs a command to its end.
     pub(crate) async fn command(&self, order: Order) -> Result<Executed> {
         self.ask(|answer| Request::Command { order, answer }).await
+    }
+
+    /// Adds a dataset, now or to the sandbox that is made later.
+    pub(crate) async fn add_dataset(&self, name: String, source: DatasetSource) -> Result<Mounted> {
+        let folder = Arc::clone(&self.spool);
+        let extension = source.format().extension();
+        let spooled = tokio::task::spawn_blocking(move || spool::spool(&source, &folder))
+            .await
+            .expect("making a dataset ready does not panic");
+        let spooled = spooled.map_err(|reason| Error::Input {
+            name: name.clone(),
+            reason,
+        })?;
+        self.ask(|answer| Request::AddDataset {
+            name,
+            extension,
+            spooled,
+            answer,
+        })
+        .await
     }
 
     /// Replaces or makes a file in one step.

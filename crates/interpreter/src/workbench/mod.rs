@@ -6,7 +6,7 @@
 //! do its work. See `docs/reference/workbench.md`.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -17,16 +17,21 @@ use crate::execution::SkippedFile;
 use crate::session::{EditRefused, Executed, Order, Refused, Session};
 
 mod args;
+pub(crate) mod datasets;
+pub(crate) mod describe;
 pub(crate) mod edit;
 mod event;
 mod exec;
 mod hint;
 mod outputs;
 mod path;
+mod prompt;
 mod reply;
 mod tools;
 
 pub use args::{EditArgs, Encoding, ExecArgs, WriteArgs};
+pub use datasets::{DatasetSource, How, Mounted};
+pub use describe::{ColumnType, Shape};
 pub use event::WorkbenchEvent;
 pub use hint::{Hint, HintCode};
 pub use reply::{EditResult, ExecResult, Refusal, Reply, WriteResult};
@@ -70,6 +75,7 @@ struct Shared {
     session: Session,
     options: WorkbenchOptions,
     events: broadcast::Sender<WorkbenchEvent>,
+    datasets: Mutex<Vec<Mounted>>,
 }
 
 impl Workbench {
@@ -81,6 +87,7 @@ impl Workbench {
                 session,
                 options,
                 events,
+                datasets: Mutex::default(),
             }),
         }
     }
@@ -204,6 +211,28 @@ impl Workbench {
     /// What happens from here on: output of commands as it comes, and pictures. A listener that falls behind misses events.
     pub fn events(&self) -> broadcast::Receiver<WorkbenchEvent> {
         self.shared.events.subscribe()
+    }
+
+    /// Adds a file of the host as a dataset: it appears in `/tmp/data`, read-only, at once where a sandbox lives, and in each that is made
+    /// later. The answer says under which name, how it got there, and what is in it.
+    ///
+    /// An error of the kind `Input` says that the file cannot be read, or not converted; the session is as it was.
+    pub async fn add_dataset(&self, name: &str, source: DatasetSource) -> Result<Mounted> {
+        let mounted = self.shared.session.add_dataset(name.to_owned(), source).await?;
+        self.datasets().push(mounted.clone());
+        Ok(mounted)
+    }
+
+    /// The section of a system prompt that tells a model of the tools, the session's datasets, and the constraints.
+    pub fn prompt(&self) -> String {
+        prompt::prompt(self.shared.options.profile, &self.datasets())
+    }
+
+    fn datasets(&self) -> MutexGuard<'_, Vec<Mounted>> {
+        self.shared
+            .datasets
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the session, and completes when its sandbox is gone.

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod checklist;
+mod datasets;
 mod exec;
 mod files;
+mod outputs;
 mod support;
