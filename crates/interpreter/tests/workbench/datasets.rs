@@ -311,8 +311,9 @@ fn parquet_and_arrow_are_offered_as_themselves_and_as_csv() {
                 "city,share\n\"Bern, BE\",0.5\nKöln,\n"
             );
         }
-        let cell = "import polars as pl\nprint(pl.read_parquet('/tmp/data/t.parquet').equals(pl.read_ipc('/tmp/data/t.arrow', memory_map=False)))";
-        assert_eq!(bench.session.execute(cell).await.unwrap().stdout.text, "True\n");
+        let cell = "import polars as pl\nprint(pl.read_parquet('/tmp/data/t.parquet').equals(pl.read_ipc('/tmp/data/t.arrow')))";
+        let read = bench.session.execute(cell).await.unwrap();
+        assert_eq!(read.stdout.text, "True\n", "{read:#?}");
         assert_eq!(
             bench.stdout(["ls", "/tmp/data"]).await,
             "t.arrow\nt.csv\nt.parquet\nt_2.csv\n"
