@@ -298,25 +298,21 @@ fn an_edit_meets_a_writer_and_neither_leaves_a_mixture() {
                      open('/tmp/next', 'w').write(f'{n}\\n' + 'x' * 100_000 + f' piece \\n{n}\\n')\n        os.rename('/tmp/next', '/tmp/log')\n\
                      threading.Thread(target=rewrite, daemon=True).start()\nimport time\nwhile not os.path.exists('/tmp/log'): time.sleep(0.01)";
         bench.session.execute(write).await.unwrap();
-        let (mut edited, mut gave_up) = (0, 0);
+        let mut edited = 0;
         for _ in 0..60 {
             let answer = bench.edit("/tmp/log", " piece ", " edited ").await;
-            if answer["success"] == json!(true) {
-                edited += 1;
-            } else {
-                assert_eq!(
-                    answer["error"],
-                    json!("Edit failed: it was changed meanwhile"),
-                    "{answer:#}"
-                );
-                gave_up += 1;
+            match answer["error"].as_str() {
+                None => edited += 1,
+                // The writer was faster each time, or has not come back since the last edit.
+                Some("Edit failed: it was changed meanwhile" | "old_string not found in file") => {}
+                Some(other) => panic!("{other}"),
             }
             let content = String::from_utf8(bench.session.read_file("/tmp/log").await.unwrap()).unwrap();
             let lines: Vec<_> = content.lines().collect();
             assert_eq!((lines.len(), lines[0]), (3, lines[2]), "two contents are mixed");
         }
         bench.session.execute("going = False").await.unwrap();
-        assert_eq!(edited + gave_up, 60);
+        assert!(edited > 0);
     });
 }
 
