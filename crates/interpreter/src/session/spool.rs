@@ -6,12 +6,11 @@
 
 use std::fs::{DirBuilder, File};
 use std::io::{Seek, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use cellblock_sandbox::jail::mounts::file_mount;
 use rustix::fs::{AtFlags, CWD, FlockOperation, OFlags, flock, linkat};
 use tempfile::TempPath;
 
@@ -27,7 +26,7 @@ const OTHERS_READ: u32 = 0o004;
 #[derive(Clone, Debug)]
 pub(crate) struct Spooled {
     pub(crate) file: Arc<File>,
-    _entry: Option<Arc<Entry>>,
+    entry: Option<Arc<Entry>>,
     pub(crate) bytes: u64,
     pub(crate) how: How,
     pub(crate) reason: Option<String>,
@@ -37,15 +36,24 @@ pub(crate) struct Spooled {
 /// A file in the folder, removed when it is dropped.
 #[derive(Debug)]
 struct Entry {
-    _path: TempPath,
+    path: TempPath,
     _lock: File,
+}
+
+impl Spooled {
+    /// Under which name it can be mounted, if it can.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.entry.as_ref().map(|entry| &*entry.path)
+    }
 }
 
 /// Why a dataset cannot be had.
 type Refused = String;
 
 /// Makes a source ready. What it costs does not depend on the file's size, unless the file has to be copied or converted.
-pub(crate) fn spool(source: &DatasetSource, folder: &Path) -> Result<Spooled, Refused> {
+///
+/// `mountable` says whether sandboxes can have it mounted at all.
+pub(crate) fn spool(source: &DatasetSource, folder: &Path, mountable: bool) -> Result<Spooled, Refused> {
     // Without NONBLOCK the open of a FIFO would wait for a writer.
     let file = File::options()
         .read(true)
@@ -56,22 +64,19 @@ pub(crate) fn spool(source: &DatasetSource, folder: &Path) -> Result<Spooled, Re
     if !metadata.is_file() {
         return Err("it is not a regular file".to_owned());
     }
-    let mountable = file_mount(file.as_fd()).map(drop);
-    let (made, how, reason) = match (source, mountable) {
-        (DatasetSource::AsCsv(path), mountable) => {
+    let (made, how, reason) = match source {
+        DatasetSource::AsCsv(path) => {
             let lock = claim(folder)?;
-            let converted = (convert(&file, Format::of(path), folder)?, lock);
+            let converted = convert(&file, Format::of(path), folder)?;
+            let how = if mountable { How::Copied } else { How::Streamed };
             let reason = "it was converted to CSV".to_owned();
-            match mountable {
-                Ok(()) => (Some(converted), How::Copied, Some(reason)),
-                Err(error) => {
-                    let reason = format!("{reason}; {}", unmountable(&error));
-                    (Some(converted), How::Streamed, Some(reason))
-                }
-            }
+            (Some((converted, lock)), how, Some(reason))
         }
-        (DatasetSource::File(_), Err(error)) => (None, How::Streamed, Some(unmountable(&error))),
-        (DatasetSource::File(_), Ok(())) => {
+        DatasetSource::File(_) if !mountable => {
+            let reason = "without namespaces nothing can be mounted".to_owned();
+            (None, How::Streamed, Some(reason))
+        }
+        DatasetSource::File(_) => {
             let lock = claim(folder)?;
             match link(&file, metadata.mode(), folder) {
                 Ok(linked) => (Some((linked, lock)), How::Mounted, None),
@@ -85,10 +90,7 @@ pub(crate) fn spool(source: &DatasetSource, folder: &Path) -> Result<Spooled, Re
     let (file, entry) = match made {
         None => (file, None),
         Some(((file, path), lock)) => {
-            let entry = Entry {
-                _path: path,
-                _lock: lock,
-            };
+            let entry = Entry { path, _lock: lock };
             (file, Some(Arc::new(entry)))
         }
     };
@@ -99,7 +101,7 @@ pub(crate) fn spool(source: &DatasetSource, folder: &Path) -> Result<Spooled, Re
     let shape = describe(&file, source.format());
     Ok(Spooled {
         file: Arc::new(file),
-        _entry: entry,
+        entry,
         bytes,
         how,
         reason,
@@ -121,13 +123,11 @@ fn claim(folder: &Path) -> Result<File, Refused> {
     claimed().map_err(|error| format!("make a folder for it: {error}"))
 }
 
-fn unmountable(error: &std::io::Error) -> String {
-    format!("this process may not mount files ({error})")
-}
-
 /// The same file under another name.
 fn link(file: &File, mode: u32, folder: &Path) -> Result<(File, TempPath), String> {
-    if mode & OTHERS_READ == 0 || has_list(file) {
+    // An ordinary user's sandboxes have its own id; those of root have ids that own nothing.
+    let others = rustix::process::geteuid().is_root();
+    if others && (mode & OTHERS_READ == 0 || has_list(file)) {
         return Err("others than its owner may not read it".to_owned());
     }
     let own = format!("/proc/self/fd/{}", file.as_raw_fd());
