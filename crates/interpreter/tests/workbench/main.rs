@@ -6,5 +6,6 @@ mod checklist;
 mod datasets;
 mod exec;
 mod files;
+mod ordinary;
 mod outputs;
 mod support;
