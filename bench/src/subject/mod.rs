@@ -21,6 +21,7 @@ mod interrupt;
 mod stdout;
 mod throughput;
 mod warm;
+mod workbench;
 
 pub(crate) use concurrent::Concurrent;
 pub(crate) use derive::{Bind, Change};
@@ -32,6 +33,7 @@ pub(crate) use interrupt::{Deadline, Interrupt};
 pub(crate) use stdout::Stdout;
 pub(crate) use throughput::Throughput;
 pub(crate) use warm::Warm;
+pub(crate) use workbench::Tools;
 
 /// In the names of series.
 pub(crate) const WHO: &str = "cellblock";

@@ -197,6 +197,11 @@ impl Shared {
         })
     }
 
+    /// The image that sandboxes start from.
+    pub(crate) fn image(&self) -> &Image {
+        &self.image
+    }
+
     /// A session has given a sandbox back.
     pub(crate) fn returned(&self, sandbox: &str) {
         self.in_use().remove(sandbox);

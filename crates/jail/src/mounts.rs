@@ -8,11 +8,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::CWD;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind,
     mount_change, mount_remount, move_mount, open_tree, unmount,
 };
+use rustix::thread::UnshareFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{During, Result};
@@ -255,8 +256,13 @@ fn open_read_only(source: &Path) -> Result<OwnedFd> {
 }
 
 fn set_attributes(tree: BorrowedFd<'_>) -> std::io::Result<()> {
+    const GUARDED: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+    set(tree, GUARDED)
+}
+
+fn set(tree: BorrowedFd<'_>, attributes: u64) -> std::io::Result<()> {
     let attributes = libc::mount_attr {
-        attr_set: libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV,
+        attr_set: attributes,
         attr_clr: 0,
         propagation: 0,
         userns_fd: 0,
@@ -277,6 +283,62 @@ fn set_attributes(tree: BorrowedFd<'_>) -> std::io::Result<()> {
     } else {
         Ok(())
     }
+}
+
+/// Makes a detached mount of one open file: read-only, and nothing in it is run. Only who may mount in the caller's mount namespace can.
+pub fn file_mount(file: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
+    const DATA: u64 =
+        libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    let mount = open_tree(file, "", flags)?;
+    set(mount.as_fd(), DATA)?;
+    Ok(mount)
+}
+
+/// The same by a process that may not mount: it moves, for good, into a user and a mount namespace of its own, where it may. It must have one
+/// thread. The path must be that of the open file.
+pub fn file_mount_apart(file: &OwnedFd, path: &Path) -> Result<OwnedFd> {
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    // SAFETY: the namespaces change nothing that safe code relies on; descriptors and memory stay as they are.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS) }
+        .during("make namespaces for a mount")?;
+    for (name, text) in [
+        ("setgroups", "deny".to_owned()),
+        ("uid_map", format!("{0} {0} 1", uid.as_raw())),
+        ("gid_map", format!("{0} {0} 1", gid.as_raw())),
+    ] {
+        let path = Path::new("/proc/self").join(name);
+        fs::write(&path, text).during_on("write", &path)?;
+    }
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let again = rustix::fs::open(path, flags, Mode::empty()).during("open the file again")?;
+    let (one, other) = (rustix::fs::fstat(file), rustix::fs::fstat(&again));
+    let (one, other) = (one.during("look at the file")?, other.during("look at the file")?);
+    if (one.st_dev, one.st_ino) != (other.st_dev, other.st_ino) {
+        return Err(crate::Error::Child("its path is another file's by now".into()));
+    }
+    file_mount(again.as_fd()).during("make a mount of a file")
+}
+
+/// Attaches a detached mount of a file to a file of `/tmp/data`; called in a room's mount namespace with the rights to mount there.
+pub fn attach_data(mount: BorrowedFd<'_>, name: &str) -> Result<()> {
+    let directory = rustix::fs::open(
+        "/tmp/data",
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .during_on("open", "/tmp/data")?;
+    let target = openat2(
+        &directory,
+        name,
+        OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
+    )
+    .during_on("open", name)?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(mount, "", &target, "", flags).during_on("mount", name)
 }
 
 fn attach(source: OwnedFd, target: &Path) -> Result<()> {
