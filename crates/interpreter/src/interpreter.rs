@@ -206,6 +206,11 @@ impl Shared {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The image that sandboxes start from.
+    pub(crate) fn image(&self) -> &Image {
+        &self.image
+    }
+
     /// The id of a layer with these requirements, installed if need be.
     pub(crate) async fn layer(&self, requirements: &[String]) -> Result<String> {
         let layer = layer::resolve_layer(&self.image, requirements, image::Sink::silent()).await?;

@@ -28,6 +28,7 @@ pub mod render;
 mod session;
 mod stream;
 pub mod turn;
+pub mod workbench;
 
 pub use cell::Cell;
 pub use cellblock_protocol::{CellMode, Guard, InputFormat, Rescue, Variable};
@@ -45,3 +46,4 @@ pub use rejection::Rejection;
 #[doc(hidden)]
 pub use session::fuzz_file_name;
 pub use session::{Prepared, Running, Session, SessionOptions};
+pub use workbench::Workbench;

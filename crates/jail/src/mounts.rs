@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::CWD;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind,
     mount_change, mount_remount, move_mount, open_tree, unmount,
@@ -255,8 +255,13 @@ fn open_read_only(source: &Path) -> Result<OwnedFd> {
 }
 
 fn set_attributes(tree: BorrowedFd<'_>) -> std::io::Result<()> {
+    const GUARDED: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+    set(tree, GUARDED)
+}
+
+fn set(tree: BorrowedFd<'_>, attributes: u64) -> std::io::Result<()> {
     let attributes = libc::mount_attr {
-        attr_set: libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV,
+        attr_set: attributes,
         attr_clr: 0,
         propagation: 0,
         userns_fd: 0,
@@ -277,6 +282,37 @@ fn set_attributes(tree: BorrowedFd<'_>) -> std::io::Result<()> {
     } else {
         Ok(())
     }
+}
+
+/// Makes a detached mount of one open file: read-only, and nothing in it is run. Only who may mount in the caller's mount namespace can.
+pub fn file_mount(file: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
+    const DATA: u64 =
+        libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    let mount = open_tree(file, "", flags)?;
+    set(mount.as_fd(), DATA)?;
+    Ok(mount)
+}
+
+/// Attaches a detached mount of a file to a file of `/tmp/data`; called in a room's mount namespace with the rights to mount there.
+pub fn attach_data(mount: BorrowedFd<'_>, name: &str) -> Result<()> {
+    let directory = rustix::fs::open(
+        "/tmp/data",
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .during_on("open", "/tmp/data")?;
+    let target = openat2(
+        &directory,
+        name,
+        OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
+    )
+    .during_on("open", name)?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(mount, "", &target, "", flags).during_on("mount", name)
 }
 
 fn attach(source: OwnedFd, target: &Path) -> Result<()> {

@@ -159,6 +159,15 @@ pub fn execute(program: &CStr, arguments: &[CString], environment: &[CString]) -
     io::Error::last_os_error()
 }
 
+/// Gives the calling process the default answer to every signal, before it runs another program: Rust's runtime ignores `SIGPIPE`, and what
+/// is ignored stays so.
+pub fn default_signals() {
+    for number in 1..=64 {
+        // SAFETY: the default answer is no function, and numbers that cannot be set are refused.
+        unsafe { libc::signal(number, libc::SIG_DFL) };
+    }
+}
+
 fn unblock_signals() {
     // SAFETY: the set is initialised by sigemptyset before the kernel reads it.
     unsafe {

@@ -200,6 +200,16 @@ impl Rooms<'_> {
 /// The pid namespace first, then the user namespace, which gives the right to join the others.
 const NAMESPACE_FILES: [&str; 7] = ["pid", "user", "mnt", "net", "ipc", "uts", "cgroup"];
 
+/// Where the user namespace and the mount namespace are among them.
+const USER: usize = 1;
+const MOUNTS: usize = 2;
+
+fn enter_namespaces(user: &OwnedFd, mounts: &OwnedFd) -> Result<()> {
+    use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+    move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User)).during("join the room's users")?;
+    move_into_link_name_space(mounts.as_fd(), Some(LinkNameSpaceType::Mount)).during("join the room's mounts")
+}
+
 fn open_namespaces() -> Result<Vec<OwnedFd>> {
     NAMESPACE_FILES
         .iter()
@@ -214,6 +224,29 @@ impl Room {
     /// Files through which a process joins the room's groups.
     pub fn doors(&self) -> Result<Vec<OwnedFd>> {
         self.group.doors()
+    }
+
+    /// Mounts a file, as a detached mount, over a file of the room's `/tmp/data`; called by the keep, whose user namespace is above the room's.
+    pub fn mount_data(&self, mount: &OwnedFd, name: &str) -> Result<()> {
+        let [users, tree] = [USER, MOUNTS].map(|index| &self.namespaces[index]);
+        let (ours, theirs) = fds::packet_pair()?;
+        let child = spawn(0, None, || {
+            let open = [users, tree, mount, &theirs].map(AsRawFd::as_raw_fd);
+            fds::close_all_but(&open)?;
+            let attached = enter_namespaces(users, tree)
+                .and_then(|()| mounts::attach_data(mount.as_fd(), name))
+                .map_err(|error| chain(&error));
+            fds::send(&theirs, &attached.err(), &[])
+        })
+        .during("start what mounts data")?;
+        drop(theirs);
+        let told = fds::receive::<Option<String>>(&ours);
+        child.wait()?;
+        match told? {
+            Some((None, _)) => Ok(()),
+            Some((Some(failure), _)) => Err(Error::Child(failure)),
+            None => Err(Error::Child("what mounts data ended before it had".into())),
+        }
     }
 
     /// What the room has used.

@@ -33,11 +33,22 @@ pub enum ToGuest {
         argv: Vec<String>,
         /// The working directory.
         cwd: String,
-        /// The whole environment.
+        /// The environment.
         #[serde(default)]
         env: BTreeMap<String, String>,
-        /// After how many milliseconds it is killed.
+        /// Whether the environment comes on top of the one that commands of this sandbox have; otherwise it is the whole.
+        #[serde(default)]
+        inherit: bool,
+        /// After how many milliseconds it is killed, with everything that it has started.
         timeout_ms: u64,
+    },
+    /// Ends a command that runs; answered by its `exited`.
+    Stop {
+        /// The command.
+        exec: u64,
+        /// Whether it is killed with everything that it has started, rather than sent SIGINT.
+        #[serde(default)]
+        kill: bool,
     },
     /// Lists files.
     List {
@@ -73,6 +84,12 @@ pub enum ToGuest {
         /// Whether to add to what is there instead of replacing it.
         #[serde(default)]
         append: bool,
+        /// Whether a regular file that is there keeps its mode, and anything else that is there is refused.
+        #[serde(default)]
+        keep: bool,
+        /// Refuses to write unless the file is still the one that a `read` has told of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expect: Option<FileStamp>,
     },
     /// Removes a file.
     Remove {
@@ -93,6 +110,7 @@ impl Message for ToGuest {
         "interrupt",
         "kill_all",
         "exec",
+        "stop",
         "list",
         "read",
         "write",
@@ -130,6 +148,9 @@ pub enum FromGuest {
         /// Whether it was killed at its deadline.
         #[serde(default)]
         timed_out: bool,
+        /// Whether something that it started may have got away from its end.
+        #[serde(default)]
+        leaked: bool,
     },
     /// Answers `list`.
     Files {
@@ -151,6 +172,9 @@ pub enum FromGuest {
         request: u64,
         /// Whether the file ends after these bytes.
         eof: bool,
+        /// Which file it was, as of before the bytes were read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stamp: Option<FileStamp>,
     },
     /// Answers a request that has no other answer.
     Ok {
@@ -191,6 +215,19 @@ pub enum Stream {
     Stdout,
     /// Standard error.
     Stderr,
+}
+
+/// What changes when a file is changed or replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileStamp {
+    /// Its number in its file system.
+    pub inode: u64,
+    /// Its bytes.
+    pub size: u64,
+    /// When its bytes were last written, in nanoseconds since 1970.
+    pub mtime_ns: i64,
+    /// When anything of it was last changed, in nanoseconds since 1970.
+    pub ctime_ns: i64,
 }
 
 /// A file in a sandbox.

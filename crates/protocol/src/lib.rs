@@ -17,7 +17,7 @@ pub use blob::{Blob, BlobReader};
 pub use error::FrameError;
 pub use frame::{Decoder, Frame, Header, Limits, MAX_BLOBS, Message, Prefix, encode};
 pub use generation::GENERATION;
-pub use guest::{Disk, FileEntry, FromGuest, SkippedFile, Stream, ToGuest};
+pub use guest::{Disk, FileEntry, FileStamp, FromGuest, SkippedFile, Stream, ToGuest};
 pub use kernel::{
     CallError, CellError, CellMode, Finding, FromKernel, Guard, InputFormat, KernelOutcome, OutputLimits,
     Reference, Rejection, Rescue, ToKernel, Variable,

@@ -57,6 +57,7 @@ fn a_reader_that_streams_blobs_knows_their_lengths_from_the_header() {
         &FromGuest::Content {
             request: 1,
             eof: true,
+            stamp: None,
         },
         &[b"abc"],
         &Limits::default(),
@@ -70,7 +71,8 @@ fn a_reader_that_streams_blobs_knows_their_lengths_from_the_header() {
         (
             FromGuest::Content {
                 request: 1,
-                eof: true
+                eof: true,
+                stamp: None
             },
             vec![3]
         )

@@ -217,6 +217,7 @@ mod tests {
         let message = FromGuest::Content {
             request: 7,
             eof: true,
+            stamp: None,
         };
         let mut bytes = encode(&message, &[b"abc", b""], &Limits::default()).unwrap();
         bytes.extend(b"abc");
@@ -237,6 +238,7 @@ mod tests {
             &FromGuest::Content {
                 request: 1,
                 eof: false,
+                stamp: None,
             },
             &[&blob],
             &Limits::default(),
@@ -256,6 +258,7 @@ mod tests {
         let lost = FromGuest::Content {
             request: 1,
             eof: false,
+            stamp: None,
         };
         let next = FromGuest::Ok { request: 2 };
         let mut bytes = encode(&lost, &[b"abcdef"], &Limits::default()).unwrap();

@@ -160,6 +160,14 @@ impl Error {
         }
     }
 
+    /// What a guest refused: a word for the kind of refusal, and the reason.
+    pub fn guest_refusal(&self) -> Option<(&str, &str)> {
+        match &self.0 {
+            Kind::Guest { code, reason, .. } => Some((code, reason)),
+            _ => None,
+        }
+    }
+
     /// Whether the peer's process ended while it spoke, rather than said something wrong.
     pub fn is_cut(&self) -> bool {
         matches!(self.0, Kind::Cut { .. })

@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use cellblock_protocol::{Blob, Disk, FileEntry, Frame, FromGuest, GENERATION, SkippedFile, Stream, ToGuest};
+use cellblock_protocol::{
+    Blob, Disk, FileEntry, FileStamp, Frame, FromGuest, GENERATION, SkippedFile, Stream, ToGuest,
+};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{mpsc, oneshot};
@@ -19,6 +22,8 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 const CHUNK: usize = 1024 * 1024;
 /// The largest blob of an answer that is kept in memory: more than any that is asked for. A full disk must not cost a guest.
 const IN_MEMORY: u64 = 8 * 1024 * 1024;
+/// The most bytes of a file that is replaced in one step.
+pub const MAX_REPLACE: usize = 8 * 1024 * 1024;
 /// Requests that may wait for the owner task.
 const QUEUE: usize = 64;
 /// Parts of a command's output that may wait for their reader; beyond that the command waits.
@@ -28,10 +33,13 @@ const PARTS: usize = 64;
 #[derive(Debug)]
 pub struct Guest {
     asks: mpsc::Sender<Ask>,
+    /// The last number given to a message.
+    last: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Ask {
+    number: u64,
     message: ToGuest,
     blob: Option<Vec<u8>>,
     answer: Answer,
@@ -64,10 +72,20 @@ pub struct Command {
     pub argv: Vec<String>,
     /// The directory that it starts in.
     pub cwd: String,
-    /// Its whole environment.
+    /// Its environment.
     pub env: BTreeMap<String, String>,
+    /// Whether that comes on top of what commands of the sandbox have by themselves; otherwise it is the whole.
+    pub inherit: bool,
     /// After this it is killed with all that it started.
     pub timeout: Duration,
+}
+
+/// A command that was started.
+#[derive(Debug)]
+pub struct RunningCommand {
+    /// What it does; ends with [`Exited`](CommandEvent::Exited) or [`Failed`](CommandEvent::Failed). A command whose events nobody reads waits.
+    pub events: mpsc::Receiver<CommandEvent>,
+    number: u64,
 }
 
 /// What a running command does.
@@ -83,6 +101,8 @@ pub enum CommandEvent {
         signal: Option<i32>,
         /// Whether its time was over.
         timed_out: bool,
+        /// Whether something that it started may go on.
+        leaked: bool,
     },
     /// It could not be started, or the guest is gone.
     Failed(String),
@@ -97,16 +117,25 @@ impl Guest {
             write,
             waiting: HashMap::new(),
             commands: HashMap::new(),
-            next: 0,
         };
         let frames = FrameReader::new(Incoming::new(read), "guest").spilling_over(IN_MEMORY);
         tokio::spawn(owner.run(frames, queue));
-        Self { asks }
+        Self {
+            asks,
+            last: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether its channel has ended, as far as it is known.
+    pub fn is_gone(&self) -> bool {
+        self.asks.is_closed()
     }
 
     /// Sends SIGINT to a process of the sandbox.
     pub async fn interrupt(&self, pid: u32) -> Result<()> {
-        self.send(ToGuest::Interrupt { pid }, None, Answer::None).await
+        self.send(ToGuest::Interrupt { pid }, None, Answer::None)
+            .await
+            .map(drop)
     }
 
     /// Kills every process but the guest; files stay.
@@ -160,6 +189,17 @@ impl Guest {
 
     /// Reads up to `length` bytes of a file; the flag tells whether its end was reached.
     pub async fn read(&self, path: &str, offset: u64, length: u64) -> Result<(Blob, bool)> {
+        let (blob, eof, _) = self.read_stamped(path, offset, length).await?;
+        Ok((blob, eof))
+    }
+
+    /// Reads up to `length` bytes of a file, and says which file it was, for [`replace`](Self::replace).
+    pub async fn read_stamped(
+        &self,
+        path: &str,
+        offset: u64,
+        length: u64,
+    ) -> Result<(Blob, bool, Option<FileStamp>)> {
         let message = ToGuest::Read {
             request: 0,
             path: path.to_owned(),
@@ -168,7 +208,9 @@ impl Guest {
         };
         let mut frame = self.ask(message, None, "read", path).await?;
         match (frame.message, frame.blobs.pop()) {
-            (FromGuest::Content { eof, .. }, Some(blob)) if blob.len() <= length => Ok((blob, eof)),
+            (FromGuest::Content { eof, stamp, .. }, Some(blob)) if blob.len() <= length => {
+                Ok((blob, eof, stamp))
+            }
             _ => Err(unexpected()),
         }
     }
@@ -194,6 +236,8 @@ impl Guest {
                 path: path.to_owned(),
                 mode,
                 append,
+                keep: false,
+                expect: None,
             };
             if let Err(error) = self.ask(message, Some(part), "write", path).await {
                 if append {
@@ -206,6 +250,26 @@ impl Guest {
                 return Ok(written);
             }
         }
+    }
+
+    /// Replaces or makes a file in one step, at most [`MAX_REPLACE`] bytes; parents are made. A regular file that is there keeps its mode, and
+    /// anything else is refused; so is a file that is not the `expected` one any more.
+    pub async fn replace(&self, path: &str, content: Vec<u8>, expected: Option<FileStamp>) -> Result<()> {
+        if content.len() > MAX_REPLACE {
+            return Err(Error::request(format!(
+                "replace `{path}` in the sandbox: it would have {} bytes, the limit is {MAX_REPLACE}",
+                content.len()
+            )));
+        }
+        let message = ToGuest::Write {
+            request: 0,
+            path: path.to_owned(),
+            mode: 0o644,
+            append: false,
+            keep: true,
+            expect: expected,
+        };
+        self.ask(message, Some(content), "write", path).await.map(drop)
     }
 
     /// Removes a file.
@@ -229,29 +293,43 @@ impl Guest {
         }
     }
 
-    /// Runs a command; its events end with `Exited` or `Failed`.
-    pub async fn run(&self, command: Command) -> Result<mpsc::Receiver<CommandEvent>> {
-        let (events, receiver) = mpsc::channel(PARTS);
+    /// Runs a command.
+    pub async fn run(&self, command: Command) -> Result<RunningCommand> {
+        let (sender, events) = mpsc::channel(PARTS);
         let message = ToGuest::Exec {
             exec: 0,
             argv: command.argv,
             cwd: command.cwd,
             env: command.env,
+            inherit: command.inherit,
             timeout_ms: u64::try_from(command.timeout.as_millis()).unwrap_or(u64::MAX),
         };
-        self.send(message, None, Answer::Parts(events)).await?;
-        Ok(receiver)
+        let number = self.send(message, None, Answer::Parts(sender)).await?;
+        Ok(RunningCommand { events, number })
     }
 
-    async fn send(&self, message: ToGuest, blob: Option<Vec<u8>>, answer: Answer) -> Result<()> {
+    /// Sends SIGINT to a command, or kills it with everything that it has started; its events tell of its end.
+    pub async fn stop(&self, command: &RunningCommand, kill: bool) -> Result<()> {
+        let message = ToGuest::Stop {
+            exec: command.number,
+            kill,
+        };
+        self.send(message, None, Answer::None).await.map(drop)
+    }
+
+    async fn send(&self, mut message: ToGuest, blob: Option<Vec<u8>>, answer: Answer) -> Result<u64> {
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        number_message(&mut message, number);
         self.asks
             .send(Ask {
+                number,
                 message,
                 blob,
                 answer,
             })
             .await
-            .map_err(|_| Error::gone("guest"))
+            .map_err(|_| Error::gone("guest"))?;
+        Ok(number)
     }
 
     async fn ask(
@@ -293,7 +371,6 @@ struct Owner {
     write: OwnedWriteHalf,
     waiting: HashMap<u64, oneshot::Sender<Frame<FromGuest>>>,
     commands: HashMap<u64, mpsc::Sender<CommandEvent>>,
-    next: u64,
 }
 
 impl Owner {
@@ -320,10 +397,8 @@ impl Owner {
         }
     }
 
-    async fn pass_on(&mut self, mut ask: Ask) -> Result<()> {
-        self.next += 1;
-        let number = self.next;
-        number_message(&mut ask.message, number);
+    async fn pass_on(&mut self, ask: Ask) -> Result<()> {
+        let number = ask.number;
         match ask.answer {
             Answer::None => {}
             Answer::Once(answer) => drop(self.waiting.insert(number, answer)),
@@ -357,6 +432,7 @@ impl Owner {
                 code,
                 signal,
                 timed_out,
+                leaked,
             } => {
                 if let Some(events) = self.commands.remove(&exec) {
                     let _ = events
@@ -364,6 +440,7 @@ impl Owner {
                             code,
                             signal,
                             timed_out,
+                            leaked,
                         })
                         .await;
                 }
@@ -394,7 +471,7 @@ impl Owner {
 /// Puts the owner's number into a message, so that callers need not count.
 fn number_message(message: &mut ToGuest, number: u64) {
     match message {
-        ToGuest::Interrupt { .. } => {}
+        ToGuest::Interrupt { .. } | ToGuest::Stop { .. } => {}
         ToGuest::Exec { exec, .. } => *exec = number,
         ToGuest::KillAll { request, .. }
         | ToGuest::List { request, .. }

@@ -1,8 +1,8 @@
 //! A command's side of the socket.
 
-use std::os::unix::net::UnixStream as StdStream;
 use std::time::{Duration, Instant};
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::geteuid;
 use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
@@ -125,10 +125,11 @@ async fn connect(place: &Place) -> Result<UnixStream> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let connected = place.at_socket(|path| {
-            // Never waits: where the host's queue is full there is an error.
-            let stream = StdStream::connect(path)?;
-            stream.set_nonblocking(true)?;
-            UnixStream::from_std(stream)
+            // Without blocking: where the host's queue is full there is an error, and another attempt.
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+            rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+            UnixStream::from_std(socket.into())
         });
         if let Ok(stream) = connected {
             let peer = stream.peer_cred().map_err(Error::process("ask who serves"))?;

@@ -49,6 +49,8 @@ pub(crate) struct Dataset {
     pub(crate) name: String,
     /// Where it is on the host.
     pub(crate) path: PathBuf,
+    /// Whether a Parquet or Arrow file is to appear as CSV.
+    pub(crate) as_csv: bool,
 }
 
 /// A set of tools that a session can have.

@@ -12,14 +12,20 @@ use crate::error::Result;
 
 /// Tools over one sandbox.
 pub(crate) trait Toolbox: Send + Sync + 'static {
-    /// Calls a tool. What it refuses is among its results. A call whose future is dropped is over.
+    /// Calls a tool. What it refuses is among its results.
     fn call(&self, tool: &str, arguments: Value) -> impl Future<Output = Result<Value>> + Send;
+
+    /// Stops what runs in the sandbox.
+    fn interrupt(&self);
 
     /// What happens from here on.
     fn happenings(&self) -> broadcast::Receiver<Happening>;
 
     /// Shows a file of the host in the sandbox.
     fn add_dataset(&self, dataset: &Dataset) -> impl Future<Output = Result<Added>> + Send;
+
+    /// The section of a system prompt that tells a model of the tools and the data.
+    fn prompt(&self) -> String;
 
     /// Gives everything back; no call can be made any more.
     fn close(&self) -> impl Future<Output = Result<()>> + Send;

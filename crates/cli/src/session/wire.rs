@@ -54,6 +54,8 @@ pub(crate) enum Ask {
         /// Whether output is wanted while it comes.
         watch: bool,
     },
+    /// The section of a system prompt for this session.
+    Prompt,
     /// A file to appear in `/tmp/data`.
     AddDataset { dataset: Dataset },
     /// The session's end; answered when all is given back.
@@ -66,6 +68,8 @@ pub(crate) enum Ask {
 pub(crate) enum Answer {
     /// How the session is.
     Description { description: Box<Description> },
+    /// The section of a system prompt.
+    Prompt { text: String },
     /// What the tool answered.
     Result { result: Value },
     /// A picture was saved; more answers follow.

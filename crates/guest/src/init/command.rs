@@ -1,4 +1,4 @@
-//! One command in the room: started in a process group of its own, confined as a kernel is, killed whole.
+//! One command in the room: confined as a kernel is, in a process group of its own, followed by a warden and ended whole.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -7,9 +7,13 @@ use std::time::{Duration, Instant};
 
 use cellblock_jail::error::During;
 use cellblock_jail::fds;
-use cellblock_jail::process::{Child, execute, spawn};
+use cellblock_jail::process::{Child, execute};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::warden::{self, END_LIMIT, Ends, INTERRUPT, Verdict};
+
+/// How much later than its warden the guest ends a command.
+const WARDEN_GRACE: Duration = END_LIMIT.saturating_mul(2);
 
 /// What to run.
 #[derive(Debug)]
@@ -20,17 +24,36 @@ pub(super) struct Order {
     pub(super) timeout: Duration,
 }
 
+/// A command that can be started.
+#[derive(Debug)]
+pub(super) struct Start {
+    argv: Vec<CString>,
+    environment: Vec<CString>,
+    cwd: PathBuf,
+}
+
 /// A command that runs, or has ended with output still to be read.
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) number: u64,
-    pub(super) pid: i32,
+    /// The warden.
     child: Child,
     pub(super) stdout: Option<OwnedFd>,
     pub(super) stderr: Option<OwnedFd>,
-    deadline: Instant,
-    pub(super) timed_out: bool,
-    pub(super) status: Option<i32>,
+    control: Option<OwnedFd>,
+    verdict: OwnedFd,
+    /// When the warden has had its time and more.
+    deadline: Option<Instant>,
+    pub(super) ended: Option<Ended>,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// Its warden said so.
+    Told(Verdict),
+    /// Its warden was killed: what it watched over may go on.
+    Untold,
 }
 
 impl Command {
@@ -40,78 +63,123 @@ impl Command {
         order: &Order,
         rules: Option<BorrowedFd<'_>>,
     ) -> cellblock_jail::Result<Self> {
-        let (stdout, stdout_in) = pipe_with(PipeFlags::CLOEXEC).during("make a pipe")?;
-        let (stderr, stderr_in) = pipe_with(PipeFlags::CLOEXEC).during("make a pipe")?;
-        let rules = rules
-            .map(|fd| rustix::io::fcntl_dupfd_cloexec(fd, 3))
-            .transpose()
-            .during("keep the rules")?;
-        let text = |text: &str| {
-            CString::new(text)
-                .map_err(|_| cellblock_jail::Error::Child("a command has a NUL character".into()))
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).during("make a pipe");
+        let (stdout, stdout_in) = pipe()?;
+        let (stderr, stderr_in) = pipe()?;
+        let (control_out, control) = pipe()?;
+        let (verdict, verdict_in) = pipe()?;
+        let ends = Ends {
+            stdout: stdout_in,
+            stderr: stderr_in,
+            control: control_out,
+            verdict: verdict_in,
         };
-        let argv = order
-            .argv
-            .iter()
-            .map(|argument| text(argument))
-            .collect::<Result<Vec<_>, _>>()?;
-        let environment = order
-            .env
-            .iter()
-            .map(|(key, value)| text(&format!("{key}={value}")))
-            .collect::<Result<Vec<_>, _>>()?;
-        let cwd = order.cwd.clone();
-        let child = spawn(0, None, move || {
-            let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty())
-                .during("open /dev/null")?;
-            fds::place(null, 0)?;
-            fds::place(stdout_in, 1)?;
-            fds::place(stderr_in, 2)?;
-            let keep: Vec<_> = rules.iter().map(AsRawFd::as_raw_fd).collect();
-            fds::close_all_but(&keep)?;
-            rustix::process::setsid().during("make a session")?;
-            rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable)
-                .during("make the command dumpable")?;
-            rustix::process::chdir(&cwd).during_on("enter", &cwd)?;
-            if let Some(rules) = &rules {
-                cellblock_jail::rules::join(rules.as_fd())?;
-            }
-            search_and_execute(&argv, &environment)
-        })
-        .during("start the command")?;
+        let child = warden::start(Start::new(order)?, ends, rules, order.timeout)?;
         Ok(Self {
             number,
-            pid: child.pid,
             child,
             stdout: Some(stdout),
             stderr: Some(stderr),
-            deadline: Instant::now() + order.timeout,
-            timed_out: false,
-            status: None,
+            control: Some(control),
+            verdict,
+            deadline: Instant::now()
+                .checked_add(order.timeout)
+                .and_then(|deadline| deadline.checked_add(WARDEN_GRACE)),
+            ended: None,
         })
     }
 
-    /// Time left until the deadline.
-    pub(super) fn left(&self) -> Duration {
-        self.deadline.saturating_duration_since(Instant::now())
+    /// The process that follows it.
+    pub(super) fn warden(&self) -> i32 {
+        self.child.pid
     }
 
-    /// Kills its whole process group.
-    pub(super) fn kill(&self) {
-        if let Some(pid) = Pid::from_raw(self.pid) {
-            let _ = kill_process_group(pid, Signal::KILL);
+    /// Time left until the guest itself ends what its warden did not.
+    pub(super) fn left(&self) -> Option<Duration> {
+        self.deadline
+            .map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// Sends it SIGINT, or has it killed with everything that it has started.
+    pub(super) fn stop(&mut self, kill: bool) {
+        if kill {
+            self.control = None;
+        } else if let Some(control) = &self.control {
+            let _ = rustix::io::write(control, &[INTERRUPT]);
         }
+    }
+
+    /// Ends a warden that does not do its work.
+    pub(super) fn give_up(&mut self) {
+        self.deadline = None;
         self.child.kill();
     }
 
-    /// Whether nothing more will come of it.
-    pub(super) fn is_over(&self) -> bool {
-        self.status.is_some() && self.stdout.is_none() && self.stderr.is_none()
+    /// Its warden has ended; reads what it said.
+    pub(super) fn hear_end(&mut self) {
+        let mut said = [0; Verdict::LEN];
+        self.ended = Some(match rustix::io::read(&self.verdict, &mut said) {
+            Ok(Verdict::LEN) => Ended::Told(Verdict::from_bytes(said)),
+            _ => Ended::Untold,
+        });
+    }
+
+    /// How it ended, once nothing more will come of it.
+    pub(super) fn is_over(&self) -> Option<Ended> {
+        self.ended
+            .filter(|_| self.stdout.is_none() && self.stderr.is_none())
     }
 
     /// The pipes that are still open.
     pub(super) fn pipes(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.stdout.iter().chain(&self.stderr).map(AsFd::as_fd)
+    }
+}
+
+impl Start {
+    fn new(order: &Order) -> cellblock_jail::Result<Self> {
+        let text = |text: &str| {
+            CString::new(text)
+                .map_err(|_| cellblock_jail::Error::Child("a command has a NUL character".into()))
+        };
+        Ok(Self {
+            argv: order
+                .argv
+                .iter()
+                .map(|argument| text(argument))
+                .collect::<Result<_, _>>()?,
+            environment: order
+                .env
+                .iter()
+                .map(|(key, value)| text(&format!("{key}={value}")))
+                .collect::<Result<_, _>>()?,
+            cwd: order.cwd.clone(),
+        })
+    }
+
+    /// Becomes the command; called in a process that was cloned for it.
+    pub(super) fn become_it(
+        &self,
+        stdout: OwnedFd,
+        stderr: OwnedFd,
+        rules: Option<BorrowedFd<'_>>,
+    ) -> cellblock_jail::Result<()> {
+        let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty())
+            .during("open /dev/null")?;
+        fds::place(null, 0)?;
+        fds::place(stdout, 1)?;
+        fds::place(stderr, 2)?;
+        let keep: Vec<_> = rules.iter().map(AsRawFd::as_raw_fd).collect();
+        fds::close_all_but(&keep)?;
+        rustix::process::setsid().during("make a session")?;
+        rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable)
+            .during("make the command dumpable")?;
+        cellblock_jail::process::default_signals();
+        rustix::process::chdir(&self.cwd).during_on("enter", &self.cwd)?;
+        if let Some(rules) = rules {
+            cellblock_jail::rules::join(rules)?;
+        }
+        search_and_execute(&self.argv, &self.environment)
     }
 }
 

@@ -3,7 +3,8 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, renameat, unlinkat};
+use cellblock_protocol::FileStamp;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::path::{Refusal, Roots};
@@ -11,13 +12,27 @@ use super::path::{Refusal, Roots};
 /// Most bytes in one answer.
 const MAX_READ: u64 = 4 * 1024 * 1024;
 
+/// What a file is replaced under.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Terms {
+    /// A regular file that is there keeps its mode, and anything else is refused.
+    pub(super) keep: bool,
+    /// The file must still be this one.
+    pub(super) expect: Option<FileStamp>,
+}
+
 /// Reads a part of a regular file; the flag tells whether its end was reached.
-pub(super) fn read(roots: &Roots, path: &str, offset: u64, length: u64) -> Result<(Vec<u8>, bool), Refusal> {
+pub(super) fn read(
+    roots: &Roots,
+    path: &str,
+    offset: u64,
+    length: u64,
+) -> Result<(Vec<u8>, bool, FileStamp), Refusal> {
     // Without NONBLOCK the open of a FIFO would wait for a writer.
     let file = roots
         .place(path)?
         .open(OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())?;
-    require_regular(&file)?;
+    let stamp = stamp(&require_regular(&file)?);
     let wanted = usize::try_from(length.min(MAX_READ)).unwrap_or(0);
     let mut content = vec![0; wanted];
     let mut filled = 0;
@@ -30,35 +45,82 @@ pub(super) fn read(roots: &Roots, path: &str, offset: u64, length: u64) -> Resul
         }
     }
     content.truncate(filled);
-    Ok((content, filled < wanted))
+    Ok((content, filled < wanted, stamp))
 }
 
-/// Writes a file: appended to, or replaced as a whole so that a reader never sees half of it.
-pub(super) fn write(
+/// Adds to a file.
+pub(super) fn append(roots: &Roots, path: &str, mode: u32, content: &[u8]) -> Result<(), Refusal> {
+    let (parent, name) = roots.place(path)?.open_parent()?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NONBLOCK;
+    let file = super::path::open_beneath(parent.as_fd(), &name, flags, Mode::from_raw_mode(mode & 0o777))?;
+    require_regular(&file)?;
+    write_all(&file, content)
+}
+
+/// Replaces a file as a whole, so that a reader never sees half of it. A link that is put in its place meanwhile is replaced, not followed.
+pub(super) fn replace(
     roots: &Roots,
     path: &str,
     mode: u32,
-    append: bool,
+    terms: Terms,
     content: &[u8],
 ) -> Result<(), Refusal> {
     let (parent, name) = roots.place(path)?.open_parent()?;
-    let mode = Mode::from_raw_mode(mode & 0o777);
-    if append {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NONBLOCK;
-        let file = super::path::open_beneath(parent.as_fd(), &name, flags, mode)?;
-        require_regular(&file)?;
-        return write_all(&file, content);
-    }
+    let mode = terms.mode(&parent, &name)?.unwrap_or(mode & 0o777);
     let temporary = format!(".cellblock-{}", rustix::thread::gettid().as_raw_nonzero());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let _ = unlinkat(&parent, &temporary, AtFlags::empty());
-    let file = openat(&parent, &temporary, flags, mode)?;
+    let file = openat(&parent, &temporary, flags, Mode::from_raw_mode(mode & 0o777))?;
     let written = write_all(&file, content)
+        .and_then(|()| {
+            // Whatever the mask took away.
+            Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o777))?)
+        })
+        .and_then(|()| terms.mode(&parent, &name).map(drop))
         .and_then(|()| renameat(&parent, &temporary, &parent, &name).map_err(Refusal::from));
     if written.is_err() {
         let _ = unlinkat(&parent, &temporary, AtFlags::empty());
     }
     written
+}
+
+impl Terms {
+    /// The mode that the file is to have, if it is that of the one there; refuses what the terms do not allow.
+    fn mode(self, parent: &OwnedFd, name: &Path) -> Result<Option<u32>, Refusal> {
+        if !self.keep && self.expect.is_none() {
+            return Ok(None);
+        }
+        let found = match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => found,
+            Err(Errno::NOENT) if self.expect.is_none() => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let kind = FileType::from_raw_mode(found.st_mode);
+        match kind {
+            FileType::RegularFile => {}
+            FileType::Symlink => return Err(Errno::LOOP.into()),
+            FileType::Directory => return Err(Errno::ISDIR.into()),
+            _ => return Err(not_regular(kind)),
+        }
+        if self.expect.is_some_and(|expected| expected != stamp(&found)) {
+            return Err(Refusal::new("changed", "it was changed meanwhile"));
+        }
+        Ok(Some(found.st_mode & 0o7777))
+    }
+}
+
+fn stamp(stat: &Stat) -> FileStamp {
+    let time = |seconds: i64, nanoseconds: u64| {
+        seconds
+            .saturating_mul(1_000_000_000)
+            .saturating_add(nanoseconds.cast_signed())
+    };
+    FileStamp {
+        inode: stat.st_ino,
+        size: stat.st_size.cast_unsigned(),
+        mtime_ns: time(stat.st_mtime, stat.st_mtime_nsec),
+        ctime_ns: time(stat.st_ctime, stat.st_ctime_nsec),
+    }
 }
 
 /// Removes a file, or an empty directory.
@@ -81,15 +143,19 @@ fn write_all(file: &OwnedFd, mut content: &[u8]) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn require_regular(file: &OwnedFd) -> Result<(), Refusal> {
-    let kind = FileType::from_raw_mode(fstat(file)?.st_mode);
-    if kind == FileType::RegularFile {
-        return Ok(());
+fn require_regular(file: &OwnedFd) -> Result<Stat, Refusal> {
+    let stat = fstat(file)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok(stat),
+        kind => Err(not_regular(kind)),
     }
-    Err(Refusal::new(
+}
+
+fn not_regular(kind: FileType) -> Refusal {
+    Refusal::new(
         "not_regular",
         format!("is {}, not a regular file", describe(kind)),
-    ))
+    )
 }
 
 /// A word for a kind of file.

@@ -4,6 +4,7 @@
 //! its user id, so it hides itself from `ptrace` and `/proc` before anything else runs in the room, and as the first process of its pid
 //! namespace it cannot be killed from inside.
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use cellblock_protocol::{FromGuest, GENERATION, Stream, ToGuest};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use channel::Channel;
-use command::{Command, Order};
+use command::{Command, Ended, Order};
 use path::{Refusal, Roots};
 
 mod channel;
@@ -27,6 +28,7 @@ mod kill;
 mod list;
 mod path;
 mod stats;
+mod warden;
 
 /// Bytes of a command's output that travel in one frame.
 const CHUNK: usize = 64 * 1024;
@@ -34,7 +36,9 @@ const CHUNK: usize = 64 * 1024;
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
 /// Serves the host until it is gone. Ends the room when it returns.
-pub fn serve(channel: OwnedFd, inside: Inside) -> Result<()> {
+///
+/// `environment` is what commands start from, as `NAME=value`.
+pub fn serve(channel: OwnedFd, inside: Inside, environment: &[String]) -> Result<()> {
     let mut guest = Guest {
         channel: Channel::new(channel),
         roots: Roots::open(inside.data, inside.dir.as_ref()).during("open the room's directories")?,
@@ -42,6 +46,11 @@ pub fn serve(channel: OwnedFd, inside: Inside) -> Result<()> {
         dir: inside.dir,
         children: child_signals()?,
         commands: Vec::new(),
+        environment: environment
+            .iter()
+            .filter_map(|variable| variable.split_once('='))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
     };
     guest.channel.send(
         &FromGuest::Hello {
@@ -61,6 +70,7 @@ struct Guest {
     dir: Option<RoomDir>,
     children: OwnedFd,
     commands: Vec<Command>,
+    environment: BTreeMap<String, String>,
 }
 
 impl Guest {
@@ -92,12 +102,7 @@ impl Guest {
                     .map(|pipe| PollFd::from_borrowed_fd(pipe, PollFlags::IN)),
             );
         }
-        let nearest = self
-            .commands
-            .iter()
-            .filter(|command| !command.timed_out)
-            .map(Command::left)
-            .min();
+        let nearest = self.commands.iter().filter_map(Command::left).min();
         let timeout = nearest.map(|left| Timespec::try_from(left).unwrap_or_default());
         match poll(&mut polled, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -122,15 +127,28 @@ impl Guest {
                 argv,
                 cwd,
                 env,
+                inherit,
                 timeout_ms,
             } => {
+                let mut environment = if inherit {
+                    self.environment.clone()
+                } else {
+                    BTreeMap::new()
+                };
+                environment.extend(env);
                 let order = Order {
                     argv,
                     cwd: self.dir.as_ref().map_or(cwd.clone().into(), |dir| dir.real(&cwd)),
-                    env: env.into_iter().collect(),
+                    env: environment.into_iter().collect(),
                     timeout: Duration::from_millis(timeout_ms),
                 };
                 self.exec(exec, &order)
+            }
+            ToGuest::Stop { exec, kill } => {
+                if let Some(command) = self.commands.iter_mut().find(|command| command.number == exec) {
+                    command.stop(kill);
+                }
+                Ok(())
             }
             ToGuest::List {
                 request,
@@ -150,9 +168,11 @@ impl Guest {
                 offset,
                 length,
             } => match files::read(&self.roots, &path, offset, length) {
-                Ok((content, eof)) => self
-                    .channel
-                    .send(&FromGuest::Content { request, eof }, &[&content]),
+                Ok((content, eof, stamp)) => {
+                    let stamp = Some(stamp);
+                    self.channel
+                        .send(&FromGuest::Content { request, eof, stamp }, &[&content])
+                }
                 Err(refusal) => self.refuse(request, refusal),
             },
             ToGuest::Write {
@@ -160,9 +180,15 @@ impl Guest {
                 path,
                 mode,
                 append,
+                keep,
+                expect,
             } => {
                 let content = blobs.first().map_or(&[][..], Vec::as_slice);
-                let done = files::write(&self.roots, &path, mode, append, content);
+                let done = if append {
+                    files::append(&self.roots, &path, mode, content)
+                } else {
+                    files::replace(&self.roots, &path, mode, files::Terms { keep, expect }, content)
+                };
                 self.finish(request, done)
             }
             ToGuest::Remove { request, path } => {
@@ -212,57 +238,42 @@ impl Guest {
 
     fn reap(&mut self) {
         clear_child_signals(&self.children);
-        while let Some((pid, status)) = reap_one() {
-            if let Some(command) = self.commands.iter_mut().find(|command| command.pid == pid) {
-                command.status = Some(status);
-                // What it left behind would hold its pipes open for ever.
-                command.kill();
+        while let Some((pid, _)) = reap_one() {
+            if let Some(command) = self.commands.iter_mut().find(|command| command.warden() == pid) {
+                command.hear_end();
             }
         }
     }
 
-    /// Moves output of commands to the host, ends those that are late, and reports those that are over.
+    /// Moves output of commands to the host, ends those whose warden is late, and reports those that are over.
     fn pump(&mut self) -> Result<()> {
         for command in &mut self.commands {
-            if command.left().is_zero() && command.status.is_none() && !command.timed_out {
-                command.timed_out = true;
-                command.kill();
+            if command.left().is_some_and(|left| left.is_zero()) {
+                command.give_up();
             }
+            let ended = command.ended.is_some();
             for (stream, pipe) in [
                 (Stream::Stdout, &mut command.stdout),
                 (Stream::Stderr, &mut command.stderr),
             ] {
                 let Some(open) = pipe else { continue };
                 match read_ready(open)? {
+                    // Whoever else may hold it open was handed it by the command, and is none of it.
+                    None if ended => *pipe = None,
                     None => {}
                     Some(chunk) if chunk.is_empty() => *pipe = None,
                     Some(chunk) => {
-                        self.channel.send(
-                            &FromGuest::Stream {
-                                exec: command.number,
-                                stream,
-                            },
-                            &[&chunk],
-                        )?;
+                        let exec = command.number;
+                        self.channel
+                            .send(&FromGuest::Stream { exec, stream }, &[&chunk])?;
                     }
                 }
             }
-            if let (true, Some(status)) = (command.is_over(), command.status) {
-                let (code, signal) = match Ending::from_status(status) {
-                    Ending::Exited(code) => (Some(code), None),
-                    Ending::Signaled(signal) => (None, Some(signal)),
-                    Ending::Unknown => (None, None),
-                };
-                let message = FromGuest::Exited {
-                    exec: command.number,
-                    code,
-                    signal,
-                    timed_out: command.timed_out,
-                };
-                self.channel.send(&message, &[])?;
+            if let Some(ended) = command.is_over() {
+                self.channel.send(&exited(command.number, ended), &[])?;
             }
         }
-        self.commands.retain(|command| !command.is_over());
+        self.commands.retain(|command| command.is_over().is_none());
         Ok(())
     }
 
@@ -280,6 +291,29 @@ impl Guest {
             message: refusal.message,
         };
         self.channel.send(&message, &[])
+    }
+}
+
+fn exited(exec: u64, ended: Ended) -> FromGuest {
+    let (ending, timed_out, leaked) = match ended {
+        Ended::Told(verdict) => (
+            Ending::from_status(verdict.status),
+            verdict.timed_out,
+            verdict.leaked,
+        ),
+        Ended::Untold => (Ending::Unknown, false, true),
+    };
+    let (code, signal) = match ending {
+        Ending::Exited(code) => (Some(code), None),
+        Ending::Signaled(signal) => (None, Some(signal)),
+        Ending::Unknown => (None, None),
+    };
+    FromGuest::Exited {
+        exec,
+        code,
+        signal,
+        timed_out,
+        leaked,
     }
 }
 

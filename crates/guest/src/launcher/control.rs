@@ -63,6 +63,13 @@ pub enum Operation {
         /// Its number in the room.
         pid: u32,
     },
+    /// Mounts a file over one that is in a room's `/tmp/data`. Descriptor: the detached mount.
+    MountData {
+        /// The room.
+        room: String,
+        /// The name below `/tmp/data`.
+        name: String,
+    },
     /// Ends everything in a room.
     DestroyRoom {
         /// The room.

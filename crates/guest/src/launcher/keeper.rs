@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::adopt;
 use super::control::{Answer, Event, Launch, Operation, Request};
-use super::template::{FromTemplate, Template, ToTemplate};
+use super::template::{FromTemplate, Template, ToTemplate, command_environment};
 use crate::init;
 
 /// A template that ends sooner than this after its start counts as failed.
@@ -152,6 +152,10 @@ impl<'a> Keeper<'a> {
                 }
                 Err(error) => Err(chain(&error)),
             },
+            Operation::MountData { room, name } => self
+                .mount_data(room, name, &descriptors)
+                .map(|()| Answer::Done)
+                .map_err(|error| chain(&error)),
             Operation::DestroyRoom { room: name } => match self.open.remove(name) {
                 Some((room, _)) if self.gone.remove(name) => return self.finish(&room, request.id),
                 Some((room, _)) => {
@@ -179,8 +183,9 @@ impl<'a> Keeper<'a> {
         let [channel] = <[OwnedFd; 1]>::try_from(descriptors)
             .map_err(|_| Error::Child("a room needs one descriptor".into()))?;
         let keep_open = [channel.as_raw_fd()];
+        let environment = command_environment(self.launch);
         let room = self.rooms.create(name, slot, limits, &keep_open, |inside| {
-            init::serve(channel, inside)
+            init::serve(channel, inside, &environment)
         })?;
         self.open.insert(name.to_owned(), (room, limits.clone()));
         Ok(())
@@ -258,6 +263,16 @@ impl<'a> Keeper<'a> {
         self.last_token += 1;
         self.kernels.insert(pid, self.last_token);
         Ok((self.last_token, pidfd))
+    }
+
+    fn mount_data(&self, room: &str, name: &str, descriptors: &[OwnedFd]) -> Result<()> {
+        let Some((room, _)) = self.open.get(room).filter(|_| !self.gone.contains(room)) else {
+            return Err(Error::Child(format!("room `{room}` is gone")));
+        };
+        let [mount] = descriptors else {
+            return Err(Error::Child("the mount did not arrive".into()));
+        };
+        room.mount_data(mount, name)
     }
 
     fn hear_template(&mut self) -> Result<()> {

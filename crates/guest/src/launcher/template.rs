@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::control::Launch;
 
 /// Environment of the template, and after it of every kernel.
-const ENVIRONMENT: [&str; 9] = [
+const ENVIRONMENT: [&str; 7] = [
     "PATH=/opt/python/bin:/usr/bin:/bin",
     "HOME=/workspace",
     "LANG=C.UTF-8",
@@ -20,6 +20,9 @@ const ENVIRONMENT: [&str; 9] = [
     "MPLCONFIGDIR=/tmp/.matplotlib",
     "PYTHONDONTWRITEBYTECODE=1",
     "TERM=dumb",
+];
+/// What besides makes forks of it cheap, and is of no use to a command.
+const FOR_FORKS: [&str; 2] = [
     // Python's small objects in one heap, not in arenas of their own, and the heap in large pages: a fork then copies far fewer page
     // table entries.
     "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
@@ -111,13 +114,11 @@ impl Template {
             filtered.as_str(),
         ]
         .map(c_string);
-        let library_path = launch
-            .library_path
-            .as_ref()
-            .map(|path| format!("LD_LIBRARY_PATH=/opt/python/{path}"));
-        let environment: Vec<_> = ENVIRONMENT
-            .into_iter()
-            .chain(library_path.as_deref())
+        let environment = command_environment(launch);
+        let environment: Vec<_> = environment
+            .iter()
+            .map(String::as_str)
+            .chain(FOR_FORKS)
             .map(c_string)
             .collect();
         let child = spawn(0, None, || {
@@ -141,6 +142,16 @@ impl Template {
         .during("start the template")?;
         Ok(Self { child, socket })
     }
+}
+
+/// The environment that commands of a room have.
+pub(super) fn command_environment(launch: &Launch) -> Vec<String> {
+    let library_path = launch
+        .library_path
+        .as_ref()
+        .map(|path| format!("LD_LIBRARY_PATH=/opt/python/{path}"));
+    let fixed = ENVIRONMENT.into_iter().map(str::to_owned);
+    fixed.chain(library_path).collect()
 }
 
 fn c_string(text: &str) -> CString {

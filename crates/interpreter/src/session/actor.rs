@@ -9,8 +9,11 @@ use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
 use cellblock_sandbox::jail::protection::Protection;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::datasets::Dataset;
 use super::files::Collected;
 use super::inputs::Bound;
+use super::kept::Whole;
+use super::outputs::HandedOver;
 use super::run::{End, Ran, Terms, run};
 use super::standby::Standby;
 use super::{Request, judge};
@@ -61,7 +64,7 @@ pub(super) struct Actor {
     pub(super) shared: Arc<Shared>,
     pub(super) limits: Limits,
     pub(super) options: SessionOptions,
-    interrupts: watch::Receiver<u64>,
+    pub(super) interrupts: watch::Receiver<u64>,
     /// The sandbox, made on first use.
     pub(super) sandbox: Option<Box<dyn Sandbox>>,
     pub(super) kernel: Option<Kernel>,
@@ -69,6 +72,7 @@ pub(super) struct Actor {
     /// Whether the inputs' files are in the sandbox.
     pub(super) furnished: bool,
     pub(super) inputs: Vec<Input>,
+    pub(super) datasets: Vec<Dataset>,
     /// Which tool results are in the sandbox.
     pub(super) bound: Option<Bound>,
     /// What went wrong between cells, until a cell has told: lost variables and files, inputs that could not be copied into a new sandbox.
@@ -77,6 +81,8 @@ pub(super) struct Actor {
     pub(super) has_variables: bool,
     /// Whether a cell has run in the sandbox that is there, so that its loss is one of files.
     pub(super) has_files: bool,
+    /// What the next command is told when the sandbox with its files was lost.
+    pub(super) lost_files: Option<String>,
     pub(super) layers: Vec<String>,
     /// Cells that were run.
     cells: u64,
@@ -85,6 +91,12 @@ pub(super) struct Actor {
     /// What the sandbox had used when last asked.
     pub(super) usage: Usage,
     pub(super) collected: Collected,
+    /// What commands have handed over.
+    pub(super) handed_over: HandedOver,
+    /// Whole streams of commands in the sandbox.
+    pub(super) whole: Whole,
+    /// Commands that were run.
+    pub(super) commands: u64,
 }
 
 impl Actor {
@@ -104,15 +116,20 @@ impl Actor {
             standby: Standby::default(),
             furnished: false,
             inputs: Vec::new(),
+            datasets: Vec::new(),
             bound: None,
             untold: Vec::new(),
             has_variables: false,
             has_files: false,
+            lost_files: None,
             layers: Vec::new(),
             cells: 0,
             messages: 0,
             usage: Usage::default(),
             collected: Collected::default(),
+            handed_over: HandedOver::default(),
+            whole: Whole::default(),
+            commands: 0,
         }
     }
 
@@ -158,6 +175,31 @@ impl Actor {
                     answer,
                 } => {
                     let result = self.write_file(&path, &content).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::Command { order, mut answer } => {
+                    let result = self.run_command(&order, &mut answer).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::AddDataset {
+                    name,
+                    extension,
+                    spooled,
+                    answer,
+                } => {
+                    let result = self.add_dataset(name, extension, spooled).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::ReplaceFile {
+                    path,
+                    content,
+                    answer,
+                } => {
+                    let result = self.replace_file(&path, content).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::EditFile { path, change, answer } => {
+                    let result = self.edit_file(&path, &change).await;
                     let _ = answer.send(self.keep_or_destroy(result));
                 }
                 Request::Close { answer } => {
@@ -219,6 +261,7 @@ impl Actor {
         let started = std::time::Instant::now();
         let before = std::mem::take(&mut self.untold);
         (self.has_files, self.has_variables) = (true, true);
+        self.lost_files = None;
         let ran = match self.run(&message, timeout, events, Some(asker)).await {
             Ok(ran) => ran,
             Err(error) => {

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::execution::{ProducedFile, SkippedFile};
 
 /// Trees that are collected.
-const ROOTS: [&str; 2] = ["/workspace", "/tmp/output"];
+pub(super) const ROOTS: [&str; 2] = ["/workspace", "/tmp/output"];
 /// Bytes of a file that are asked for at once.
 const PART: u64 = 4 * 1024 * 1024;
 /// Parts of a path that interest nobody.
@@ -26,6 +26,13 @@ pub(super) struct Collected {
     stamps: [Option<u64>; ROOTS.len()],
     /// Size and time of files that were collected, to tell those that a coarse clock reports twice.
     seen: HashMap<String, (u64, i64)>,
+}
+
+impl Collected {
+    /// A file was handed over by other means.
+    pub(super) fn note(&mut self, path: &str, state: (u64, i64)) {
+        self.seen.insert(path.to_owned(), state);
+    }
 }
 
 impl Actor {
@@ -77,7 +84,7 @@ impl Actor {
         Ok((files, skipped))
     }
 
-    async fn store_file(
+    pub(super) async fn store_file(
         &self,
         entry: &FileEntry,
         root: &str,
@@ -184,7 +191,7 @@ fn spool(path: &str, source: &std::io::Error) -> Error {
     Error::Spool(std::io::Error::new(source.kind(), told))
 }
 
-fn note_skipped(listing: &Listing, limit: u32, skipped: &mut Vec<SkippedFile>) {
+pub(super) fn note_skipped(listing: &Listing, limit: u32, skipped: &mut Vec<SkippedFile>) {
     let named = listing.skipped.iter().take(limit as usize);
     skipped.extend(named.map(|file| SkippedFile {
         path: escape(&file.path),
@@ -232,7 +239,7 @@ pub fn fuzz_file_name(text: &str) {
     assert!(shown.chars().count() <= 1024 * 10, "a shown name has no bound");
 }
 
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.chars()
         .take(1024)
         .flat_map(|c| {

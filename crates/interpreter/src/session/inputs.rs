@@ -60,6 +60,7 @@ impl Actor {
                 }
             }
         }
+        self.show_all().await?;
         self.furnished = true;
         Ok(())
     }

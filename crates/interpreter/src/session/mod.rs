@@ -1,5 +1,6 @@
 //! Sessions: a kernel with its sandbox, across cells. One task owns each; handles send it messages.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use cellblock_protocol::Variable;
@@ -12,22 +13,33 @@ use crate::execution::{Event, Execution};
 use crate::input::Input;
 use crate::interpreter::Shared;
 use crate::output::Output;
+use crate::workbench::edit::Change;
+use crate::workbench::{DatasetSource, Mounted};
 
 mod actor;
 mod calls;
+mod command;
+mod datasets;
+mod edit;
 mod files;
 mod inputs;
 mod judge;
+mod kept;
+mod outputs;
 mod rescue;
 mod run;
 mod sandbox;
+mod spool;
 mod standby;
 
 pub use actor::SessionOptions;
+pub(crate) use command::{CommandEnd, Executed, Order};
+pub(crate) use edit::{EditRefused, Edited, Refused};
 #[doc(hidden)]
 pub use files::fuzz_file_name;
 
 use actor::Actor;
+use spool::Spooled;
 
 /// Requests that may wait for the session's task.
 const QUEUE: usize = 16;
@@ -39,6 +51,8 @@ const EVENTS: usize = 256;
 pub struct Session {
     requests: mpsc::Sender<Request>,
     interrupts: Arc<watch::Sender<u64>>,
+    /// The host's folder for datasets on their way into sandboxes.
+    spool: Arc<Path>,
 }
 
 /// A cell that runs, with what happens meanwhile.
@@ -100,6 +114,26 @@ pub(crate) enum Request {
         content: Vec<u8>,
         answer: oneshot::Sender<Result<()>>,
     },
+    Command {
+        order: Order,
+        answer: oneshot::Sender<Result<Executed>>,
+    },
+    AddDataset {
+        name: String,
+        extension: &'static str,
+        spooled: Spooled,
+        answer: oneshot::Sender<Result<Mounted>>,
+    },
+    ReplaceFile {
+        path: String,
+        content: Vec<u8>,
+        answer: oneshot::Sender<Result<std::result::Result<(), Refused>>>,
+    },
+    EditFile {
+        path: String,
+        change: Change,
+        answer: oneshot::Sender<Result<Edited>>,
+    },
     Close {
         answer: oneshot::Sender<Result<()>>,
     },
@@ -108,11 +142,13 @@ pub(crate) enum Request {
 impl Session {
     pub(crate) fn start(shared: Arc<Shared>, options: SessionOptions) -> Self {
         let (requests, queue) = mpsc::channel(QUEUE);
+        let spool = shared.image().home().root().join("datasets").into();
         let (interrupts, interrupted) = watch::channel(0);
         tokio::spawn(Actor::new(shared, options, interrupted).serve(queue));
         Self {
             requests,
             interrupts: Arc::new(interrupts),
+            spool,
         }
     }
 
@@ -209,6 +245,51 @@ impl Session {
             answer,
         })
         .await
+    }
+
+    /// Runs a command to its end.
+    pub(crate) async fn command(&self, order: Order) -> Result<Executed> {
+        self.ask(|answer| Request::Command { order, answer }).await
+    }
+
+    /// Adds a dataset, now or to the sandbox that is made later.
+    pub(crate) async fn add_dataset(&self, name: String, source: DatasetSource) -> Result<Mounted> {
+        let folder = Arc::clone(&self.spool);
+        let extension = source.format().extension();
+        let spooled = tokio::task::spawn_blocking(move || spool::spool(&source, &folder))
+            .await
+            .expect("making a dataset ready does not panic");
+        let spooled = spooled.map_err(|reason| Error::Input {
+            name: name.clone(),
+            reason,
+        })?;
+        self.ask(|answer| Request::AddDataset {
+            name,
+            extension,
+            spooled,
+            answer,
+        })
+        .await
+    }
+
+    /// Replaces or makes a file in one step.
+    pub(crate) async fn replace_file(
+        &self,
+        path: String,
+        content: Vec<u8>,
+    ) -> Result<std::result::Result<(), Refused>> {
+        self.ask(|answer| Request::ReplaceFile {
+            path,
+            content,
+            answer,
+        })
+        .await
+    }
+
+    /// Changes a file in one step.
+    pub(crate) async fn edit_file(&self, path: String, change: Change) -> Result<Edited> {
+        self.ask(|answer| Request::EditFile { path, change, answer })
+            .await
     }
 
     /// Ends the session and completes when its sandbox is gone.

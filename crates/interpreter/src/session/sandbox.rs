@@ -8,6 +8,8 @@ use cellblock_sandbox::channel::write_frame;
 use super::Prepared;
 use super::actor::{Actor, SessionOptions};
 use super::files::Collected;
+use super::kept::Whole;
+use super::outputs::HandedOver;
 use super::standby::Standby;
 use crate::error::{Error, Result};
 
@@ -18,12 +20,15 @@ const KERNEL_LOST: &str = "the kernel was lost and replaced; all variables are g
                            Run what defines your variables again";
 const SANDBOX_LOST: &str = "the sandbox was lost and replaced; all variables and files are gone. \
                             Run what defines your variables and writes your files again";
+/// The same for the next command.
+const FILES_LOST: &str = "the sandbox was lost and replaced; all files are gone. Write them again";
 
 impl Actor {
     pub(super) fn discard(&mut self) {
         if self.has_files || self.has_variables {
             self.untold.clear();
             self.untold.push(SANDBOX_LOST.to_owned());
+            self.lost_files = Some(FILES_LOST.to_owned());
         }
         (self.has_files, self.has_variables) = (false, false);
         self.kernel = None;
@@ -34,6 +39,8 @@ impl Actor {
         self.bound = None;
         self.usage = Usage::default();
         self.collected = Collected::default();
+        self.handed_over = HandedOver::default();
+        self.whole = Whole::default();
     }
 
     /// Ends a sandbox that was not used for long, and lets the next cell tell what went with it.
@@ -48,6 +55,10 @@ impl Actor {
         self.discard();
         if told {
             self.untold.clear();
+            self.lost_files = Some(format!(
+                "the session was idle for {} s, so its sandbox was ended; all files are gone. Write them again",
+                self.options.idle.as_secs_f64()
+            ));
             self.untold.push(format!(
                 "the session was idle for {} s, so its sandbox was ended; all variables and files are gone. \
                  Run what defines your variables and writes your files again",

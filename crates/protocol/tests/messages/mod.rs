@@ -2,9 +2,9 @@
 
 use cellblock_protocol::{
     Answer, Axes, CallError, CellError, CellMode, Chart, Column, Dataframe, DataframeLibrary, Disk,
-    Exception, ExceptionFrame, Figure, FigureLibrary, FileEntry, Finding, FromGuest, FromKernel, Guard,
-    Image, ImageMime, InputFormat, KernelOutcome, Output, OutputLimits, Primitive, Reference, Rejection,
-    Rescue, Rich, Scalar, Series, SeriesKind, SkippedFile, Stream, ToGuest, ToKernel, Variable,
+    Exception, ExceptionFrame, Figure, FigureLibrary, FileEntry, FileStamp, Finding, FromGuest, FromKernel,
+    Guard, Image, ImageMime, InputFormat, KernelOutcome, Output, OutputLimits, Primitive, Reference,
+    Rejection, Rescue, Rich, Scalar, Series, SeriesKind, SkippedFile, Stream, ToGuest, ToKernel, Variable,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
@@ -435,6 +435,17 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
     ]
 }
 
+fn file_stamp() -> impl Strategy<Value = FileStamp> {
+    (any::<u64>(), any::<u64>(), any::<i64>(), any::<i64>()).prop_map(|(inode, size, mtime_ns, ctime_ns)| {
+        FileStamp {
+            inode,
+            size,
+            mtime_ns,
+            ctime_ns,
+        }
+    })
+}
+
 /// Makes any message from the host to a guest.
 pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
     let id = any::<u64>;
@@ -442,15 +453,23 @@ pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
         any::<u32>().prop_map(|pid| ToGuest::Interrupt { pid }),
         (id(), prop::option::of(any::<u32>()))
             .prop_map(|(request, except)| ToGuest::KillAll { request, except }),
-        (id(), texts(), text(), btree_map(text(), text(), 0..3), id()).prop_map(
-            |(exec, argv, cwd, env, timeout_ms)| ToGuest::Exec {
+        (
+            id(),
+            texts(),
+            text(),
+            btree_map(text(), text(), 0..3),
+            any::<bool>(),
+            id()
+        )
+            .prop_map(|(exec, argv, cwd, env, inherit, timeout_ms)| ToGuest::Exec {
                 exec,
                 argv,
                 cwd,
                 env,
+                inherit,
                 timeout_ms
-            }
-        ),
+            }),
+        (id(), any::<bool>()).prop_map(|(exec, kill)| ToGuest::Stop { exec, kill }),
         (id(), text(), of(id()), any::<u32>()).prop_map(|(request, root, since, max_files)| ToGuest::List {
             request,
             root,
@@ -463,14 +482,22 @@ pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
             offset,
             length
         }),
-        (id(), text(), any::<u32>(), any::<bool>()).prop_map(|(request, path, mode, append)| {
-            ToGuest::Write {
+        (
+            id(),
+            text(),
+            any::<u32>(),
+            any::<bool>(),
+            any::<bool>(),
+            of(file_stamp())
+        )
+            .prop_map(|(request, path, mode, append, keep, expect)| ToGuest::Write {
                 request,
                 path,
                 mode,
                 append,
-            }
-        }),
+                keep,
+                expect,
+            }),
         (id(), text()).prop_map(|(request, path)| ToGuest::Remove { request, path }),
         id().prop_map(|request| ToGuest::Stats { request }),
     ]
@@ -500,14 +527,20 @@ pub(crate) fn from_guest() -> impl Strategy<Value = FromGuest> {
         any::<u32>().prop_map(|generation| FromGuest::Hello { generation }),
         (id(), prop::sample::select(vec![Stream::Stdout, Stream::Stderr]))
             .prop_map(|(exec, stream)| FromGuest::Stream { exec, stream }),
-        (id(), of(any::<i32>()), of(any::<i32>()), any::<bool>()).prop_map(
-            |(exec, code, signal, timed_out)| FromGuest::Exited {
+        (
+            id(),
+            of(any::<i32>()),
+            of(any::<i32>()),
+            any::<bool>(),
+            any::<bool>()
+        )
+            .prop_map(|(exec, code, signal, timed_out, leaked)| FromGuest::Exited {
                 exec,
                 code,
                 signal,
-                timed_out
-            }
-        ),
+                timed_out,
+                leaked
+            }),
         (id(), id(), vec(file, 0..3), vec(skipped, 0..3), id()).prop_map(
             |(request, stamp, files, skipped, total)| FromGuest::Files {
                 request,
@@ -517,7 +550,11 @@ pub(crate) fn from_guest() -> impl Strategy<Value = FromGuest> {
                 total
             }
         ),
-        (id(), any::<bool>()).prop_map(|(request, eof)| FromGuest::Content { request, eof }),
+        (id(), any::<bool>(), of(file_stamp())).prop_map(|(request, eof, stamp)| FromGuest::Content {
+            request,
+            eof,
+            stamp
+        }),
         id().prop_map(|request| FromGuest::Ok { request }),
         (id(), text(), text()).prop_map(|(request, code, message)| FromGuest::Error {
             request,

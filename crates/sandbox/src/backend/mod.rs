@@ -54,6 +54,10 @@ pub trait Sandbox: Send + Sync + std::fmt::Debug {
     /// its standby to be, goes on in its place. What was written to the pipes and not read is dropped.
     fn rescue(&self, ended: Kernel, pid: u32) -> BoxFuture<'_, Result<Kernel>>;
 
+    /// Shows a file, as a detached mount made by [`file_mount`](cellblock_jail::mounts::file_mount), at a name of `/tmp/data` where there is a
+    /// file already.
+    fn mount_data<'a>(&'a self, name: &'a str, mount: OwnedFd) -> BoxFuture<'a, Result<()>>;
+
     /// What has been used since the sandbox was made.
     fn usage(&self) -> BoxFuture<'_, Result<Usage>>;
 

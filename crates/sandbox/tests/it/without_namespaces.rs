@@ -433,9 +433,10 @@ async fn run<const N: usize>(lease: &Lease, argv: [&str; N]) -> (String, String)
         argv: argv.map(str::to_owned).to_vec(),
         cwd: "/workspace".to_owned(),
         env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
+        inherit: false,
         timeout: std::time::Duration::from_secs(20),
     };
-    let mut events = lease.sandbox.guest().run(command).await.unwrap();
+    let mut events = lease.sandbox.guest().run(command).await.unwrap().events;
     let (mut stdout, mut stderr) = (String::new(), String::new());
     while let Some(event) = events.recv().await {
         match event {

@@ -132,6 +132,7 @@ impl<'a> Keeper<'a> {
                 Ok(()) => return Ok(()),
                 Err(error) => Err(chain(&error)),
             },
+            Operation::MountData { .. } => Err("without namespaces nothing is mounted".into()),
             Operation::AdoptKernel { .. } => Err("without namespaces a kernel has no standby".into()),
             Operation::DestroyRoom { room } => match self.rooms.get_mut(room) {
                 Some(found) if found.gone => {

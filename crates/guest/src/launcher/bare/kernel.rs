@@ -24,7 +24,8 @@ pub(super) struct Place {
     pub(super) readable: Vec<PathBuf>,
     program: String,
     argument: String,
-    environment: Vec<String>,
+    /// Of kernels and commands, as `NAME=value`.
+    pub(super) environment: Vec<String>,
 }
 
 impl Place {

@@ -217,7 +217,7 @@ fn start_guest(channel: OwnedFd, room: &Room<'_>) -> Result<Child> {
             rules: Some(rules),
             dir: Some(room.place.dir.clone()),
         };
-        init::serve(channel, inside)
+        init::serve(channel, inside, &room.place.environment)
     })
     .during("start the guest")
 }

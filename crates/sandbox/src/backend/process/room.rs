@@ -134,6 +134,17 @@ impl Sandbox for Room {
         Box::pin(self.let_take_over(ended, pid))
     }
 
+    fn mount_data<'a>(&'a self, name: &'a str, mount: OwnedFd) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let operation = Operation::MountData {
+                room: self.name.clone(),
+                name: name.to_owned(),
+            };
+            let answered = self.launcher.ask(operation, &[mount.as_fd()], "mount data").await;
+            answered.map(drop)
+        })
+    }
+
     fn usage(&self) -> BoxFuture<'_, Result<Usage>> {
         Box::pin(async {
             let operation = Operation::Usage {

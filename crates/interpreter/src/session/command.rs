@@ -1,0 +1,326 @@
+//! Running a command in a session's sandbox, between cells.
+//!
+//! Commands and cells of one session take turns: the task that owns the session runs one at a time. So what a command leaves can be told
+//! from what a cell leaves, and nothing that ends the processes of a cell can hit a command. An interrupt stops whichever runs.
+
+use std::time::{Duration, Instant};
+
+use cellblock_protocol::Stream;
+use cellblock_sandbox::guest::{Command, CommandEvent};
+use tokio::sync::{broadcast, oneshot};
+
+use super::actor::Actor;
+use super::kept::Kept;
+use super::outputs::Outputs;
+use crate::error::{Effect, Error, Result};
+use crate::workbench::WorkbenchEvent;
+
+/// Where commands start.
+const DIRECTORY: &str = "/workspace";
+/// How much longer than its deadline a command may take to be reported over; the guest gives up its warden before that.
+const END_LIMIT: Duration = Duration::from_secs(20);
+/// The signal that the kernel sends where memory runs out.
+const KILL: i32 = 9;
+/// What a shell answers for a program that was killed.
+const KILLED: i32 = 128 + KILL;
+
+/// A command to run.
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub(crate) argv: Vec<String>,
+    pub(crate) timeout: Duration,
+    /// The most bytes of each stream in its answer.
+    pub(crate) stream_bytes: usize,
+    /// The most files in its answer.
+    pub(crate) files: usize,
+    /// Told what it writes as it comes.
+    pub(crate) events: broadcast::Sender<WorkbenchEvent>,
+}
+
+/// What came of a command.
+#[derive(Debug)]
+pub(crate) struct Executed {
+    pub(crate) end: CommandEnd,
+    pub(crate) stdout: Text,
+    pub(crate) stderr: Text,
+    pub(crate) outputs: Outputs,
+    pub(crate) duration: Duration,
+    /// What has to be known besides.
+    pub(crate) notes: Vec<String>,
+    /// Where the files are.
+    pub(crate) store: cellblock_artifact::Store,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CommandEnd {
+    /// With this code.
+    Exited(i32),
+    /// By this signal.
+    Signaled(i32),
+    /// Killed at its deadline.
+    TimedOut,
+    /// Killed because it wrote too much.
+    Flooded,
+    /// Stopped by an interrupt.
+    Interrupted,
+}
+
+/// A stream as a model gets it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Text {
+    pub(crate) text: String,
+    pub(crate) truncated: bool,
+}
+
+/// A command that runs, as far as it is known.
+#[derive(Debug)]
+struct Run {
+    streams: [Kept; 2],
+    stopped: Option<CommandEnd>,
+    /// When it is killed, having been sent SIGINT.
+    kill_at: Option<tokio::time::Instant>,
+}
+
+/// What the guest said at the end.
+#[derive(Clone, Debug)]
+enum Said {
+    Exited {
+        code: Option<i32>,
+        signal: Option<i32>,
+        timed_out: bool,
+        leaked: bool,
+    },
+    Failed(String),
+    Gone,
+}
+
+impl Actor {
+    pub(super) async fn run_command(
+        &mut self,
+        order: &Order,
+        asker: &mut oneshot::Sender<Result<Executed>>,
+    ) -> Result<Executed> {
+        let mut notes = self.settled().await?;
+        let started = Instant::now();
+        self.has_files = true;
+        self.commands += 1;
+        let mut run = Run {
+            streams: [Kept::new(order.stream_bytes), Kept::new(order.stream_bytes)],
+            stopped: None,
+            kill_at: None,
+        };
+        let said = self.follow(order, &mut run, asker).await?;
+        let duration = started.elapsed();
+        let end = self.judge_command(&run, &said, &mut notes).await?;
+        let [stdout, stderr] = run.streams;
+        let stdout = self.finish_stream(stdout, "stdout").await;
+        let stderr = self.finish_stream(stderr, "stderr").await;
+        let outputs = if self.sandbox.is_some() {
+            self.collect_outputs(order.files).await?
+        } else {
+            Outputs::default()
+        };
+        Ok(Executed {
+            end,
+            stdout,
+            stderr,
+            outputs,
+            duration,
+            notes,
+            store: self.shared.store.clone(),
+        })
+    }
+
+    /// Starts the command and takes in what it writes, to its end.
+    async fn follow(
+        &mut self,
+        order: &Order,
+        run: &mut Run,
+        asker: &mut oneshot::Sender<Result<Executed>>,
+    ) -> Result<Said> {
+        let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
+        let guest = sandbox.guest();
+        let mut command = guest
+            .run(Command {
+                argv: order.argv.clone(),
+                cwd: DIRECTORY.to_owned(),
+                env: layers_on_path(&self.layers),
+                inherit: true,
+                timeout: order.timeout,
+            })
+            .await?;
+        let last = tokio::time::Instant::now() + order.timeout + END_LIMIT;
+        let mut orphaned = false;
+        self.interrupts.mark_unchanged();
+        loop {
+            let kill_at = run.kill_at.unwrap_or(last);
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(kill_at), if run.kill_at.is_some() => {
+                    run.kill_at = None;
+                    guest.stop(&command, true).await?;
+                }
+                () = tokio::time::sleep_until(last) => return Ok(Said::Gone),
+                changed = self.interrupts.changed(), if !orphaned => {
+                    orphaned = changed.is_err();
+                    if !orphaned && run.stopped.is_none() {
+                        run.stopped = Some(CommandEnd::Interrupted);
+                        run.kill_at = Some(tokio::time::Instant::now() + self.limits.grace);
+                        guest.stop(&command, false).await?;
+                    }
+                }
+                () = asker.closed(), if orphaned && run.stopped.is_none() => {
+                    run.stopped = Some(CommandEnd::Interrupted);
+                    guest.stop(&command, true).await?;
+                }
+                event = command.events.recv() => match event {
+                    Some(CommandEvent::Output(stream, bytes)) => {
+                        run.take(stream, bytes, order, self.limits.stream_bytes);
+                        if run.stopped == Some(CommandEnd::Flooded) {
+                            guest.stop(&command, true).await?;
+                        }
+                    }
+                    Some(CommandEvent::Exited { code, signal, timed_out, leaked }) => {
+                        return Ok(Said::Exited { code, signal, timed_out, leaked });
+                    }
+                    Some(CommandEvent::Failed(reason)) => {
+                        let gone = guest.is_gone();
+                        return Ok(if gone { Said::Gone } else { Said::Failed(reason) });
+                    }
+                    None => return Ok(Said::Gone),
+                },
+            }
+        }
+    }
+
+    /// Makes an end of what the guest said, and of the sandbox what the command has left of it.
+    async fn judge_command(&mut self, run: &Run, said: &Said, notes: &mut Vec<String>) -> Result<CommandEnd> {
+        let (end, leaked) = match said {
+            Said::Exited {
+                code,
+                signal,
+                timed_out,
+                leaked,
+            } => {
+                let end = match (run.stopped, *timed_out, *code, *signal) {
+                    (Some(stopped), ..) => stopped,
+                    (None, true, ..) => CommandEnd::TimedOut,
+                    (None, false, Some(code), _) => CommandEnd::Exited(code),
+                    (None, false, None, signal) => CommandEnd::Signaled(signal.unwrap_or(KILL)),
+                };
+                (end, *leaked)
+            }
+            Said::Failed(reason) => return Err(Error::Request(format!("start the command: {reason}"))),
+            Said::Gone => {
+                // Memory that ran out may have taken the guest along; nothing else that ends it is a command's doing.
+                let by_memory = self.memory_kills().await > 0;
+                self.discard();
+                if !by_memory {
+                    return Err(cellblock_sandbox::Error::gone("guest").into());
+                }
+                self.lost_files = None;
+                notes.push(format!(
+                    "the sandbox was lost because its memory limit of {} bytes was exceeded; all files and variables are gone",
+                    self.limits.memory_bytes
+                ));
+                return Ok(CommandEnd::Signaled(KILL));
+            }
+        };
+        if run.stopped == Some(CommandEnd::Flooded) {
+            notes.push(format!(
+                "the command was killed because it wrote more than {} bytes",
+                self.limits.stream_bytes
+            ));
+        }
+        if leaked {
+            self.end_leaked(notes).await?;
+        }
+        let killed = matches!(end, CommandEnd::Signaled(KILL) | CommandEnd::Exited(KILLED));
+        if killed && self.memory_kills().await > 0 {
+            notes.push(format!(
+                "a process was killed because the memory limit of {} bytes was exceeded",
+                self.limits.memory_bytes
+            ));
+        }
+        Ok(end)
+    }
+
+    /// Processes that were killed for want of memory since this was last asked.
+    async fn memory_kills(&mut self) -> u64 {
+        let Some(sandbox) = &self.sandbox else { return 0 };
+        let Ok(usage) = sandbox.usage().await else {
+            return 0;
+        };
+        let before = std::mem::replace(&mut self.usage, usage).memory_kills;
+        usage.memory_kills.saturating_sub(before)
+    }
+
+    /// Ends everything but the kernel: a command has got rid of the process that watched over it.
+    async fn end_leaked(&mut self, notes: &mut Vec<String>) -> Result<()> {
+        let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
+        let ended = match &self.kernel {
+            Some(kernel) => sandbox.guest().kill_all_but(kernel.pid).await,
+            None => sandbox.guest().kill_all().await,
+        };
+        notes.push("the command ended the process that watches over it, so every other process of the sandbox was ended".to_owned());
+        match ended {
+            Err(error) if error.effect() == Effect::Destroys => Err(error.into()),
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "processes of a command are left; the sandbox is given up"
+                );
+                self.discard();
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Makes sure that there is a sandbox with the session's data, with or without a live kernel; answers what has to be told of the last one.
+    pub(super) async fn settled(&mut self) -> Result<Vec<String>> {
+        if self
+            .sandbox
+            .as_ref()
+            .is_some_and(|sandbox| sandbox.guest().is_gone())
+        {
+            self.discard();
+        }
+        if self.sandbox.is_none() {
+            self.ready().await?;
+        }
+        Ok(self.lost_files.take().into_iter().collect())
+    }
+}
+
+impl Run {
+    fn take(&mut self, stream: Stream, bytes: Vec<u8>, order: &Order, limit: u64) {
+        let [stdout, stderr] = &mut self.streams;
+        let (kept, event) = match stream {
+            Stream::Stdout => (stdout, WorkbenchEvent::Stdout as fn(Vec<u8>) -> WorkbenchEvent),
+            Stream::Stderr => (stderr, WorkbenchEvent::Stderr as fn(Vec<u8>) -> WorkbenchEvent),
+        };
+        if self.stopped == Some(CommandEnd::Flooded) {
+            return;
+        }
+        kept.push(&bytes);
+        // Nobody has to listen.
+        let _ = order.events.send(event(bytes));
+        if self.streams.iter().map(Kept::total).sum::<u64>() > limit {
+            self.stopped = Some(CommandEnd::Flooded);
+        }
+    }
+}
+
+/// Packages that cells asked for are there for scripts as well.
+fn layers_on_path(layers: &[String]) -> std::collections::BTreeMap<String, String> {
+    if layers.is_empty() {
+        return std::collections::BTreeMap::new();
+    }
+    let paths: Vec<_> = layers
+        .iter()
+        .map(|layer| format!("/opt/layers/{layer}"))
+        .collect();
+    [("PYTHONPATH".to_owned(), paths.join(":"))].into()
+}

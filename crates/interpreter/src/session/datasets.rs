@@ -1,0 +1,126 @@
+//! Showing datasets in a session's sandbox, when it is made and while it lives.
+
+use std::io::Seek;
+use std::os::fd::AsFd;
+
+use cellblock_sandbox::jail::mounts::file_mount;
+use cellblock_sandbox::jail::protection::Protection;
+
+use super::actor::Actor;
+use super::spool::Spooled;
+use crate::error::{Effect, Error, Result};
+use crate::workbench::datasets::file_name;
+use crate::workbench::{How, Mounted};
+
+/// Where code finds datasets and inputs.
+const FOLDER: &str = "/tmp/data/";
+
+/// A dataset of a session.
+#[derive(Clone, Debug)]
+pub(super) struct Dataset {
+    name: String,
+    spooled: Spooled,
+}
+
+impl Actor {
+    /// Adds a dataset: to the sandbox that lives, and to each that comes after it.
+    pub(super) async fn add_dataset(
+        &mut self,
+        requested: String,
+        extension: &str,
+        spooled: Spooled,
+    ) -> Result<Mounted> {
+        let taken = |name: &str| {
+            let path = format!("{FOLDER}{name}");
+            self.datasets.iter().any(|dataset| dataset.name == name)
+                || self.inputs.iter().any(|input| input.sandbox_path() == path)
+        };
+        let name = file_name(&requested, extension, taken);
+        let dataset = Dataset {
+            name: name.clone(),
+            spooled: spooled.clone(),
+        };
+        let mounts = self.shared.backend.report().is_active(Protection::MountNamespace);
+        let mounted = match &self.sandbox {
+            Some(_) => self.show(&dataset).await?,
+            None => mounts,
+        };
+        self.datasets.push(dataset);
+        let (how, reason) = match (mounted, spooled.how) {
+            (false, How::Mounted | How::Cloned | How::Copied) => (
+                How::Streamed,
+                Some("nothing can be mounted in this sandbox".to_owned()),
+            ),
+            (_, how) => (how, spooled.reason),
+        };
+        Ok(Mounted {
+            requested,
+            path: format!("{FOLDER}{name}"),
+            name,
+            bytes: spooled.bytes,
+            how,
+            reason,
+            shape: spooled.shape,
+        })
+    }
+
+    /// Shows all datasets in a new sandbox. One that cannot be shown is told of, and the session goes on without it.
+    pub(super) async fn show_all(&mut self) -> Result<()> {
+        for dataset in std::mem::take(&mut self.datasets) {
+            let shown = self.show(&dataset).await;
+            let path = format!("{FOLDER}{}", dataset.name);
+            self.datasets.push(dataset);
+            if let Err(error) = shown {
+                if let Error::Sandbox(broken) = &error
+                    && broken.effect() == Effect::Destroys
+                {
+                    return Err(error);
+                }
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "could not show a dataset"
+                );
+                let told = format!("`{path}` could not be brought into a new sandbox");
+                let lost: Vec<_> = self.lost_files.take().into_iter().chain([told.clone()]).collect();
+                self.lost_files = Some(lost.join(". "));
+                self.untold.push(told);
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers whether it is mounted; otherwise it was copied.
+    async fn show(&self, dataset: &Dataset) -> Result<bool> {
+        let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
+        let (guest, path) = (sandbox.guest(), format!("{FOLDER}{}", dataset.name));
+        let file = &dataset.spooled.file;
+        if let Ok(mount) = file_mount(file.as_fd()) {
+            // What is mounted needs a place.
+            guest.write(&path, 0o644, std::io::empty()).await?;
+            match sandbox.mount_data(&dataset.name, mount).await {
+                Ok(()) => {
+                    // The guest is of the same user as the code.
+                    guest.read(&path, 0, 1).await?;
+                    return Ok(true);
+                }
+                Err(error) if error.effect() == Effect::Destroys => return Err(error.into()),
+                Err(error) => {
+                    tracing::info!(
+                        error = &error as &dyn std::error::Error,
+                        "could not mount a dataset; it is copied"
+                    );
+                }
+            }
+        }
+        if dataset.spooled.bytes > self.limits.data_bytes {
+            return Err(Error::Request(format!(
+                "copy `{path}` into the sandbox: it has {} bytes, the limit is {}; raise `data_bytes`",
+                dataset.spooled.bytes, self.limits.data_bytes
+            )));
+        }
+        let mut content = file.try_clone().map_err(Error::Spool)?;
+        content.rewind().map_err(Error::Spool)?;
+        guest.write(&path, 0o644, content).await?;
+        Ok(false)
+    }
+}

@@ -1,0 +1,181 @@
+//! A command's stream: its beginning and its end for the model, and the whole for a file in the sandbox.
+
+use std::collections::VecDeque;
+use std::io::{Seek, Write};
+
+use tempfile::SpooledTempFile;
+
+use super::actor::Actor;
+use super::command::Text;
+
+/// Bytes of a stream that are held in memory before they go to a file of the host.
+const IN_MEMORY: usize = 256 * 1024;
+/// Bytes that the line in the middle may take.
+const MARK: usize = 240;
+/// Where the sandbox has whole streams.
+const FOLDER: &str = "/tmp/.cellblock";
+/// Bytes of whole streams that are kept in the sandbox, all together; the oldest go first.
+const KEPT_BYTES: u64 = 128 << 20;
+
+/// A stream as it comes.
+#[derive(Debug)]
+pub(super) struct Kept {
+    limit: usize,
+    total: u64,
+    whole: SpooledTempFile,
+    /// Whether the whole could not be kept on the host.
+    lost: bool,
+}
+
+/// Whole streams that the sandbox has, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Whole(VecDeque<(String, u64)>);
+
+impl Kept {
+    /// Answers at most `limit` bytes of it, the line in the middle included.
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            total: 0,
+            whole: SpooledTempFile::new(IN_MEMORY),
+            lost: false,
+        }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        self.lost |= self.whole.write_all(bytes).is_err();
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    fn read(&mut self, from: std::io::SeekFrom, bytes: usize) -> Vec<u8> {
+        let mut read = Vec::new();
+        let content = self.whole.seek(from).and_then(|_| {
+            std::io::Read::read_to_end(&mut std::io::Read::take(&mut self.whole, bytes as u64), &mut read)
+        });
+        if content.is_err() {
+            self.lost = true;
+        }
+        read
+    }
+}
+
+impl Actor {
+    /// Makes a text of a stream, and keeps the whole of it in the sandbox if it is too long for that.
+    pub(super) async fn finish_stream(&mut self, mut kept: Kept, name: &str) -> Text {
+        let limit = kept.limit;
+        if kept.total <= limit as u64 {
+            let bytes = kept.read(std::io::SeekFrom::Start(0), limit);
+            return Text {
+                text: String::from_utf8_lossy(&bytes).into_owned(),
+                truncated: false,
+            };
+        }
+        let half = limit.saturating_sub(MARK) / 2;
+        let head = kept.read(std::io::SeekFrom::Start(0), half);
+        let back = i64::try_from(half).unwrap_or(0);
+        let tail = kept.read(std::io::SeekFrom::End(-back), half);
+        let (head, tail) = (whole_start(&head), whole_end(&tail));
+        let total = kept.total;
+        let left_out = total - (head.len() + tail.len()) as u64;
+        let path = format!("{FOLDER}/exec-{}.{name}", self.commands);
+        let place = self.keep_whole(kept, &path).await;
+        let text = format!(
+            "{}\n[… {left_out} of {total} bytes left out; {place} …]\n{}",
+            String::from_utf8_lossy(head),
+            String::from_utf8_lossy(tail)
+        );
+        Text {
+            text,
+            truncated: true,
+        }
+    }
+
+    /// Writes a whole stream to a file of the sandbox; answers what to say of it.
+    async fn keep_whole(&mut self, mut kept: Kept, path: &str) -> String {
+        let Some(sandbox) = &self.sandbox else {
+            return "the rest is gone with the sandbox".to_owned();
+        };
+        if kept.lost || kept.whole.rewind().is_err() {
+            return "the rest could not be kept".to_owned();
+        }
+        while self.whole.bytes() + kept.total > KEPT_BYTES {
+            let Some((oldest, _)) = self.whole.0.pop_front() else {
+                break;
+            };
+            let _ = sandbox.guest().remove(&oldest).await;
+        }
+        match sandbox.guest().write(path, 0o644, kept.whole).await {
+            Ok(bytes) => {
+                self.whole.0.push_back((path.to_owned(), bytes));
+                format!("all of it is in {path}")
+            }
+            Err(error) => {
+                tracing::info!(
+                    error = &error as &dyn std::error::Error,
+                    "could not keep a command's output"
+                );
+                let _ = sandbox.guest().remove(path).await;
+                "the rest could not be kept in the sandbox".to_owned()
+            }
+        }
+    }
+}
+
+impl Whole {
+    fn bytes(&self) -> u64 {
+        self.0.iter().map(|(_, bytes)| bytes).sum()
+    }
+}
+
+/// Without a character that is cut at the end.
+fn whole_start(bytes: &[u8]) -> &[u8] {
+    let cut = bytes.len().saturating_sub(3);
+    for at in (cut..bytes.len()).rev() {
+        let wanted = match bytes[at] {
+            0xc0..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0..=0xf7 => 4,
+            0x80..=0xbf => continue,
+            _ => break,
+        };
+        return if at + wanted > bytes.len() {
+            &bytes[..at]
+        } else {
+            bytes
+        };
+    }
+    bytes
+}
+
+/// Without a character that is cut at the beginning.
+fn whole_end(bytes: &[u8]) -> &[u8] {
+    let cut = bytes
+        .iter()
+        .take(3)
+        .take_while(|byte| (0x80..=0xbf).contains(*byte))
+        .count();
+    &bytes[cut..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_character_is_cut_in_two() {
+        let text = "aé€😀";
+        for end in 0..=text.len() {
+            let start = whole_start(&text.as_bytes()[..end]);
+            assert!(std::str::from_utf8(start).is_ok(), "{end}");
+            assert!(end - start.len() <= 3, "{end}");
+            let rest = whole_end(&text.as_bytes()[end..]);
+            assert!(std::str::from_utf8(rest).is_ok(), "{end}");
+        }
+        assert_eq!(whole_start("aé".as_bytes()), "aé".as_bytes());
+        assert_eq!(whole_start(b"\xff\xff"), b"\xff\xff");
+    }
+}

@@ -1,0 +1,405 @@
+//! What the tools are called with, and the complaints about calls that are wrong, each of which names its field.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
+use serde_json::{Map, Value};
+
+/// Seconds that a command may run unless its call says otherwise.
+pub(crate) const DEFAULT_TIMEOUT: u64 = 60;
+/// The most seconds that a call may ask for.
+pub(crate) const MAX_TIMEOUT: u64 = 300;
+/// The most bytes of a file that is written or edited.
+pub(crate) const MAX_CONTENT: u64 = 5 * 1024 * 1024;
+/// The most bytes of a command with its arguments. Longer ones have no room in a frame, nor in Linux' own limits.
+const MAX_COMMAND: usize = 512 * 1024;
+
+/// Arguments of `sandbox_exec`.
+#[derive(Clone, Debug, PartialEq, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ExecArgs {
+    /// The program and its arguments, such as `["python", "/tmp/analysis.py"]`. No shell reads it: for pipes use `["sh", "-c", "…"]`.
+    #[schemars(length(min = 1))]
+    pub command: Vec<String>,
+    /// Seconds after which it is killed with everything that it has started.
+    #[schemars(default = "default_timeout", range(min = 1, max = 300))]
+    pub timeout: f64,
+    /// Why the call is made; it changes nothing.
+    #[schemars(default)]
+    pub reasoning_trace: Option<String>,
+}
+
+/// Arguments of `sandbox_write_file`.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct WriteArgs {
+    /// The file, below /tmp/ or /workspace/. Folders that it needs are made.
+    pub file_path: String,
+    /// Its whole content, at most 5242880 bytes.
+    pub content: String,
+    /// How `content` stands for bytes.
+    #[schemars(default)]
+    pub encoding: Encoding,
+    /// Why the call is made; it changes nothing.
+    #[schemars(default)]
+    pub reasoning_trace: Option<String>,
+}
+
+/// Arguments of `sandbox_edit_file`.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct EditArgs {
+    /// The file, below /tmp/ or /workspace/.
+    pub file_path: String,
+    /// The exact text to replace. It must be in the file exactly once.
+    #[schemars(length(min = 1))]
+    pub old_string: String,
+    /// The text to put in its place.
+    pub new_string: String,
+    /// Why the call is made; it changes nothing.
+    #[schemars(default)]
+    pub reasoning_trace: Option<String>,
+}
+
+/// How a text stands for bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum Encoding {
+    /// As UTF-8.
+    #[default]
+    Text,
+    /// As standard base64, for files that are not text.
+    Base64,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a small constant")]
+const fn default_timeout() -> f64 {
+    DEFAULT_TIMEOUT as f64
+}
+
+/// A call's arguments, taken out one by one.
+struct Fields(Map<String, Value>);
+
+impl ExecArgs {
+    /// A command with the default timeout.
+    pub fn new(command: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            command: command.into_iter().map(Into::into).collect(),
+            timeout: default_timeout(),
+            reasoning_trace: None,
+        }
+    }
+
+    pub(super) fn parse(args: Value) -> Result<Self, String> {
+        let mut fields = Fields::new(args)?;
+        let command = fields.take("command")?;
+        let Value::Array(command) = command else {
+            return Err(wrong(
+                "command",
+                "a list of texts, such as [\"python\", \"/tmp/analysis.py\"]",
+                &command,
+            ));
+        };
+        let command = command
+            .into_iter()
+            .map(|part| match part {
+                Value::String(part) => Ok(part),
+                other => Err(wrong("command", "a list of texts", &other)),
+            })
+            .collect::<Result<_, _>>()?;
+        let timeout = match fields.optional("timeout") {
+            None => default_timeout(),
+            Some(value) => value
+                .as_f64()
+                .ok_or_else(|| wrong("timeout", "a number of seconds", &value))?,
+        };
+        let args = Self {
+            command,
+            timeout,
+            reasoning_trace: fields.optional_text("reasoning_trace")?,
+        };
+        fields.finish(&["command", "timeout", "reasoning_trace"])?;
+        Ok(args)
+    }
+
+    /// The time that the command has.
+    pub(super) fn check(&self) -> Result<Duration, String> {
+        if self.command.is_empty() {
+            return Err("`command` is empty: give a program and its arguments".into());
+        }
+        if self.command.iter().any(|part| part.contains('\0')) {
+            return Err("`command` holds a NUL character, which no program can be given".into());
+        }
+        let bytes: usize = self.command.iter().map(|part| part.len() + 1).sum();
+        if bytes > MAX_COMMAND {
+            return Err(format!(
+                "`command` has {bytes} bytes (max {MAX_COMMAND}): write a file with sandbox_write_file and name it instead"
+            ));
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a small constant")]
+        let maximum = MAX_TIMEOUT as f64;
+        if self.timeout > maximum {
+            return Err(format!("Timeout max is {MAX_TIMEOUT} seconds"));
+        }
+        match Duration::try_from_secs_f64(self.timeout) {
+            Ok(timeout) if timeout.as_millis() > 0 => Ok(timeout),
+            _ => Err(format!("`timeout` must be above 0 seconds, not {}", self.timeout)),
+        }
+    }
+}
+
+impl WriteArgs {
+    /// A text file.
+    pub fn new(file_path: impl Into<String>, content: impl Into<String>) -> Self {
+        Self {
+            file_path: file_path.into(),
+            content: content.into(),
+            encoding: Encoding::Text,
+            reasoning_trace: None,
+        }
+    }
+
+    pub(super) fn parse(args: Value) -> Result<Self, String> {
+        let mut fields = Fields::new(args)?;
+        let encoding = match fields.optional_text("encoding")?.as_deref() {
+            None | Some("text") => Encoding::Text,
+            Some("base64") => Encoding::Base64,
+            Some(other) => {
+                return Err(format!(
+                    "`encoding` must be \"text\" or \"base64\", not {}",
+                    shown(other)
+                ));
+            }
+        };
+        let args = Self {
+            file_path: fields.text("file_path")?,
+            content: fields.text("content")?,
+            encoding,
+            reasoning_trace: fields.optional_text("reasoning_trace")?,
+        };
+        fields.finish(&["file_path", "content", "encoding", "reasoning_trace"])?;
+        Ok(args)
+    }
+
+    /// The bytes to write.
+    pub(super) fn bytes(self) -> Result<Vec<u8>, String> {
+        let bytes = match self.encoding {
+            Encoding::Text => self.content.into_bytes(),
+            // What could not possibly fit need not be decoded.
+            Encoding::Base64 if self.content.len() as u64 > MAX_CONTENT * 2 => self.content.into_bytes(),
+            Encoding::Base64 => {
+                let mut text = self.content;
+                text.retain(|character| !character.is_ascii_whitespace());
+                STANDARD
+                    .decode(text)
+                    .map_err(|error| format!("`content` is no base64: {error}"))?
+            }
+        };
+        if bytes.len() as u64 > MAX_CONTENT {
+            return Err(format!(
+                "Content too large: {} bytes (max {MAX_CONTENT})",
+                bytes.len()
+            ));
+        }
+        Ok(bytes)
+    }
+}
+
+impl EditArgs {
+    /// A replacement.
+    pub fn new(
+        file_path: impl Into<String>,
+        old_string: impl Into<String>,
+        new_string: impl Into<String>,
+    ) -> Self {
+        Self {
+            file_path: file_path.into(),
+            old_string: old_string.into(),
+            new_string: new_string.into(),
+            reasoning_trace: None,
+        }
+    }
+
+    pub(super) fn parse(args: Value) -> Result<Self, String> {
+        let mut fields = Fields::new(args)?;
+        let args = Self {
+            file_path: fields.text("file_path")?,
+            old_string: fields.text("old_string")?,
+            new_string: fields.text("new_string")?,
+            reasoning_trace: fields.optional_text("reasoning_trace")?,
+        };
+        fields.finish(&["file_path", "old_string", "new_string", "reasoning_trace"])?;
+        Ok(args)
+    }
+}
+
+impl Fields {
+    fn new(args: Value) -> Result<Self, String> {
+        match args {
+            Value::Object(fields) => Ok(Self(fields)),
+            other => Err(format!("the arguments must be an object, not {}", kind(&other))),
+        }
+    }
+
+    fn optional(&mut self, name: &str) -> Option<Value> {
+        self.0.remove(name).filter(|value| !value.is_null())
+    }
+
+    fn take(&mut self, name: &str) -> Result<Value, String> {
+        self.optional(name).ok_or_else(|| format!("`{name}` is missing"))
+    }
+
+    fn text(&mut self, name: &str) -> Result<String, String> {
+        match self.take(name)? {
+            Value::String(text) => Ok(text),
+            other => Err(wrong(name, "a text", &other)),
+        }
+    }
+
+    fn optional_text(&mut self, name: &str) -> Result<Option<String>, String> {
+        match self.optional(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(wrong(name, "a text", &other)),
+        }
+    }
+
+    fn finish(self, known: &[&str]) -> Result<(), String> {
+        match self.0.keys().find(|name| !known.contains(&name.as_str())) {
+            None => Ok(()),
+            Some(unknown) => Err(format!(
+                "there is no argument {}; the arguments are {}",
+                shown(unknown),
+                known.join(", ")
+            )),
+        }
+    }
+}
+
+fn wrong(name: &str, wanted: &str, found: &Value) -> String {
+    format!("`{name}` must be {wanted}, not {}", kind(found))
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// A short quotation of whatever was given.
+fn shown(text: &str) -> String {
+    let short: String = text.chars().take(60).collect();
+    format!("{short:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn complaint(result: Result<impl std::fmt::Debug, String>) -> String {
+        result.unwrap_err()
+    }
+
+    #[test]
+    fn a_complaint_names_the_field() {
+        for (args, told) in [
+            (json!({}), "`command` is missing"),
+            (json!([]), "the arguments must be an object, not a list"),
+            (
+                json!({"command": "ls"}),
+                "`command` must be a list of texts, such as [\"python\", \"/tmp/analysis.py\"], not a text",
+            ),
+            (
+                json!({"command": ["ls", 1]}),
+                "`command` must be a list of texts, not a number",
+            ),
+            (
+                json!({"command": ["ls"], "timeout": "60"}),
+                "`timeout` must be a number of seconds, not a text",
+            ),
+            (
+                json!({"command": ["ls"], "cwd": "/"}),
+                "there is no argument \"cwd\"; the arguments are command, timeout, reasoning_trace",
+            ),
+        ] {
+            assert_eq!(complaint(ExecArgs::parse(args)), told);
+        }
+        assert_eq!(
+            complaint(WriteArgs::parse(json!({"file_path": "/tmp/a"}))),
+            "`content` is missing"
+        );
+        assert_eq!(
+            complaint(WriteArgs::parse(
+                json!({"file_path": "/tmp/a", "content": "x", "encoding": "hex"})
+            )),
+            "`encoding` must be \"text\" or \"base64\", not \"hex\""
+        );
+        assert_eq!(
+            complaint(EditArgs::parse(
+                json!({"file_path": "/tmp/a", "old_string": 1, "new_string": ""})
+            )),
+            "`old_string` must be a text, not a number"
+        );
+    }
+
+    #[test]
+    fn a_timeout_is_above_0_and_at_most_300_seconds() {
+        let check = |timeout: f64| {
+            ExecArgs {
+                timeout,
+                ..ExecArgs::new(["true"])
+            }
+            .check()
+        };
+        assert_eq!(check(300.0), Ok(Duration::from_secs(300)));
+        assert_eq!(check(0.5), Ok(Duration::from_millis(500)));
+        assert_eq!(complaint(check(300.1)), "Timeout max is 300 seconds");
+        for wrong in [0.0, -1.0, f64::NAN, 0.0001] {
+            assert!(
+                complaint(check(wrong)).starts_with("`timeout` must be above 0 seconds"),
+                "{wrong}"
+            );
+        }
+        assert_eq!(
+            ExecArgs::parse(json!({"command": ["true"]})).unwrap().timeout,
+            60.0
+        );
+    }
+
+    #[test]
+    fn commands_that_cannot_be_are_refused() {
+        assert!(complaint(ExecArgs::new([""; 0]).check()).starts_with("`command` is empty"));
+        assert!(complaint(ExecArgs::new(["a\0b"]).check()).contains("NUL"));
+        assert!(complaint(ExecArgs::new(["x".repeat(MAX_COMMAND)]).check()).contains("(max 524288)"));
+    }
+
+    #[test]
+    fn content_is_counted_in_bytes_after_decoding() {
+        let limit = usize::try_from(MAX_CONTENT).unwrap();
+        let write = |content: String| WriteArgs::new("/tmp/a", content).bytes();
+        assert_eq!(write("é".repeat(limit / 2)).unwrap().len(), limit);
+        assert_eq!(
+            complaint(write("x".repeat(limit + 1))),
+            "Content too large: 5242881 bytes (max 5242880)"
+        );
+        let encoded = WriteArgs {
+            encoding: Encoding::Base64,
+            ..WriteArgs::new("/tmp/a", "AAH\n/")
+        };
+        assert_eq!(encoded.bytes().unwrap(), [0, 1, 255]);
+        let broken = WriteArgs {
+            encoding: Encoding::Base64,
+            ..WriteArgs::new("/tmp/a", "é")
+        };
+        assert!(complaint(broken.bytes()).starts_with("`content` is no base64"));
+    }
+}

@@ -1,0 +1,217 @@
+//! Rows, columns and types of a table file, without reading all of a large one.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, Write};
+use std::path::Path;
+
+use arrow_csv::WriterBuilder;
+use arrow_csv::reader::Format as CsvFormat;
+use arrow_ipc::reader::FileReader;
+use arrow_schema::{ArrowError, DataType, SchemaRef};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Bytes up to which a file is read whole to count its rows.
+const COUNTED: u64 = 8 << 20;
+/// Rows that tell the types of a larger one.
+const SAMPLE_ROWS: usize = 1000;
+/// Bytes that are looked at for them.
+const SAMPLE_BYTES: u64 = 1 << 20;
+/// Rows that are converted at a time.
+const BATCH: usize = 8192;
+/// Columns that are described.
+const MAX_COLUMNS: usize = 2000;
+
+/// The format of a dataset's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Csv,
+    Parquet,
+    Arrow,
+    /// Not described.
+    Other(&'static str),
+}
+
+/// The size of a table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Shape {
+    /// Its rows, if they were counted or can be guessed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u64>,
+    /// Whether they are a guess, from the length of the first ones.
+    pub about: bool,
+    /// Its columns; none where the file is no table that is understood.
+    pub columns: Vec<ColumnType>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ColumnType {
+    /// Its name.
+    pub name: String,
+    /// Its type, such as `Int64`, `Float64`, `String`, `Date`.
+    pub dtype: String,
+}
+
+impl Format {
+    pub(crate) fn of(path: &Path) -> Self {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        match extension.unwrap_or_default().to_ascii_lowercase().as_str() {
+            "csv" => Self::Csv,
+            "parquet" | "pq" => Self::Parquet,
+            "arrow" | "feather" | "ipc" => Self::Arrow,
+            "tsv" | "tab" => Self::Other("tsv"),
+            "json" => Self::Other("json"),
+            "ndjson" | "jsonl" => Self::Other("ndjson"),
+            "txt" => Self::Other("txt"),
+            "xlsx" => Self::Other("xlsx"),
+            _ => Self::Other("bin"),
+        }
+    }
+
+    pub(crate) const fn extension(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Parquet => "parquet",
+            Self::Arrow => "arrow",
+            Self::Other(extension) => extension,
+        }
+    }
+}
+
+/// Describes a file, as well as that goes: what cannot be understood has no columns.
+pub(crate) fn describe(file: &File, format: Format) -> Shape {
+    let described = match format {
+        Format::Csv => csv(file),
+        Format::Parquet => parquet(file),
+        Format::Arrow => arrow(file),
+        Format::Other(_) => Ok(Shape::default()),
+    };
+    described.unwrap_or_else(|error| {
+        tracing::info!(
+            error = &error as &dyn std::error::Error,
+            "could not describe a dataset"
+        );
+        Shape::default()
+    })
+}
+
+fn csv(file: &File) -> Result<Shape, ArrowError> {
+    let bytes = file.metadata()?.len();
+    let format = CsvFormat::default().with_header(true);
+    let mut file = file.try_clone()?;
+    file.rewind()?;
+    if bytes <= COUNTED {
+        let (schema, rows) = format.infer_schema(BufReader::new(file), None)?;
+        return Ok(shape(&schema.into(), Some(rows as u64), false));
+    }
+    let mut sample = Vec::new();
+    file.take(SAMPLE_BYTES).read_to_end(&mut sample)?;
+    // A row that is cut would pass for one that lacks fields.
+    let end = memchr::memrchr(b'\n', &sample).map_or(sample.len(), |at| at + 1);
+    let sample = &sample[..end];
+    let (schema, rows) = format.infer_schema(sample, Some(SAMPLE_ROWS))?;
+    let lines = memchr::memchr_iter(b'\n', sample).count().max(1) as u64;
+    let header = sample
+        .lines()
+        .next()
+        .map_or(Ok(0), |line| line.map(|line| line.len() as u64 + 1))?;
+    let per_row = (end as u64 - header) / lines.saturating_sub(1).max(1);
+    let guess = (bytes - header) / per_row.max(1);
+    let rows = (rows > 0).then_some(guess);
+    Ok(shape(&schema.into(), rows, true))
+}
+
+fn parquet(file: &File) -> Result<Shape, ArrowError> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file.try_clone()?)?;
+    let rows = builder.metadata().file_metadata().num_rows();
+    Ok(shape(builder.schema(), u64::try_from(rows).ok(), false))
+}
+
+fn arrow(file: &File) -> Result<Shape, ArrowError> {
+    let mut file = file.try_clone()?;
+    file.rewind()?;
+    let bytes = file.metadata()?.len();
+    let reader = FileReader::try_new(BufReader::new(file), None)?;
+    let schema = reader.schema();
+    let rows = if bytes <= COUNTED {
+        let mut rows = 0;
+        for batch in reader {
+            rows += batch?.num_rows() as u64;
+        }
+        Some(rows)
+    } else {
+        None
+    };
+    Ok(shape(&schema, rows, false))
+}
+
+fn shape(schema: &SchemaRef, rows: Option<u64>, about: bool) -> Shape {
+    let columns = schema.fields().iter().take(MAX_COLUMNS).map(|field| ColumnType {
+        name: field.name().clone(),
+        dtype: name_of(field.data_type()),
+    });
+    Shape {
+        rows,
+        about,
+        columns: columns.collect(),
+    }
+}
+
+fn name_of(kind: &DataType) -> String {
+    match kind {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "String".to_owned(),
+        DataType::Date32 | DataType::Date64 => "Date".to_owned(),
+        DataType::Timestamp(..) => "Datetime".to_owned(),
+        DataType::Time32(_) | DataType::Time64(_) => "Time".to_owned(),
+        DataType::Duration(_) => "Duration".to_owned(),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            "Binary".to_owned()
+        }
+        DataType::Dictionary(_, values) => name_of(values),
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::ListView(_) => {
+            "List".to_owned()
+        }
+        DataType::Struct(_) => "Struct".to_owned(),
+        DataType::Decimal32(..)
+        | DataType::Decimal64(..)
+        | DataType::Decimal128(..)
+        | DataType::Decimal256(..) => "Decimal".to_owned(),
+        other => other.to_string().chars().take(40).collect(),
+    }
+}
+
+/// Writes a Parquet or Arrow file as CSV, some rows at a time.
+pub(crate) fn to_csv(file: &File, format: Format, into: &mut File) -> Result<(), ArrowError> {
+    let mut source = file.try_clone()?;
+    source.rewind()?;
+    let mut into = std::io::BufWriter::new(into);
+    let mut writer = WriterBuilder::new().with_header(true).build(&mut into);
+    match format {
+        Format::Parquet => {
+            let builder = ParquetRecordBatchReaderBuilder::try_new(source)?;
+            let empty = arrow_array::RecordBatch::new_empty(builder.schema().clone());
+            // A table without rows still has a header.
+            writer.write(&empty)?;
+            for batch in builder.with_batch_size(BATCH).build()? {
+                writer.write(&batch?)?;
+            }
+        }
+        Format::Arrow => {
+            let reader = FileReader::try_new(BufReader::new(source), None)?;
+            writer.write(&arrow_array::RecordBatch::new_empty(reader.schema()))?;
+            for batch in reader {
+                writer.write(&batch?)?;
+            }
+        }
+        Format::Csv | Format::Other(_) => {
+            return Err(ArrowError::CsvError(
+                "only Parquet and Arrow files are converted".into(),
+            ));
+        }
+    }
+    drop(writer);
+    into.flush()?;
+    Ok(())
+}

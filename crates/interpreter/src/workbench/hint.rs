@@ -1,0 +1,137 @@
+//! What a model is advised to do next.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Advice that comes with each result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Hint {
+    /// What it is about.
+    pub code: HintCode,
+    /// The advice.
+    pub message: String,
+}
+
+/// What a hint is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HintCode {
+    /// A command succeeded and left files.
+    ExecutedWithFiles,
+    /// A command succeeded and left no files.
+    ExecutedWithoutFiles,
+    /// A command failed.
+    ExecutionFailed,
+    /// A command ran out of time.
+    TimedOut,
+    /// A file was written.
+    FileWritten,
+    /// A path is not allowed.
+    InvalidPath,
+    /// A file was edited.
+    FileEdited,
+    /// The text to replace is there more than once.
+    NotUnique,
+    /// The text to replace is not there.
+    NotFound,
+    /// A file could not be read, written or edited for another reason.
+    FileRefused,
+    /// The call itself is wrong.
+    InvalidCall,
+}
+
+impl Hint {
+    fn new(code: HintCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn executed(files: u64) -> Self {
+        if files == 0 {
+            return Self::new(
+                HintCode::ExecutedWithoutFiles,
+                "Code executed but no outputs in /tmp/output/. Verify that the script saves its results there.",
+            );
+        }
+        Self::new(
+            HintCode::ExecutedWithFiles,
+            format!(
+                "Code executed successfully. {files} output files created. Consider presenting the results."
+            ),
+        )
+    }
+
+    pub(super) fn failed() -> Self {
+        Self::new(
+            HintCode::ExecutionFailed,
+            "Execution failed. Review stderr and use sandbox_edit_file to fix errors.",
+        )
+    }
+
+    pub(super) fn timed_out(maximum: u64) -> Self {
+        Self::new(
+            HintCode::TimedOut,
+            format!(
+                "Execution ran out of time. Make it faster, or raise `timeout` (at most {maximum} seconds)."
+            ),
+        )
+    }
+
+    pub(super) fn written() -> Self {
+        Self::new(
+            HintCode::FileWritten,
+            "File written successfully. Use sandbox_exec to run it.",
+        )
+    }
+
+    pub(super) fn invalid_path() -> Self {
+        Self::new(
+            HintCode::InvalidPath,
+            "Invalid path. Use /tmp/ or /workspace/ only; no links, and nothing below /tmp/data/.",
+        )
+    }
+
+    pub(super) fn edited() -> Self {
+        Self::new(
+            HintCode::FileEdited,
+            "File edited successfully. Re-run with sandbox_exec.",
+        )
+    }
+
+    pub(super) fn not_unique() -> Self {
+        Self::new(
+            HintCode::NotUnique,
+            "Edit failed - old_string not unique. Include more surrounding context.",
+        )
+    }
+
+    pub(super) fn not_found() -> Self {
+        Self::new(
+            HintCode::NotFound,
+            "Edit failed - old_string not found. Read file first with sandbox_exec.",
+        )
+    }
+
+    pub(super) fn refused() -> Self {
+        Self::new(
+            HintCode::FileRefused,
+            "The file is as it was. Look at it and at its folder with sandbox_exec (ls -la, head).",
+        )
+    }
+
+    pub(super) fn invalid_call(tool: &str) -> Self {
+        Self::new(
+            HintCode::InvalidCall,
+            format!("Nothing was done. Call `{tool}` again as its input schema says."),
+        )
+    }
+
+    pub(super) fn unknown_tool(names: &[&str]) -> Self {
+        Self::new(
+            HintCode::InvalidCall,
+            format!("Nothing was done. The tools are {}.", names.join(", ")),
+        )
+    }
+}

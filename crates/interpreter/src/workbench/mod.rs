@@ -1,0 +1,315 @@
+//! The workbench: three tools over one session, for models that work with scripts and commands.
+//!
+//! `sandbox_write_file`, `sandbox_edit_file` and `sandbox_exec` work on the sandbox that the session's cells run in: they see the same
+//! files. Commands and cells take turns, in the order in which they are asked for; an interrupt of the session stops whichever runs.
+//! What a tool refuses is an answer (`{"success": false, …}`) that a model can repair its call by; `Err` means that Cellblock could not
+//! do its work. See `docs/reference/workbench.md`.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::broadcast;
+
+use crate::error::Result;
+use crate::execution::SkippedFile;
+use crate::session::{EditRefused, Executed, Order, Refused, Session};
+
+mod args;
+pub(crate) mod datasets;
+pub(crate) mod describe;
+pub(crate) mod edit;
+mod event;
+mod exec;
+mod hint;
+mod outputs;
+mod path;
+mod prompt;
+mod reply;
+mod tools;
+
+pub use args::{EditArgs, Encoding, ExecArgs, WriteArgs};
+pub use datasets::{DatasetSource, How, Mounted};
+pub use describe::{ColumnType, Shape};
+pub use event::WorkbenchEvent;
+pub use hint::{Hint, HintCode};
+pub use reply::{EditResult, ExecResult, Refusal, Reply, WriteResult};
+pub use tools::{EDIT, EXEC, ToolDefinition, WRITE};
+
+use args::MAX_CONTENT;
+use edit::{Change, EditError};
+use path::{INVALID, normalise};
+
+/// Events that may wait for a listener; one that is slower misses the oldest.
+const EVENTS: usize = 1024;
+
+/// How a workbench is set up.
+#[derive(Clone, Debug, Default)]
+pub struct WorkbenchOptions {
+    /// The host's folder for what commands leave in `/tmp/output`; made when there is something to put into it. Without one, files are in
+    /// the artifact store alone.
+    pub output_dir: Option<PathBuf>,
+    /// What the prompt asks of scripts.
+    pub profile: Profile,
+}
+
+/// What a prompt asks of scripts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Any library of the image.
+    #[default]
+    Default,
+    /// Polars for tables, in Python that 3.11 understands; of the image's libraries numpy, matplotlib, seaborn and scikit-learn besides.
+    Polars,
+}
+
+/// Three tools over one session. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Workbench {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    session: Session,
+    options: WorkbenchOptions,
+    events: broadcast::Sender<WorkbenchEvent>,
+    datasets: Mutex<Vec<Mounted>>,
+}
+
+impl Workbench {
+    /// Offers the tools over a session, whose sandbox is made by the first call that needs it.
+    pub fn new(session: Session, options: WorkbenchOptions) -> Self {
+        let (events, _) = broadcast::channel(EVENTS);
+        Self {
+            shared: Arc::new(Shared {
+                session,
+                options,
+                events,
+                datasets: Mutex::default(),
+            }),
+        }
+    }
+
+    /// The tools, for whoever lists them to a model.
+    pub fn definitions() -> Vec<ToolDefinition> {
+        tools::definitions()
+    }
+
+    /// Calls a tool by its name. What it refuses, a wrong call included, is `Ok({"success": false, "error", "hint", …})`.
+    pub async fn call(&self, tool: &str, args: Value) -> Result<Value> {
+        let wrong = |complaint: String| json(Err::<(), _>(Refusal::new(complaint, Hint::invalid_call(tool))));
+        match tool {
+            EXEC => match ExecArgs::parse(args) {
+                Ok(args) => json(self.exec(args).await?),
+                Err(complaint) => wrong(complaint),
+            },
+            WRITE => match WriteArgs::parse(args) {
+                Ok(args) => json(self.write_file(args).await?),
+                Err(complaint) => wrong(complaint),
+            },
+            EDIT => match EditArgs::parse(args) {
+                Ok(args) => json(self.edit_file(args).await?),
+                Err(complaint) => wrong(complaint),
+            },
+            unknown => {
+                let name: String = unknown.chars().take(60).collect();
+                let refusal = Refusal::new(
+                    format!("there is no tool {name:?}"),
+                    Hint::unknown_tool(&tools::NAMES),
+                );
+                json(Err::<(), _>(refusal))
+            }
+        }
+    }
+
+    /// Runs a command, and hands over what it leaves in `/tmp/output`.
+    pub async fn exec(&self, args: ExecArgs) -> Result<Reply<ExecResult>> {
+        let timeout = match args.check() {
+            Ok(timeout) => timeout,
+            Err(complaint) => return Ok(Err(Refusal::new(complaint, Hint::invalid_call(EXEC)))),
+        };
+        let order = Order {
+            argv: args.command,
+            timeout,
+            stream_bytes: exec::STREAM_BYTES,
+            files: exec::FILES,
+            events: self.shared.events.clone(),
+        };
+        let executed = self.shared.session.command(order).await?;
+        let (files, skipped) = self.hand_over(&executed).await?;
+        Ok(Ok(exec::result(executed, skipped, files)))
+    }
+
+    /// Creates or overwrites a file.
+    pub async fn write_file(&self, args: WriteArgs) -> Result<Reply<WriteResult>> {
+        let named = args.file_path.clone();
+        let path = match checked(&named) {
+            Ok(path) => path,
+            Err(refusal) => return Ok(Err(*refusal)),
+        };
+        let content = match args.bytes() {
+            Ok(content) => content,
+            Err(complaint) => {
+                return Ok(Err(Refusal::of_file(
+                    &named,
+                    complaint,
+                    Hint::invalid_call(WRITE),
+                )));
+            }
+        };
+        let bytes_written = content.len() as u64;
+        Ok(
+            match self.shared.session.replace_file(path.clone(), content).await? {
+                Ok(()) => Ok(WriteResult {
+                    success: true,
+                    file_path: path,
+                    bytes_written,
+                    hint: Hint::written(),
+                }),
+                Err(refused) => Err(refusal_of_file(&named, "Write failed", &refused)),
+            },
+        )
+    }
+
+    /// Replaces one exact piece of text in a file.
+    pub async fn edit_file(&self, args: EditArgs) -> Result<Reply<EditResult>> {
+        let named = args.file_path;
+        let path = match checked(&named) {
+            Ok(path) => path,
+            Err(refusal) => return Ok(Err(*refusal)),
+        };
+        let change = Change {
+            old: args.old_string.into_bytes(),
+            new: args.new_string.into_bytes(),
+            limit: MAX_CONTENT,
+        };
+        // What no file can satisfy needs no sandbox.
+        let edited = match change.check() {
+            Ok(()) => self.shared.session.edit_file(path.clone(), change).await?,
+            Err(error) => Err(EditRefused::Content(error)),
+        };
+        Ok(match edited {
+            Ok(()) => Ok(EditResult {
+                success: true,
+                file_path: path,
+                hint: Hint::edited(),
+            }),
+            Err(EditRefused::File(refused)) => {
+                let action = if refused.code == "not_found" {
+                    "Cannot read file"
+                } else {
+                    "Edit failed"
+                };
+                Err(refusal_of_file(&named, action, &refused))
+            }
+            Err(EditRefused::Content(error)) => Err(refusal_of_edit(&named, error)),
+        })
+    }
+
+    /// What happens from here on: output of commands as it comes, and pictures. A listener that falls behind misses events.
+    pub fn events(&self) -> broadcast::Receiver<WorkbenchEvent> {
+        self.shared.events.subscribe()
+    }
+
+    /// Adds a file of the host as a dataset: it appears in `/tmp/data`, read-only, at once where a sandbox lives, and in each that is made
+    /// later. The answer says under which name, how it got there, and what is in it.
+    ///
+    /// An error of the kind `Input` says that the file cannot be read, or not converted; the session is as it was.
+    pub async fn add_dataset(&self, name: &str, source: DatasetSource) -> Result<Mounted> {
+        let mounted = self.shared.session.add_dataset(name.to_owned(), source).await?;
+        self.datasets().push(mounted.clone());
+        Ok(mounted)
+    }
+
+    /// The section of a system prompt that tells a model of the tools, the session's datasets, and the constraints.
+    pub fn prompt(&self) -> String {
+        prompt::prompt(self.shared.options.profile, &self.datasets())
+    }
+
+    fn datasets(&self) -> MutexGuard<'_, Vec<Mounted>> {
+        self.shared
+            .datasets
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the session, and completes when its sandbox is gone.
+    pub async fn close(&self) -> Result<()> {
+        self.shared.session.close().await
+    }
+
+    /// Copies new files into the host's folder and tells of pictures; answers the names, and what could not be copied.
+    async fn hand_over(&self, executed: &Executed) -> Result<(Vec<String>, Vec<SkippedFile>)> {
+        let (mut names, mut skipped) = (Vec::new(), Vec::new());
+        for file in &executed.outputs.files {
+            let path = match &self.shared.options.output_dir {
+                None => PathBuf::from(&file.name),
+                Some(folder) => match outputs::place(&executed.store, folder, file).await? {
+                    Ok(path) => path,
+                    Err(error) => {
+                        tracing::warn!(
+                            name = file.name,
+                            error = &error as &dyn std::error::Error,
+                            "could not hand over a file"
+                        );
+                        skipped.push(SkippedFile {
+                            path: file.path.clone(),
+                            reason: format!("the host could not keep it: {}", error.kind()),
+                        });
+                        continue;
+                    }
+                },
+            };
+            if let Some(event) = outputs::visualization(&executed.store, file, path).await? {
+                // Nobody has to listen.
+                let _ = self.shared.events.send(event);
+            }
+            names.push(file.name.clone());
+        }
+        Ok((names, skipped))
+    }
+}
+
+fn checked(named: &str) -> std::result::Result<String, Box<Refusal>> {
+    normalise(named).map_err(|error| {
+        // However long it was.
+        let shown: String = named.chars().take(256).collect();
+        Box::new(Refusal::of_file(&shown, error, Hint::invalid_path()))
+    })
+}
+
+fn refusal_of_file(named: &str, action: &str, refused: &Refused) -> Refusal {
+    match refused.code.as_str() {
+        // A link, wherever it leads.
+        "symlink" | "path" | "name_too_long" => Refusal::of_file(named, INVALID, Hint::invalid_path()),
+        _ => Refusal::of_file(named, format!("{action}: {}", refused.reason), Hint::refused()),
+    }
+}
+
+fn refusal_of_edit(named: &str, error: EditError) -> Refusal {
+    let hint = match &error {
+        EditError::NotFound => Hint::not_found(),
+        EditError::NotUnique { .. } => Hint::not_unique(),
+        EditError::Empty | EditError::Same => Hint::invalid_call(EDIT),
+        EditError::Binary | EditError::TooLarge { .. } => Hint::refused(),
+    };
+    let refusal = Refusal::of_file(named, error.message(), hint);
+    match error {
+        EditError::NotUnique { count, lines } => Refusal {
+            occurrences: Some(count),
+            lines: Some(lines),
+            ..refusal
+        },
+        _ => refusal,
+    }
+}
+
+fn json<T: Serialize>(reply: Reply<T>) -> Result<Value> {
+    let value = match reply {
+        Ok(result) => serde_json::to_value(result),
+        Err(refusal) => serde_json::to_value(refusal),
+    };
+    value.map_err(|error| crate::Error::Request(format!("write the answer as JSON: {error}")))
+}

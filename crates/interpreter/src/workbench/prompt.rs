@@ -1,0 +1,103 @@
+//! The section of a system prompt that tells a model of the tools.
+
+use std::fmt::Write as _;
+
+use super::Profile;
+use super::args::{DEFAULT_TIMEOUT, MAX_CONTENT, MAX_TIMEOUT};
+use super::datasets::Mounted;
+use super::exec::{FILES, STREAM_BYTES};
+use super::tools::{EDIT, EXEC, WRITE};
+
+/// Columns of a dataset that are named with their types.
+const COLUMNS: usize = 40;
+/// Datasets that are described; the others are named.
+const DESCRIBED: usize = 20;
+/// Characters of a column's name.
+const NAME: usize = 80;
+
+pub(super) fn prompt(profile: Profile, datasets: &[Mounted]) -> String {
+    let mut text = format!(
+        "## ADVANCED ANALYSIS (sandboxed code execution)\n\n\
+         For analysis beyond queries (clustering, machine learning, statistics, visualization).\n\n\
+         **TOOLS**\n\
+         - `{WRITE}`: create a script or another file in the sandbox\n\
+         - `{EDIT}`: change a file by replacing one exact piece of text, which must be in it once\n\
+         - `{EXEC}`: run a command in the sandbox, such as `[\"python\", \"/tmp/analysis.py\"]`; \
+         read files with `head`, `cat`, `grep`, `sed -n`, `wc -l`, list them with `ls -lh`\n\n\
+         **WORKFLOW**\n\
+         1. Write a script: `{WRITE}`\n\
+         2. Run it: `{EXEC}`\n\
+         3. If it fails: read stderr, change the script with `{EDIT}`, run it again. \
+         If an edit fails, read the file first and include more context.\n\n\
+         **DATA**\n"
+    );
+    list(&mut text, datasets);
+    text.push_str(match profile {
+        Profile::Default => "- Read them with pandas or Polars, for example `pd.read_csv(path)`.\n",
+        Profile::Polars => "- MUST use Polars: `import polars as pl`, `pl.read_csv(path)`.\n",
+    });
+    text.push_str(
+        "- Save results below `/tmp/output/`, for example `/tmp/output/result.csv` and `/tmp/output/plot.png`.\n\
+         - Plots: `matplotlib.use('Agg')`, then `plt.savefig('/tmp/output/plot.png', dpi=150, bbox_inches='tight')`.\n\n\
+         **CONSTRAINTS**\n",
+    );
+    let _ = write!(
+        text,
+        "- Time: {DEFAULT_TIMEOUT} s, up to {MAX_TIMEOUT} s with `timeout`; then a command is killed with all that it has started\n\
+         - No network: nothing can be downloaded or installed\n\
+         - Files: below /tmp/ or /workspace/ only; /tmp/data/ is read-only; at most {MAX_CONTENT} bytes per written file\n\
+         - Output: {} KiB of each stream; of more the middle is left out, and a line there says which file has all of it\n\
+         - Results: at most {FILES} files of /tmp/output/ are handed over per command\n\
+         - Files stay from call to call; variables do not: each command is a new process, and none goes on when it has ended\n",
+        STREAM_BYTES / 1024
+    );
+    if profile == Profile::Polars {
+        text.push_str(
+            "- NO PANDAS: use Polars only; besides it numpy, matplotlib, seaborn and scikit-learn\n\
+             - Python 3.11 syntax\n",
+        );
+    }
+    text
+}
+
+fn list(text: &mut String, datasets: &[Mounted]) {
+    if datasets.is_empty() {
+        text.push_str("- There are no datasets yet. Those that come appear at `/tmp/data/{name}.csv`.\n");
+        return;
+    }
+    text.push_str("- Datasets (read-only):\n");
+    for (index, dataset) in datasets.iter().enumerate() {
+        let _ = write!(text, "  - `{}`", dataset.path);
+        if index < DESCRIBED {
+            describe(text, dataset);
+        }
+        text.push('\n');
+    }
+}
+
+fn describe(text: &mut String, dataset: &Mounted) {
+    let shape = &dataset.shape;
+    if let Some(rows) = shape.rows {
+        let about = if shape.about { "about " } else { "" };
+        let _ = write!(text, " — {about}{rows} rows × {} columns", shape.columns.len());
+    } else if !shape.columns.is_empty() {
+        let _ = write!(text, " — {} columns", shape.columns.len());
+    } else {
+        let _ = write!(text, " — {} bytes", dataset.bytes);
+        return;
+    }
+    for (index, column) in shape.columns.iter().take(COLUMNS).enumerate() {
+        // A header is data: it must not end the line and begin another.
+        let name: String = column
+            .name
+            .chars()
+            .take(NAME)
+            .flat_map(char::escape_debug)
+            .collect();
+        let separator = if index == 0 { ": " } else { ", " };
+        let _ = write!(text, "{separator}{name} ({})", column.dtype);
+    }
+    if shape.columns.len() > COLUMNS {
+        let _ = write!(text, ", and {} more", shape.columns.len() - COLUMNS);
+    }
+}

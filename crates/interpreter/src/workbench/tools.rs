@@ -1,0 +1,119 @@
+//! The tools as a model's host offers them.
+
+use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::args::{EditArgs, ExecArgs, WriteArgs};
+use super::reply::{EditResult, ExecResult, Refusal, WriteResult};
+
+/// The name of the tool that runs commands.
+pub const EXEC: &str = "sandbox_exec";
+/// The name of the tool that writes files.
+pub const WRITE: &str = "sandbox_write_file";
+/// The name of the tool that edits files.
+pub const EDIT: &str = "sandbox_edit_file";
+/// All of them.
+pub(super) const NAMES: [&str; 3] = [EXEC, WRITE, EDIT];
+
+/// A tool, for whoever lists tools to a model.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ToolDefinition {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub input_schema: Value,
+    /// The JSON Schema of its answer: a result, or `{"success": false, …}`.
+    pub output_schema: Value,
+}
+
+pub(super) fn definitions() -> Vec<ToolDefinition> {
+    vec![
+        ToolDefinition {
+            name: EXEC.to_owned(),
+            description: "Runs a command in the session's isolated sandbox and returns its exit code, stdout and stderr. \
+                          The sandbox has Python and the usual Unix commands, no network, and keeps its files from call to call. \
+                          Datasets are in /tmp/data/ (read-only). New and changed files in /tmp/output/ are handed over after the command."
+                .to_owned(),
+            input_schema: schema::<ExecArgs>(),
+            output_schema: answer::<ExecResult>(),
+        },
+        ToolDefinition {
+            name: WRITE.to_owned(),
+            description: "Creates or overwrites a file in the session's sandbox, below /tmp/ or /workspace/. Folders are made as needed. \
+                          At most 5242880 bytes; `encoding: \"base64\"` for files that are not text."
+                .to_owned(),
+            input_schema: schema::<WriteArgs>(),
+            output_schema: answer::<WriteResult>(),
+        },
+        ToolDefinition {
+            name: EDIT.to_owned(),
+            description: "Replaces one exact piece of text in a file of the session's sandbox. `old_string` must be in the file exactly once: \
+                          include as much of its surroundings as that takes."
+                .to_owned(),
+            input_schema: schema::<EditArgs>(),
+            output_schema: answer::<EditResult>(),
+        },
+    ]
+}
+
+fn schema<T: JsonSchema>() -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    let schema: Value = SchemaGenerator::new(settings).into_root_schema_for::<T>().into();
+    schema
+}
+
+fn answer<T: JsonSchema>() -> Value {
+    let mut alternatives = [schema::<T>(), schema::<Refusal>()];
+    for alternative in &mut alternatives {
+        if let Some(fields) = alternative.as_object_mut() {
+            fields.remove("$schema");
+        }
+    }
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "anyOf": alternatives,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schemas_ask_for_what_the_calls_need() {
+        let required: Vec<_> = definitions()
+            .iter()
+            .map(|tool| (tool.name.clone(), tool.input_schema["required"].clone()))
+            .collect();
+        assert_eq!(
+            required,
+            [
+                (EXEC.to_owned(), json!(["command"])),
+                (WRITE.to_owned(), json!(["file_path", "content"])),
+                (EDIT.to_owned(), json!(["file_path", "old_string", "new_string"])),
+            ]
+        );
+        for tool in definitions() {
+            assert_eq!(
+                tool.input_schema["additionalProperties"],
+                json!(false),
+                "{}",
+                tool.name
+            );
+            assert_eq!(tool.input_schema["type"], json!("object"), "{}", tool.name);
+            assert!(!tool.output_schema.to_string().contains("$ref"), "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn the_timeout_says_its_bounds_and_its_default() {
+        let timeout = &definitions()[0].input_schema["properties"]["timeout"];
+        assert_eq!(timeout["default"], json!(60.0));
+        assert_eq!(timeout["maximum"], json!(300));
+    }
+}

@@ -1,0 +1,10 @@
+//! The workbench's tools in real sandboxes of the default image.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod checklist;
+mod datasets;
+mod exec;
+mod files;
+mod outputs;
+mod support;
