@@ -1,8 +1,9 @@
 //! What a host serves: tools, whatever they are.
 
 use std::future::Future;
-use std::path::PathBuf;
 
+use cellblock_interpreter::workbench::{DatasetSource, Mounted, Workbench, WorkbenchEvent};
+use cellblock_interpreter::{Interpreter, Session};
 use serde_json::Value;
 use tokio::sync::broadcast;
 
@@ -19,7 +20,7 @@ pub(crate) trait Toolbox: Send + Sync + 'static {
     fn interrupt(&self);
 
     /// What happens from here on.
-    fn happenings(&self) -> broadcast::Receiver<Happening>;
+    fn events(&self) -> broadcast::Receiver<WorkbenchEvent>;
 
     /// Shows a file of the host in the sandbox.
     fn add_dataset(&self, dataset: &Dataset) -> impl Future<Output = Result<Added>> + Send;
@@ -31,13 +32,57 @@ pub(crate) trait Toolbox: Send + Sync + 'static {
     fn close(&self) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// Something that happens while tools work.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Happening {
-    /// A command wrote this to stdout.
-    Stdout(Vec<u8>),
-    /// Likewise to stderr.
-    Stderr(Vec<u8>),
-    /// A picture was saved.
-    Visualization { path: PathBuf, media_type: String },
+/// A workbench with what it stands on.
+#[derive(Debug)]
+pub(crate) struct OwnWorkbench {
+    pub(crate) workbench: Workbench,
+    pub(crate) session: Session,
+    /// Its launcher ends with it.
+    pub(crate) _interpreter: Interpreter,
+}
+
+impl Toolbox for OwnWorkbench {
+    async fn call(&self, tool: &str, arguments: Value) -> Result<Value> {
+        Ok(self.workbench.call(tool, arguments).await?)
+    }
+
+    fn interrupt(&self) {
+        self.session.interrupt();
+    }
+
+    fn events(&self) -> broadcast::Receiver<WorkbenchEvent> {
+        self.workbench.events()
+    }
+
+    async fn add_dataset(&self, dataset: &Dataset) -> Result<Added> {
+        let path = dataset.path.clone();
+        let source = if dataset.as_csv {
+            DatasetSource::AsCsv(path)
+        } else {
+            DatasetSource::File(path)
+        };
+        let mounted = self.workbench.add_dataset(&dataset.name, source).await?;
+        Ok(added(&mounted))
+    }
+
+    fn prompt(&self) -> String {
+        self.workbench.prompt()
+    }
+
+    async fn close(&self) -> Result<()> {
+        Ok(self.workbench.close().await?)
+    }
+}
+
+fn added(mounted: &Mounted) -> Added {
+    let mut notes = Vec::new();
+    let stem = mounted.name.rsplit_once('.').map_or(&*mounted.name, |it| it.0);
+    if mounted.requested != stem && mounted.requested != mounted.name {
+        notes.push(format!("`{}` is called `{}`", mounted.requested, mounted.name));
+    }
+    notes.extend(mounted.reason.clone());
+    Added {
+        path: mounted.path.clone(),
+        notes,
+    }
 }

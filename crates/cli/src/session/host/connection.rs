@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use cellblock_interpreter::workbench::WorkbenchEvent;
 use rustix::process::geteuid;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use tokio::time::{interval, timeout};
 
 use super::{Busy, Shared};
@@ -21,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::session::error::Told;
 use crate::session::plan::Dataset;
-use crate::session::toolbox::{Happening, Toolbox};
+use crate::session::toolbox::Toolbox;
 use crate::session::wire::{self, Answer, Ask, Envelope, Frame, GENERATION};
 
 /// How long a client may take to say what it wants, and to take what it is told.
@@ -123,24 +124,24 @@ impl Client {
         let mut closing = shared.closing.subscribe();
         let turn = tokio::select! {
             biased;
-            _ = closing.wait_for(|it| *it) => return Ok(Some(closed())),
+            () = closes(&mut closing) => return Ok(Some(closed())),
             () = self.left() => return Ok(None),
             turn = shared.turn.lock() => turn,
         };
         shared.calls.fetch_add(1, Ordering::Relaxed);
-        let mut happenings = watch.then(|| shared.toolbox.happenings());
+        let mut events = watch.then(|| shared.toolbox.events());
         let mut call = pin!(shared.toolbox.call(tool, arguments));
         let given_up = loop {
             tokio::select! {
                 biased;
-                _ = closing.wait_for(|it| *it) => break GivenUp::Closing,
-                happening = next(&mut happenings) => if self.pass_on(happening).await.is_err() {
+                () = closes(&mut closing) => break GivenUp::Closing,
+                event = next(&mut events) => if self.pass_on(event).await.is_err() {
                     break GivenUp::Left;
                 },
                 result = &mut call => {
                     // What it wrote last.
-                    while let Some(Ok(happening)) = happenings.as_mut().map(broadcast::Receiver::try_recv) {
-                        self.pass_on(happening).await?;
+                    while let Some(Ok(event)) = events.as_mut().map(broadcast::Receiver::try_recv) {
+                        self.pass_on(event).await?;
                     }
                     return Ok(Some(match result {
                         Ok(result) => Answer::Result { result },
@@ -160,15 +161,21 @@ impl Client {
         left(&mut self.reader).await;
     }
 
-    async fn pass_on(&mut self, happening: Happening) -> io::Result<()> {
-        match happening {
-            Happening::Stdout(bytes) => send(&mut self.writer, &Frame::Stdout(bytes)).await,
-            Happening::Stderr(bytes) => send(&mut self.writer, &Frame::Stderr(bytes)).await,
-            Happening::Visualization { path, media_type } => {
+    async fn pass_on(&mut self, event: WorkbenchEvent) -> io::Result<()> {
+        match event {
+            WorkbenchEvent::Stdout(bytes) => send(&mut self.writer, &Frame::Stdout(bytes)).await,
+            WorkbenchEvent::Stderr(bytes) => send(&mut self.writer, &Frame::Stderr(bytes)).await,
+            WorkbenchEvent::Visualization { path, media_type, .. } => {
                 tell(&mut self.writer, &Answer::Visualization { path, media_type }).await
             }
         }
     }
+}
+
+/// Completes when the session ends.
+async fn closes(closing: &mut watch::Receiver<bool>) {
+    // An error means that the host is gone, which it is not before its clients.
+    let _ = closing.wait_for(|it| *it).await;
 }
 
 /// Completes when the client is gone. It has said all that it may say.
@@ -189,11 +196,11 @@ async fn stopped<T: Toolbox>(shared: &Shared<T>, mut call: impl Future<Output = 
 }
 
 /// What happens next; never, where nobody watches.
-async fn next(happenings: &mut Option<broadcast::Receiver<Happening>>) -> Happening {
-    if let Some(receiver) = happenings {
+async fn next(events: &mut Option<broadcast::Receiver<WorkbenchEvent>>) -> WorkbenchEvent {
+    if let Some(receiver) = events {
         loop {
             match receiver.recv().await {
-                Ok(happening) => return happening,
+                Ok(event) => return event,
                 Err(broadcast::error::RecvError::Lagged(_)) => {}
                 Err(broadcast::error::RecvError::Closed) => break,
             }
@@ -207,7 +214,7 @@ async fn add_dataset<T: Toolbox>(shared: &Arc<Shared<T>>, dataset: &Dataset) -> 
     let mut closing = shared.closing.subscribe();
     tokio::select! {
         biased;
-        _ = closing.wait_for(|it| *it) => closed(),
+        () = closes(&mut closing) => closed(),
         added = shared.toolbox.add_dataset(dataset) => match added {
             Ok(added) => Answer::Added { added },
             Err(error) => failure(&error),
