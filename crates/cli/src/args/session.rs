@@ -163,7 +163,10 @@ mod tests {
         assert_eq!(parse_idle("0.5"), Ok(Duration::from_millis(500)));
         for text in ["0", "-1", "inf", "NaN", "2592001", "1e300"] {
             let told = parse_idle(text).unwrap_err();
-            assert!(told.starts_with("a session cannot be idle for "), "{text}: {told}");
+            assert!(
+                told.starts_with("a session cannot be idle for "),
+                "{text}: {told}"
+            );
         }
         assert_eq!(
             parse_idle("soon").unwrap_err(),

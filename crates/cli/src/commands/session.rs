@@ -138,10 +138,7 @@ async fn list(json: bool) -> Result<()> {
         print(&json!({ "sessions": sessions }));
         return Ok(());
     }
-    let lines: Vec<_> = sessions
-        .iter()
-        .map(|(id, it)| line(id, it.as_ref()))
-        .collect();
+    let lines: Vec<_> = sessions.iter().map(|(id, it)| line(id, it.as_ref())).collect();
     let text = if lines.is_empty() {
         "no session is running; `cellblock session start` starts one".to_owned()
     } else {
@@ -168,7 +165,7 @@ fn report(id: &SessionId, description: Option<&Description>) -> serde_json::Valu
         "out": it.plan.out,
         "started": it.plan.started,
         "calls": it.calls,
-        "idle_seconds": it.idle_seconds,
+        "idle_seconds": (it.idle_seconds * 1e3).round() / 1e3,
         "idle_limit_seconds": it.plan.idle.as_secs_f64(),
     })
 }
@@ -226,7 +223,9 @@ async fn end(place: &Place) -> Result<()> {
             other => Err(unexpected(&other)),
         }
     };
-    let polite = timeout(ENDING, asked).await.unwrap_or_else(|_| Err(silent(place)));
+    let polite = timeout(ENDING, asked)
+        .await
+        .unwrap_or_else(|_| Err(silent(place)));
     if polite.is_ok() && gone(place, DYING).await? {
         return Ok(());
     }
@@ -297,7 +296,11 @@ fn dataset(given: &DatasetArg, as_csv: bool) -> Result<Dataset> {
             given.path.display()
         )));
     }
-    let extension = given.path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+    let extension = given
+        .path
+        .extension()
+        .and_then(|it| it.to_str())
+        .unwrap_or_default();
     let tables = ["parquet", "pq", "arrow", "feather", "ipc"];
     Ok(Dataset {
         name: given.name.clone(),

@@ -61,7 +61,10 @@ fn list(toolset: Option<ListedToolset>, json: bool) {
             styled(FAINT, tool.toolset),
             tool.description
         );
-        let schemas = [("arguments", Some(tool.input_schema)), ("result", tool.output_schema)];
+        let schemas = [
+            ("arguments", Some(tool.input_schema)),
+            ("result", tool.output_schema),
+        ];
         for (name, schema) in schemas {
             if let Some(schema) = schema {
                 let _ = writeln!(text, "{} {schema:#}", styled(FAINT, name));
@@ -156,7 +159,9 @@ fn arguments(given: &str) -> Result<Value> {
             let mut read = String::new();
             let stdin = std::io::stdin();
             if stdin.is_terminal() {
-                Screen::new().tell(&outcome::note("reading the arguments from the terminal; Ctrl-D ends them"));
+                Screen::new().tell(&outcome::note(
+                    "reading the arguments from the terminal; Ctrl-D ends them",
+                ));
             }
             stdin
                 .lock()
@@ -206,7 +211,9 @@ mod tests {
             told("[1]"),
             "`--args` is JSON but no object; write one such as {\"command\": [\"ls\"]}"
         );
-        assert!(told("{command}").starts_with("`--args` is not JSON: key must be a string at line 1 column 2; "));
+        assert!(
+            told("{command}").starts_with("`--args` is not JSON: key must be a string at line 1 column 2; ")
+        );
         assert_eq!(told("@/nonexistent/args.json"), "read `/nonexistent/args.json`");
     }
 

@@ -1,8 +1,10 @@
 //! The process behind a session: it serves the session's socket until somebody stops it, a signal does, or nobody comes.
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::net::{UnixListener, UnixStream};
@@ -11,7 +13,8 @@ use tokio::sync::{Mutex, Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::plan::Plan;
+use super::place::Place;
+use super::plan::{Dataset, Plan};
 use super::toolbox::Toolbox;
 use super::wire::Description;
 use crate::error::{Error, Result};
@@ -36,6 +39,8 @@ struct Shared<T> {
     /// Calls take turns, as the sandbox runs one at a time: so it is known whose call an interrupt stops, and whose output comes.
     turn: Mutex<()>,
     calls: AtomicU64,
+    /// Those that came after the plan's.
+    datasets: StdMutex<Vec<Dataset>>,
     activity: StdMutex<Activity>,
     /// Told when the last call has ended.
     quiet: Notify,
@@ -72,6 +77,7 @@ pub(crate) async fn serve<T: Toolbox>(
         plan,
         turn: Mutex::default(),
         calls: AtomicU64::new(0),
+        datasets: StdMutex::default(),
         activity: StdMutex::new(Activity {
             running: 0,
             since: Instant::now(),
@@ -143,15 +149,21 @@ impl<T: Toolbox> Shared<T> {
         }
     }
 
-    fn activity(&self) -> std::sync::MutexGuard<'_, Activity> {
+    fn activity(&self) -> MutexGuard<'_, Activity> {
         self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn datasets(&self) -> MutexGuard<'_, Vec<Dataset>> {
+        self.datasets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn description(&self) -> Description {
+        let mut plan = self.plan.clone();
+        plan.datasets.extend(self.datasets().iter().cloned());
         let activity = self.activity();
         Description {
             process: std::process::id(),
-            plan: self.plan.clone(),
+            plan,
             calls: self.calls.load(Ordering::Relaxed),
             running: activity.running,
             idle_seconds: if activity.running > 0 {
@@ -201,12 +213,10 @@ impl Ends {
 }
 
 /// Opens the session's socket for its owner alone.
-pub(crate) fn listen(place: &super::place::Place) -> io::Result<UnixListener> {
-    use std::os::unix::fs::PermissionsExt;
-
+pub(crate) fn listen(place: &Place) -> io::Result<UnixListener> {
     place.at_socket(|path| {
         let listener = UnixListener::bind(path)?;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
         Ok(listener)
     })
 }

@@ -42,7 +42,9 @@ impl FromStr for SessionId {
         if text.len() == 2 * BYTES && text.bytes().all(valid) {
             return Ok(Self(text.to_owned()));
         }
-        Err(SessionError::NoId { text: text.to_owned() })
+        Err(SessionError::NoId {
+            text: text.to_owned(),
+        })
     }
 }
 

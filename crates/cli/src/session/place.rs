@@ -147,7 +147,9 @@ impl Place {
         let lock = match File::open(&path) {
             Ok(lock) => lock,
             // The directory is made before its lock; both are under the registry's.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !self.path().exists() => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !self.path().exists() => {
+                return Ok(None);
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let _registry = self.places.lock()?;
                 return Ok(self.path().exists().then(|| is_held(&path)));
@@ -240,9 +242,8 @@ impl Place {
 
     /// Whether this open file is the session's lock.
     pub(crate) fn is_lock(&self, file: &File) -> bool {
-        let same = |one: &fs::Metadata, other: &fs::Metadata| {
-            (one.dev(), one.ino()) == (other.dev(), other.ino())
-        };
+        let same =
+            |one: &fs::Metadata, other: &fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
         matches!((file.metadata(), fs::metadata(self.file(LOCK))), (Ok(one), Ok(other)) if same(&one, &other))
     }
 

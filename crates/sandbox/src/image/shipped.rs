@@ -112,7 +112,10 @@ mod tests {
     #[test]
     fn the_polars_image_is_locked_and_asks_for_no_pandas() {
         let spec = ImageSpec::shipped(POLARS_IMAGE).unwrap().unwrap();
-        assert_holds(&spec, &["matplotlib", "numpy", "polars", "scikit-learn", "seaborn"]);
+        assert_holds(
+            &spec,
+            &["matplotlib", "numpy", "polars", "scikit-learn", "seaborn"],
+        );
     }
 
     #[test]

@@ -100,7 +100,9 @@ async fn a_tiny_image_lives_its_whole_life() {
     );
     assert_eq!(built.audit().await.unwrap().findings, []);
     built.verify().await.unwrap();
-    let staging: Vec<_> = fs::read_dir(store.home().root().join("staging")).unwrap().collect();
+    let staging: Vec<_> = fs::read_dir(store.home().root().join("staging"))
+        .unwrap()
+        .collect();
     assert!(staging.is_empty(), "{staging:?}");
     layers_go_on_top(&built).await;
 
@@ -140,7 +142,11 @@ async fn a_tiny_image_lives_its_whole_life() {
     assert_eq!(store.remove("tiny").await.unwrap(), id);
     assert_eq!(store.list().unwrap(), []);
     for empty in ["images", "refs/images", "refs/layers", "layers", "staging"] {
-        assert_eq!(files(&store.home().root().join(empty)), Vec::<PathBuf>::new(), "{empty}");
+        assert_eq!(
+            files(&store.home().root().join(empty)),
+            Vec::<PathBuf>::new(),
+            "{empty}"
+        );
     }
 }
 

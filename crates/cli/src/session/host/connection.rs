@@ -216,7 +216,10 @@ async fn add_dataset<T: Toolbox>(shared: &Arc<Shared<T>>, dataset: &Dataset) -> 
         biased;
         () = closes(&mut closing) => closed(),
         added = shared.toolbox.add_dataset(dataset) => match added {
-            Ok(added) => Answer::Added { added },
+            Ok(added) => {
+                shared.datasets().push(dataset.clone());
+                Answer::Added { added }
+            }
             Err(error) => failure(&error),
         },
     }
