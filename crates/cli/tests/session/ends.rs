@@ -151,8 +151,11 @@ fn a_call_that_is_cancelled_ends_its_command_and_not_the_session() -> Result<()>
         "{}",
         finished.stderr
     );
-    let next = world.exec(&id, &["sh", "-c", "ps ax 2>/dev/null | grep -c '[s]leep 250'"])?;
-    assert_eq!(next["stdout"], "0\n", "{next:#}");
+    let sleeping = "import pathlib\n\
+        found = [it.read_text() for it in pathlib.Path('/proc').glob('[0-9]*/comm')]\n\
+        print(len(found) > 0, 'sleep\\n' in found)";
+    let next = world.exec(&id, &["python", "-c", sleeping])?;
+    assert_eq!(next["stdout"], "True False\n", "{next:#}");
     Ok(())
 }
 

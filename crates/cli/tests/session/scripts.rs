@@ -3,6 +3,7 @@
 use std::fs;
 
 use anyhow::{Context as _, Result};
+use cellblock_testkit::require;
 use serde_json::{Value, json};
 
 use crate::support::World;
@@ -74,6 +75,25 @@ echo "$host"
     // A session and a group of its own, and no terminal.
     let host = lines[6];
     assert_eq!(lines[5], format!("{host} {host} 0"));
+    Ok(())
+}
+
+#[test]
+fn an_ordinary_user_has_sessions_of_their_own() -> Result<()> {
+    require!(OrdinaryUser);
+    require!(UserNamespaces);
+    let world = World::of_an_ordinary_user()?;
+    fs::write(world.work().join("a.csv"), "a\n1\n")?;
+    let id = world.start(&["--dataset", "a=a.csv"])?;
+    assert_eq!(world.exec(&id, &["cat", "/tmp/data/a.csv"])?["stdout"], "a\n1\n");
+    let host = fs::read_to_string(format!("/proc/{}/status", world.host(&id)?))?;
+    let uid = host.lines().find(|line| line.starts_with("Uid:"));
+    assert!(
+        uid.is_some_and(|line| !line.split_whitespace().any(|it| it == "0")),
+        "{uid:?}"
+    );
+    assert_eq!(world.said(["session", "stop", &id])?, format!("stopped {id}"));
+    assert!(world.places()?.is_empty());
     Ok(())
 }
 

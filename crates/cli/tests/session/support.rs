@@ -1,13 +1,14 @@
 //! A home of its own for each test, with the images that all tests share, so that nobody stops another's sessions.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use cellblock_testkit::{Cli, Finished, binary, home};
+use cellblock_testkit::{Cli, Finished, ORDINARY_UID, binary, home};
+use rustix::process::geteuid;
 use serde_json::Value;
 
 /// Building an image downloads its packages.
@@ -27,7 +28,6 @@ pub(crate) fn small_image() -> Result<String> {
 }
 
 /// Builds the image with Polars that comes with Cellblock.
-#[expect(dead_code)]
 pub(crate) fn polars_image() -> Result<()> {
     static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
     build(&BUILT, "polars")
@@ -51,12 +51,14 @@ fn build(built: &OnceLock<Result<(), String>>, image: &str) -> Result<()> {
 #[derive(Debug)]
 pub(crate) struct World {
     folder: tempfile::TempDir,
+    ordinary: bool,
 }
 
 impl World {
     pub(crate) fn new() -> Result<Self> {
         let world = Self {
             folder: tempfile::tempdir()?,
+            ordinary: false,
         };
         std::fs::create_dir(world.work())?;
         std::fs::create_dir(world.home())?;
@@ -64,6 +66,20 @@ impl World {
             let shared = home()?.join(part);
             std::fs::create_dir_all(&shared)?;
             symlink(shared.canonicalize()?, world.home().join(part))?;
+        }
+        Ok(world)
+    }
+
+    /// One of a user without privileges, in which all commands run as that user.
+    pub(crate) fn of_an_ordinary_user() -> Result<Self> {
+        let world = Self {
+            ordinary: true,
+            ..Self::new()?
+        };
+        if geteuid().is_root() {
+            for folder in [world.folder.path().to_owned(), world.work(), world.home()] {
+                chown(folder, Some(ORDINARY_UID), Some(ORDINARY_UID))?;
+            }
         }
         Ok(world)
     }
@@ -89,9 +105,10 @@ impl World {
 
     /// A command in this home.
     pub(crate) fn cli<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Cli {
-        Cli::new(arguments)
+        let cli = Cli::new(arguments)
             .env("CELLBLOCK_HOME", self.home())
-            .folder(self.work())
+            .folder(self.work());
+        if self.ordinary { cli.ordinary_user() } else { cli }
     }
 
     /// Runs a command that has to succeed; gives its stdout without the last newline.
