@@ -31,7 +31,7 @@ pub(crate) mod host;
 /// Where files go, unless a directory is named.
 const OUT: &str = "cellblock-out";
 /// How long a host may take to end when it is told to; it gives up on its clients and its sandbox before that.
-const ENDING: Duration = Duration::from_secs(60);
+const ENDING: Duration = Duration::from_secs(20);
 /// How long a process may take to be gone that was killed.
 const DYING: Duration = Duration::from_secs(10);
 /// How often it is looked whether it is.

@@ -36,8 +36,13 @@ pub(crate) enum Heard {
 }
 
 impl Asked {
-    /// Asks the session's host.
+    /// Asks the session's host. When this completes it has taken the question on, however long the answer may take.
     pub(crate) async fn ask(place: &Place, ask: &Ask) -> Result<Self> {
+        let accepted = timeout(PATIENCE, Self::accepted(place, ask)).await;
+        accepted.unwrap_or_else(|_| Err(silent(place)))
+    }
+
+    async fn accepted(place: &Place, ask: &Ask) -> Result<Self> {
         let message = envelope(ask)?;
         if message.len() > MAX_MESSAGE {
             return Err(SessionError::TooLarge { bytes: message.len() }.into());
@@ -45,10 +50,15 @@ impl Asked {
         let mut stream = connect(place).await?;
         // A host that refuses the question closes without reading all of it; what it says is then there to be read.
         let _ = wire::send(&mut stream, &Frame::Message(message)).await;
-        Ok(Self {
+        let mut asked = Self {
             stream,
             place: place.clone(),
-        })
+        };
+        match asked.next().await? {
+            Heard::Answer(Answer::Accepted) => Ok(asked),
+            Heard::Answer(other) => Err(unexpected(&other)),
+            Heard::Stdout(_) | Heard::Stderr(_) => Err(unexpected(&Answer::Accepted)),
+        }
     }
 
     /// The next that is heard; failures of the host are errors here.

@@ -25,9 +25,9 @@ pub(crate) mod detach;
 mod tests;
 
 /// How long those who wait for an answer may take to hear that there will be none, and what runs in the sandbox to stop.
-const FAREWELL: Duration = Duration::from_secs(10);
+const FAREWELL: Duration = Duration::from_secs(5);
 /// How long the sandbox may take to be given back; what it is made of ends with this process in any case.
-const CLOSING: Duration = Duration::from_secs(30);
+const CLOSING: Duration = Duration::from_secs(10);
 /// Clients that are listened to at once.
 const CLIENTS: usize = 256;
 
@@ -45,7 +45,7 @@ struct Shared<T> {
     /// Told when the last call has ended.
     quiet: Notify,
     closing: watch::Sender<bool>,
-    stops: mpsc::UnboundedSender<UnixStream>,
+    stops: mpsc::Sender<UnixStream>,
 }
 
 /// What is going on.
@@ -71,7 +71,7 @@ pub(crate) async fn serve<T: Toolbox>(
     plan: Plan,
 ) -> Result<Vec<UnixStream>> {
     let mut ends = Ends::listen()?;
-    let (stops, mut stopped) = mpsc::unbounded_channel();
+    let (stops, mut stopped) = mpsc::channel(CLIENTS);
     let shared = Arc::new(Shared {
         toolbox,
         plan,
@@ -122,9 +122,10 @@ pub(crate) async fn serve<T: Toolbox>(
     while let Ok(stop) = stopped.try_recv() {
         who.push(stop);
     }
-    match timeout(CLOSING, shared.toolbox.close()).await {
-        Ok(closed) => closed?,
-        Err(_) => tracing::error!("the sandbox was not given back in time; it ends with its host"),
+    if let Ok(closed) = timeout(CLOSING, shared.toolbox.close()).await {
+        closed?;
+    } else {
+        tracing::error!("the sandbox was not given back in time; it ends with its host");
     }
     Ok(who)
 }

@@ -1,6 +1,6 @@
 //! The name of a session.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io;
 use std::str::FromStr;
 
@@ -25,7 +25,12 @@ impl SessionId {
         while filled < BYTES {
             filled += rustix::io::retry_on_intr(|| getrandom(&mut bytes[filled..], GetRandomFlags::empty()))?;
         }
-        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+        let mut id = String::with_capacity(2 * BYTES);
+        for byte in bytes {
+            // Writing to a string does not fail.
+            let _ = write!(id, "{byte:02x}");
+        }
+        Ok(Self(id))
     }
 
     /// The id as text.

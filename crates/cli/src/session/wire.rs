@@ -66,6 +66,8 @@ pub(crate) enum Ask {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub(crate) enum Answer {
+    /// The question was understood; other answers follow.
+    Accepted,
     /// How the session is.
     Description { description: Box<Description> },
     /// The section of a system prompt.

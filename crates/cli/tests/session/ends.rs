@@ -112,6 +112,15 @@ fn a_host_that_hangs_is_stopped_all_the_same() -> Result<()> {
     let host = world.host(&id)?;
     let owner = owner(&world, &id)?;
     kill(host, Signal::STOP)?;
+    let called = world.call(&id, "sandbox_exec", &json!({ "command": ["true"] }))?;
+    assert_eq!((called.code(), called.stdout.as_str()), (70, ""));
+    assert!(
+        called
+            .stderr
+            .contains(&format!("session `{id}` has not answered within 10 s")),
+        "{}",
+        called.stderr
+    );
     let stopped = world
         .cli(["session", "stop", &id])
         .limit(Duration::from_mins(3))

@@ -2,6 +2,7 @@
 //!
 //! `CELLBLOCK_UPDATE=1` writes the answers into the guide.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -78,13 +79,13 @@ impl Reader {
                 body.clone_into(&mut self.script);
                 Ok(body.to_owned())
             }
-            "json" => match self.answer.take() {
-                Some(answer) => Ok(format!("{answer:#}\n")),
-                None => {
-                    self.answer = Some(self.call(&serde_json::from_str(body)?)?);
-                    Ok(body.to_owned())
+            "json" => {
+                if let Some(answer) = self.answer.take() {
+                    return Ok(format!("{answer:#}\n"));
                 }
-            },
+                self.answer = Some(self.call(&serde_json::from_str(body)?)?);
+                Ok(body.to_owned())
+            }
             _ => Ok(body.to_owned()),
         }
     }
@@ -119,7 +120,7 @@ impl Reader {
                 output.status.success() && complaints.is_empty(),
                 "{command}: {complaints}"
             );
-            made += &format!("$ {command}\n");
+            writeln!(made, "$ {command}")?;
             if starts {
                 self.id = said;
             } else {

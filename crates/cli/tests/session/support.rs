@@ -20,9 +20,9 @@ const SHARED: [&str; 4] = ["images", "refs", "cache", "layers"];
 
 /// The file that describes an image with a data frame library and little else.
 pub(crate) fn small_image() -> Result<String> {
+    static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/small.toml");
     let file = file.to_string_lossy().into_owned();
-    static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
     build(&BUILT, &file)?;
     Ok(file)
 }
@@ -56,9 +56,24 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Result<Self> {
+        Self::of(false)
+    }
+
+    /// One of a user without privileges, in which all commands run as that user.
+    pub(crate) fn of_an_ordinary_user() -> Result<Self> {
+        let world = Self::of(true)?;
+        if geteuid().is_root() {
+            for folder in [world.folder.path().to_owned(), world.work(), world.home()] {
+                chown(folder, Some(ORDINARY_UID), Some(ORDINARY_UID))?;
+            }
+        }
+        Ok(world)
+    }
+
+    fn of(ordinary: bool) -> Result<Self> {
         let world = Self {
             folder: tempfile::tempdir()?,
-            ordinary: false,
+            ordinary,
         };
         std::fs::create_dir(world.work())?;
         std::fs::create_dir(world.home())?;
@@ -66,20 +81,6 @@ impl World {
             let shared = home()?.join(part);
             std::fs::create_dir_all(&shared)?;
             symlink(shared.canonicalize()?, world.home().join(part))?;
-        }
-        Ok(world)
-    }
-
-    /// One of a user without privileges, in which all commands run as that user.
-    pub(crate) fn of_an_ordinary_user() -> Result<Self> {
-        let world = Self {
-            ordinary: true,
-            ..Self::new()?
-        };
-        if geteuid().is_root() {
-            for folder in [world.folder.path().to_owned(), world.work(), world.home()] {
-                chown(folder, Some(ORDINARY_UID), Some(ORDINARY_UID))?;
-            }
         }
         Ok(world)
     }

@@ -5,7 +5,7 @@ use super::spec::ImageSpec;
 
 /// The name of the image that is used when none is named.
 pub const DEFAULT_IMAGE: &str = "default";
-/// The name of the image with Polars and without PyArrow, documents and formulas.
+/// The name of the image with Polars, for scripts that analyse tables.
 pub const POLARS_IMAGE: &str = "polars";
 
 /// Their names.

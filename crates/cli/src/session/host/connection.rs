@@ -53,9 +53,12 @@ pub(super) async fn serve<T: Toolbox>(shared: Arc<Shared<T>>, mut stream: UnixSt
             return;
         }
     };
+    if tell(&mut stream, &Answer::Accepted).await.is_err() {
+        return;
+    }
     if ask == Ask::Stop {
         // Answered by whoever ends the host.
-        let _ = shared.stops.send(stream);
+        let _ = shared.stops.send(stream).await;
         return;
     }
     let (reader, writer) = stream.into_split();

@@ -17,7 +17,7 @@ use crate::session::place::{Held, Places};
 use crate::session::plan::{Profile, SessionToolset};
 use crate::session::wire::{self, Added, Answer, Ask, Frame};
 
-const LONG: Duration = Duration::from_secs(600);
+const LONG: Duration = Duration::from_mins(10);
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// What the tools have been through.
