@@ -27,6 +27,8 @@ pub(crate) enum Unit {
     Mib,
     /// Rounds in a second: more is better.
     PerSecond,
+    /// How many times as much.
+    Times,
 }
 
 /// Something that holds for a median.
@@ -92,7 +94,7 @@ impl Measure {
 }
 
 /// Every row of the report, in its order.
-pub(crate) const MEASURES: [Measure; 34] = [
+pub(crate) const MEASURES: [Measure; 42] = [
     row("create_cold", "create, no pool", Unit::Ms)
         .above(NEW)
         .promises(&[Promise::Floors(2.0)]),
@@ -138,6 +140,37 @@ pub(crate) const MEASURES: [Measure; 34] = [
         Unit::Ms,
     )
     .promises(&[Promise::Most(1000.0)]),
+    row("exec", "the workbench runs `true`, warm", Unit::Ms)
+        .beside(&["bwrap/exec", "runsc/exec"])
+        .promises(&[Promise::Most(3.0)]),
+    row("write_1mb", "the workbench writes a file of 1 MB", Unit::Ms),
+    row("edit_1mb", "the workbench edits a file of 1 MB", Unit::Ms),
+    row(
+        "dataset_1mb",
+        "a CSV of 1 MB becomes a dataset of a live sandbox",
+        Unit::Ms,
+    ),
+    row(
+        "dataset_1gb",
+        "a CSV of 1 GB becomes a dataset of a live sandbox",
+        Unit::Ms,
+    ),
+    row(
+        "dataset_ratio",
+        "the same, times as long as for the CSV of 1 MB",
+        Unit::Times,
+    )
+    .promises(&[Promise::Most(2.0)]),
+    row(
+        "files_none",
+        "the workbench runs `sh`, which leaves no file",
+        Unit::Ms,
+    ),
+    row(
+        "files_out",
+        "the workbench runs `sh`, which leaves 20 files of 10 kB",
+        Unit::Ms,
+    ),
     row("stdout", "10 MB on stdout", Unit::MsFor(10.0))
         .beside(&[
             "python/stdout",

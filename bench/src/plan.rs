@@ -14,7 +14,8 @@ use crate::probe::{Plan, Probe};
 use crate::python::Python;
 use crate::report::progress::note;
 use crate::subject::{
-    Concurrent, Create, Deadline, First, Flood, Frames, Idle, Interrupt, Stdout, Subject, Throughput, Warm,
+    Concurrent, Create, Deadline, First, Flood, Frames, Idle, Interrupt, Stdout, Subject, Throughput, Tools,
+    Warm,
 };
 
 /// What can be chosen.
@@ -28,6 +29,8 @@ pub(crate) enum Group {
     Chart,
     /// Cells of a live session
     Warm,
+    /// Commands, files and datasets of the workbench
+    Workbench,
     /// Stopping what runs
     Interrupt,
     /// 10 MB on stdout
@@ -129,6 +132,11 @@ impl Planner<'_> {
             cells: 50,
         };
         self.add(&[Group::Warm], 40, 2, warm);
+        let tools = Tools {
+            subject: of(),
+            times: 20,
+        };
+        self.add(&[Group::Workbench], 20, 1, tools);
         let interrupt = Interrupt {
             subject: of(),
             times: 10,
@@ -261,6 +269,9 @@ impl Planner<'_> {
         );
         let time = self.while_counting();
         self.add(&[Group::Throughput], 3, 1, probe(Program::Throughput(time)));
+        if wrapped.is_walled() {
+            self.add(&[Group::Workbench], first.0, first.1, probe(Program::True));
+        }
     }
 
     fn ipykernel(&mut self, python: &Python) {

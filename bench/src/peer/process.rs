@@ -15,6 +15,8 @@ use crate::samples::Samples;
 /// What a process is to do.
 #[derive(Clone, Debug)]
 pub(crate) enum Program {
+    /// Does nothing, and is no Python.
+    True,
     /// Prints a sum.
     First,
     /// A table's summary and a chart.
@@ -42,6 +44,7 @@ impl ProcessProbe {
         let wrapped = &self.wrapped;
         let who = wrapped.who;
         match &self.program {
+            Program::True => samples.time(who, "exec", wrapped.time_true()?),
             Program::First => samples.time(who, "first", wrapped.time(PRINT_SUM, 2)?),
             Program::Chart => samples.time(who, "chart", wrapped.time(PRINT_CHART, 200)?),
             Program::Stdout => {
@@ -153,6 +156,7 @@ impl Probe for ProcessProbe {
 
     fn what(&self) -> &'static str {
         match self.program {
+            Program::True => "exec",
             Program::First => "first",
             Program::Chart => "chart",
             Program::Stdout => "stdout",

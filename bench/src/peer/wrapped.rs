@@ -123,6 +123,28 @@ impl Wrapped {
         Ok(started.elapsed())
     }
 
+    /// Whether there is anything around the process.
+    pub(crate) fn is_walled(&self) -> bool {
+        !self.prefix.is_empty()
+    }
+
+    /// How long `true` takes.
+    pub(crate) fn time_true(&self) -> Result<Duration> {
+        let (program, arguments) = self.prefix.split_first().context("nothing is around it")?;
+        let mut command = Command::new(program);
+        command.args(arguments).arg("/usr/bin/true").stdin(Stdio::null());
+        let started = Instant::now();
+        let output = command.output().with_context(|| format!("start {}", self.who))?;
+        let elapsed = started.elapsed();
+        ensure!(
+            output.status.success(),
+            "{} ended with {}",
+            self.who,
+            output.status
+        );
+        Ok(elapsed)
+    }
+
     /// What the tool says of its version, on one line.
     pub(crate) fn version(program: &str) -> Option<String> {
         let output = Command::new(program).arg("--version").output().ok()?;

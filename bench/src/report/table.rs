@@ -134,6 +134,7 @@ pub(crate) fn shown(value: Option<f64>, unit: Unit) -> String {
         Unit::Kib => format!("{} KiB", number(value)),
         Unit::Mib => format!("{} MiB", number(value)),
         Unit::PerSecond => format!("{} /s", number(value)),
+        Unit::Times => format!("{}×", number(value)),
     }
 }
 

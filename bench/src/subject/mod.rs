@@ -20,6 +20,7 @@ mod interrupt;
 mod stdout;
 mod throughput;
 mod warm;
+mod workbench;
 
 pub(crate) use concurrent::Concurrent;
 pub(crate) use first::{Create, First};
@@ -30,6 +31,7 @@ pub(crate) use interrupt::{Deadline, Interrupt};
 pub(crate) use stdout::Stdout;
 pub(crate) use throughput::Throughput;
 pub(crate) use warm::Warm;
+pub(crate) use workbench::Tools;
 
 /// In the names of series.
 pub(crate) const WHO: &str = "cellblock";

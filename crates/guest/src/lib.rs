@@ -18,12 +18,12 @@ pub mod launcher;
 ///
 /// Must be called before the process has a second thread.
 pub fn boot() {
-    if std::env::args_os()
-        .next()
-        .is_some_and(|name| name == launcher::NAME)
-    {
-        let code = launcher::run();
-        #[expect(clippy::exit, reason = "a launcher must not return into the host's main")]
-        std::process::exit(code);
-    }
+    let role = match std::env::args_os().next() {
+        Some(name) if name == launcher::NAME => launcher::run,
+        Some(name) if name == launcher::mounter::NAME => launcher::mounter::run,
+        _ => return,
+    };
+    let code = role();
+    #[expect(clippy::exit, reason = "a launcher must not return into the host's main")]
+    std::process::exit(code);
 }

@@ -13,6 +13,7 @@ use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind,
     mount_change, mount_remount, move_mount, open_tree, unmount,
 };
+use rustix::thread::UnshareFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{During, Result};
@@ -293,6 +294,31 @@ pub fn file_mount(file: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
     let mount = open_tree(file, "", flags)?;
     set(mount.as_fd(), DATA)?;
     Ok(mount)
+}
+
+/// The same by a process that may not mount: it moves, for good, into a user and a mount namespace of its own, where it may. It must have one
+/// thread. The path must be that of the open file.
+pub fn file_mount_apart(file: &OwnedFd, path: &Path) -> Result<OwnedFd> {
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    // SAFETY: the namespaces change nothing that safe code relies on; descriptors and memory stay as they are.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS) }
+        .during("make namespaces for a mount")?;
+    for (name, text) in [
+        ("setgroups", "deny".to_owned()),
+        ("uid_map", format!("{0} {0} 1", uid.as_raw())),
+        ("gid_map", format!("{0} {0} 1", gid.as_raw())),
+    ] {
+        let path = Path::new("/proc/self").join(name);
+        fs::write(&path, text).during_on("write", &path)?;
+    }
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let again = rustix::fs::open(path, flags, Mode::empty()).during("open the file again")?;
+    let (one, other) = (rustix::fs::fstat(file), rustix::fs::fstat(&again));
+    let (one, other) = (one.during("look at the file")?, other.during("look at the file")?);
+    if (one.st_dev, one.st_ino) != (other.st_dev, other.st_ino) {
+        return Err(crate::Error::Child("its path is another file's by now".into()));
+    }
+    file_mount(again.as_fd()).during("make a mount of a file")
 }
 
 /// Attaches a detached mount of a file to a file of `/tmp/data`; called in a room's mount namespace with the rights to mount there.

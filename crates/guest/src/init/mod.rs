@@ -301,7 +301,8 @@ fn exited(exec: u64, ended: Ended) -> FromGuest {
             verdict.timed_out,
             verdict.leaked,
         ),
-        Ended::Untold => (Ending::Unknown, false, true),
+        // Whoever killed the warden meant the command.
+        Ended::Untold => (Ending::Signaled(libc::SIGKILL), false, true),
     };
     let (code, signal) = match ending {
         Ending::Exited(code) => (Some(code), None),

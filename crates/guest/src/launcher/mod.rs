@@ -23,6 +23,7 @@ mod adopt;
 mod bare;
 pub mod control;
 mod keeper;
+pub mod mounter;
 mod template;
 
 /// The name (`argv[0]`) under which a host executes itself to become a launcher.

@@ -1,19 +1,23 @@
 //! Showing datasets in a session's sandbox, when it is made and while it lives.
 
 use std::io::Seek;
-use std::os::fd::AsFd;
 
-use cellblock_sandbox::jail::mounts::file_mount;
 use cellblock_sandbox::jail::protection::Protection;
 
 use super::actor::Actor;
 use super::spool::Spooled;
 use crate::error::{Effect, Error, Result};
+use crate::interpreter::Shared;
 use crate::workbench::datasets::file_name;
 use crate::workbench::{How, Mounted};
 
 /// Where code finds datasets and inputs.
 const FOLDER: &str = "/tmp/data/";
+
+/// Whether sandboxes have mounts of their own.
+pub(super) fn can_mount(shared: &Shared) -> bool {
+    shared.backend.report().is_active(Protection::MountNamespace)
+}
 
 /// A dataset of a session.
 #[derive(Clone, Debug)]
@@ -40,10 +44,9 @@ impl Actor {
             name: name.clone(),
             spooled: spooled.clone(),
         };
-        let mounts = self.shared.backend.report().is_active(Protection::MountNamespace);
         let mounted = match &self.sandbox {
             Some(_) => self.show(&dataset).await?,
-            None => mounts,
+            None => self.mounts(),
         };
         self.datasets.push(dataset);
         let (how, reason) = match (mounted, spooled.how) {
@@ -89,15 +92,19 @@ impl Actor {
         Ok(())
     }
 
+    fn mounts(&self) -> bool {
+        can_mount(&self.shared)
+    }
+
     /// Answers whether it is mounted; otherwise it was copied.
     async fn show(&self, dataset: &Dataset) -> Result<bool> {
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
         let (guest, path) = (sandbox.guest(), format!("{FOLDER}{}", dataset.name));
         let file = &dataset.spooled.file;
-        if let Ok(mount) = file_mount(file.as_fd()) {
+        if let Some(own) = dataset.spooled.path().filter(|_| self.mounts()) {
             // What is mounted needs a place.
             guest.write(&path, 0o644, std::io::empty()).await?;
-            match sandbox.mount_data(&dataset.name, mount).await {
+            match sandbox.mount_data(&dataset.name, file, own).await {
                 Ok(()) => {
                     // The guest is of the same user as the code.
                     guest.read(&path, 0, 1).await?;

@@ -53,6 +53,8 @@ pub struct Session {
     interrupts: Arc<watch::Sender<u64>>,
     /// The host's folder for datasets on their way into sandboxes.
     spool: Arc<Path>,
+    /// Whether they can be mounted there.
+    mounts: bool,
 }
 
 /// A cell that runs, with what happens meanwhile.
@@ -142,6 +144,7 @@ pub(crate) enum Request {
 impl Session {
     pub(crate) fn start(shared: Arc<Shared>, options: SessionOptions) -> Self {
         let (requests, queue) = mpsc::channel(QUEUE);
+        let mounts = datasets::can_mount(&shared);
         let spool = shared.image().home().root().join("datasets").into();
         let (interrupts, interrupted) = watch::channel(0);
         tokio::spawn(Actor::new(shared, options, interrupted).serve(queue));
@@ -149,6 +152,7 @@ impl Session {
             requests,
             interrupts: Arc::new(interrupts),
             spool,
+            mounts,
         }
     }
 
@@ -256,7 +260,8 @@ impl Session {
     pub(crate) async fn add_dataset(&self, name: String, source: DatasetSource) -> Result<Mounted> {
         let folder = Arc::clone(&self.spool);
         let extension = source.format().extension();
-        let spooled = tokio::task::spawn_blocking(move || spool::spool(&source, &folder))
+        let mounts = self.mounts;
+        let spooled = tokio::task::spawn_blocking(move || spool::spool(&source, &folder, mounts))
             .await
             .expect("making a dataset ready does not panic");
         let spooled = spooled.map_err(|reason| Error::Input {

@@ -1,23 +1,23 @@
 //! Making a file of the host ready to be mounted in sandboxes, under a name that tells nothing.
 //!
 //! The mount table of a sandbox names each mounted file's path within its file system. So what is mounted is never the file under its own
-//! name, but a hard link, a clone or a copy in a folder of Cellblock's, and that has no name any more either: it is gone when the last
-//! sandbox and the session are. A file that others than its owner may not read is not linked, as code in a sandbox is others.
+//! name, but a hard link, a clone or a copy in a folder of Cellblock's, which lives as long as the session. A file that others than its
+//! owner may not read is not linked, as code in a sandbox is others.
 
 use std::fs::{DirBuilder, File};
 use std::io::{Seek, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use cellblock_sandbox::jail::mounts::file_mount;
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, linkat, openat, unlinkat};
+use rustix::fs::{AtFlags, CWD, FlockOperation, OFlags, flock, linkat};
+use tempfile::TempPath;
 
 use crate::workbench::describe::{Format, Shape, describe, to_csv};
 use crate::workbench::{DatasetSource, How};
 
-/// Held while a link has a name, so that whoever finds it free may remove every name that is left.
+/// Held by whoever has files in the folder, so that whoever finds it free may remove every file that is left.
 const LOCK: &str = ".lock";
 /// Whether others than owner and group may read.
 const OTHERS_READ: u32 = 0o004;
@@ -26,17 +26,34 @@ const OTHERS_READ: u32 = 0o004;
 #[derive(Clone, Debug)]
 pub(crate) struct Spooled {
     pub(crate) file: Arc<File>,
+    entry: Option<Arc<Entry>>,
     pub(crate) bytes: u64,
     pub(crate) how: How,
     pub(crate) reason: Option<String>,
     pub(crate) shape: Shape,
 }
 
+/// A file in the folder, removed when it is dropped.
+#[derive(Debug)]
+struct Entry {
+    path: TempPath,
+    _lock: File,
+}
+
+impl Spooled {
+    /// Under which name it can be mounted, if it can.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.entry.as_ref().map(|entry| &*entry.path)
+    }
+}
+
 /// Why a dataset cannot be had.
 type Refused = String;
 
 /// Makes a source ready. What it costs does not depend on the file's size, unless the file has to be copied or converted.
-pub(crate) fn spool(source: &DatasetSource, folder: &Path) -> Result<Spooled, Refused> {
+///
+/// `mountable` says whether sandboxes can have it mounted at all.
+pub(crate) fn spool(source: &DatasetSource, folder: &Path, mountable: bool) -> Result<Spooled, Refused> {
     // Without NONBLOCK the open of a FIFO would wait for a writer.
     let file = File::options()
         .read(true)
@@ -47,31 +64,35 @@ pub(crate) fn spool(source: &DatasetSource, folder: &Path) -> Result<Spooled, Re
     if !metadata.is_file() {
         return Err("it is not a regular file".to_owned());
     }
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| format!("make a folder for it: {error}"))?;
-    let (file, how, reason) = match source {
+    let (made, how, reason) = match source {
         DatasetSource::AsCsv(path) => {
+            let lock = claim(folder)?;
             let converted = convert(&file, Format::of(path), folder)?;
+            let how = if mountable { How::Copied } else { How::Streamed };
             let reason = "it was converted to CSV".to_owned();
-            match file_mount(converted.as_fd()) {
-                Ok(_) => (converted, How::Copied, Some(reason)),
-                Err(error) => (
-                    converted,
-                    How::Streamed,
-                    Some(format!("{reason}; {}", unmountable(&error))),
-                ),
-            }
+            (Some((converted, lock)), how, Some(reason))
         }
-        DatasetSource::File(_) => match file_mount(file.as_fd()) {
-            Err(error) => (file, How::Streamed, Some(unmountable(&error))),
-            Ok(_) => match link(&file, metadata.mode(), folder) {
-                Ok(linked) => (linked, How::Mounted, None),
+        DatasetSource::File(_) if !mountable => {
+            let reason = "without namespaces nothing can be mounted".to_owned();
+            (None, How::Streamed, Some(reason))
+        }
+        DatasetSource::File(_) => {
+            let lock = claim(folder)?;
+            match link(&file, metadata.mode(), folder) {
+                Ok(linked) => (Some((linked, lock)), How::Mounted, None),
                 Err(reason) => {
                     let (copy, how) = copy(&file, folder)?;
-                    (copy, how, Some(reason))
+                    (Some((copy, lock)), how, Some(reason))
                 }
-            },
-        },
+            }
+        }
+    };
+    let (file, entry) = match made {
+        None => (file, None),
+        Some(((file, path), lock)) => {
+            let entry = Entry { path, _lock: lock };
+            (file, Some(Arc::new(entry)))
+        }
     };
     let bytes = file
         .metadata()
@@ -80,6 +101,7 @@ pub(crate) fn spool(source: &DatasetSource, folder: &Path) -> Result<Spooled, Re
     let shape = describe(&file, source.format());
     Ok(Spooled {
         file: Arc::new(file),
+        entry,
         bytes,
         how,
         reason,
@@ -87,44 +109,46 @@ pub(crate) fn spool(source: &DatasetSource, folder: &Path) -> Result<Spooled, Re
     })
 }
 
-fn unmountable(error: &std::io::Error) -> String {
-    format!("this process may not mount files ({error})")
+/// Makes the folder, removes what processes that are gone have left in it, and keeps others from doing so to what comes now.
+fn claim(folder: &Path) -> Result<File, Refused> {
+    let claimed = || -> std::io::Result<File> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let lock = File::create(folder.join(LOCK))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            sweep(folder);
+        }
+        flock(&lock, FlockOperation::LockShared)?;
+        Ok(lock)
+    };
+    claimed().map_err(|error| format!("make a folder for it: {error}"))
 }
 
-/// The same file under a name that is gone at once.
-fn link(file: &File, mode: u32, folder: &Path) -> Result<File, String> {
-    if mode & OTHERS_READ == 0 || has_list(file) {
+/// The same file under another name.
+fn link(file: &File, mode: u32, folder: &Path) -> Result<(File, TempPath), String> {
+    // An ordinary user's sandboxes have its own id; those of root have ids that own nothing.
+    let others = rustix::process::geteuid().is_root();
+    if others && (mode & OTHERS_READ == 0 || has_list(file)) {
         return Err("others than its owner may not read it".to_owned());
     }
-    let failed = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::CrossesDevices => "it is on another file system than Cellblock's data".to_owned(),
-        _ => format!("it cannot be linked ({error})"),
-    };
-    let lock = File::create(folder.join(LOCK)).map_err(failed)?;
-    let directory = openat(
-        CWD,
-        folder,
-        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
-    .map_err(|error| failed(error.into()))?;
-    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
-        sweep(folder);
-    }
-    flock(&lock, FlockOperation::LockShared).map_err(|error| failed(error.into()))?;
-    let name = tempfile::Builder::new()
+    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let linked = tempfile::Builder::new()
         .prefix("")
         .rand_bytes(16)
         .make_in(folder, |path| {
-            let own = format!("/proc/self/fd/{}", file.as_raw_fd());
-            Ok(linkat(CWD, own, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+            linkat(CWD, &own, CWD, path, AtFlags::SYMLINK_FOLLOW)?;
+            File::options()
+                .read(true)
+                .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+                .open(path)
         });
-    let name = name.map_err(failed)?;
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let path = name.path().file_name().unwrap_or_default();
-    let opened = openat(&directory, path, flags, Mode::empty());
-    let _ = unlinkat(&directory, path, AtFlags::empty());
-    Ok(File::from(opened.map_err(|error| failed(error.into()))?))
+    linked
+        .map(tempfile::NamedTempFile::into_parts)
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::CrossesDevices => {
+                "it is on another file system than Cellblock's data".to_owned()
+            }
+            _ => format!("it cannot be linked ({})", error.kind()),
+        })
 }
 
 /// Whether a list of users and groups, which may forbid what the mode allows, is on the file.
@@ -142,31 +166,36 @@ fn sweep(folder: &Path) {
     }
 }
 
-/// A file without a name that everybody may read.
-fn nameless(folder: &Path) -> Result<File, Refused> {
-    let made = tempfile::tempfile_in(folder).and_then(|file| {
-        file.set_permissions(std::fs::Permissions::from_mode(0o444))?;
-        Ok(file)
-    });
-    made.map_err(|error| format!("make a copy of it: {error}"))
+/// A file that everybody may read who is shown it.
+fn empty(folder: &Path) -> Result<(File, TempPath), Refused> {
+    let made = tempfile::Builder::new()
+        .prefix("")
+        .rand_bytes(16)
+        .tempfile_in(folder)
+        .and_then(|made| {
+            let made = made.into_parts();
+            made.0.set_permissions(std::fs::Permissions::from_mode(0o444))?;
+            Ok(made)
+        });
+    made.map_err(|error| format!("make a copy of it: {}", error.kind()))
 }
 
-fn copy(file: &File, folder: &Path) -> Result<(File, How), Refused> {
-    let mut copy = nameless(folder)?;
-    if rustix::fs::ioctl_ficlone(&copy, file).is_ok() {
+fn copy(file: &File, folder: &Path) -> Result<((File, TempPath), How), Refused> {
+    let mut copy = empty(folder)?;
+    if rustix::fs::ioctl_ficlone(&copy.0, file).is_ok() {
         return Ok((copy, How::Cloned));
     }
     let mut source = file;
     source
         .rewind()
-        .and_then(|()| std::io::copy(&mut source, &mut copy))
-        .and_then(|_| copy.flush())
-        .map_err(|error| format!("copy it: {error}"))?;
+        .and_then(|()| std::io::copy(&mut source, &mut copy.0))
+        .and_then(|_| copy.0.flush())
+        .map_err(|error| format!("copy it: {}", error.kind()))?;
     Ok((copy, How::Copied))
 }
 
-fn convert(file: &File, format: Format, folder: &Path) -> Result<File, Refused> {
-    let mut converted = nameless(folder)?;
-    to_csv(file, format, &mut converted).map_err(|error| format!("convert it to CSV: {error}"))?;
+fn convert(file: &File, format: Format, folder: &Path) -> Result<(File, TempPath), Refused> {
+    let mut converted = empty(folder)?;
+    to_csv(file, format, &mut converted.0).map_err(|error| format!("convert it to CSV: {error}"))?;
     Ok(converted)
 }

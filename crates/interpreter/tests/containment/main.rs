@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bait;
+mod commands;
 mod contained;
 mod ordinary;
 mod pairs;

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use cellblock_interpreter::workbench::{Workbench, WorkbenchOptions};
 use serde_json::{Value, json};
 
 use crate::support::{bench, block_on, hint, limited};
@@ -238,7 +239,7 @@ fn an_interrupt_of_the_session_stops_a_command() {
         let mut events = bench.tools.events();
         let tools = bench.tools.clone();
         let running = tokio::spawn(async move {
-            let python = "import time\nprint('up', flush=True)\ntry:\n  time.sleep(1000)\nexcept KeyboardInterrupt:\n  print('asked')";
+            let python = "import time\ntry:\n  print('up', flush=True)\n  time.sleep(1000)\nexcept KeyboardInterrupt:\n  print('asked')";
             tools
                 .call("sandbox_exec", json!({"command": ["python", "-c", python]}))
                 .await
@@ -434,5 +435,56 @@ fn calls_that_come_together_are_answered_one_after_the_other() {
         for (n, call) in calls.collect::<Vec<_>>().into_iter().enumerate() {
             assert_eq!(call.await.unwrap()["stdout"], json!(format!("{n}\n")));
         }
+    });
+}
+
+#[test]
+fn a_command_that_kills_all_it_can_reach_ends_itself_and_no_more() {
+    use cellblock_sandbox::jail::protection::Protection;
+
+    block_on(async {
+        let bench = bench().await;
+        bench.session.execute("kept = 5").await.unwrap();
+        let shoot = "import os, signal\nfor pid in range(2, 400):\n  if pid != os.getpid():\n    \
+                     try: os.kill(pid, signal.SIGKILL)\n    except OSError: pass\nprint('shot')";
+        let ended = bench.exec(["python", "-c", shoot]).await;
+        let report = crate::support::interpreter().await.report();
+        if report.is_active(Protection::LandlockScopes) {
+            assert_eq!(
+                (&ended["exit_code"], &ended["stdout"]),
+                (&json!(0), &json!("shot\n")),
+                "{ended:#}"
+            );
+            let alive = bench.session.execute("print(kept)").await.unwrap();
+            assert_eq!(alive.stdout.text, "5\n");
+        } else {
+            assert_eq!(ended["exit_code"], json!(137), "{ended:#}");
+        }
+        assert_eq!(bench.stdout(["echo", "on"]).await, "on\n");
+    });
+}
+
+#[test]
+fn a_command_that_kills_its_warden_costs_the_sandbox_its_other_processes_only() {
+    block_on(async {
+        let interpreter = crate::support::without_landlock().await;
+        let session = interpreter.session(cellblock_interpreter::SessionOptions::default());
+        let tools = Workbench::new(session.clone(), WorkbenchOptions::default());
+        session.execute("kept = 5").await.unwrap();
+        let line = "setsid sleep 54321 & echo up > /tmp/up; kill -9 $PPID; sleep 1000";
+        let ended = tools
+            .call("sandbox_exec", json!({"command": ["sh", "-c", line]}))
+            .await
+            .unwrap();
+        assert_eq!(ended["exit_code"], json!(137), "{ended:#}");
+        assert_eq!(
+            ended["note"],
+            json!(
+                "the command ended the process that watches over it, so every other process of the sandbox was ended"
+            )
+        );
+        let sleepers = "import subprocess\nprint(subprocess.run(['pgrep', '-c', 'sleep'], capture_output=True, text=True).stdout.strip(), kept)";
+        assert_eq!(session.execute(sleepers).await.unwrap().stdout.text, "0 5\n");
+        session.close().await.unwrap();
     });
 }

@@ -7,7 +7,7 @@ use cellblock_artifact::Store;
 use cellblock_interpreter::workbench::{Profile, Workbench, WorkbenchOptions};
 use cellblock_interpreter::{Config, Interpreter, Limits, Session, SessionOptions};
 use cellblock_sandbox::image::{self, DEFAULT_IMAGE, Home, Sink};
-use cellblock_sandbox::jail::protection::Demands;
+use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
 use cellblock_sandbox::pool::PoolConfig;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -26,23 +26,36 @@ pub(crate) async fn interpreter() -> &'static Interpreter {
 }
 
 async fn start() -> Interpreter {
+    let interpreter = start_with(Demands::default(), None).await;
+    interpreter.warmed().await.unwrap();
+    interpreter
+}
+
+/// An interpreter whose sandboxes have no second wall, and whose kernels import nothing beforehand.
+pub(crate) async fn without_landlock() -> Interpreter {
+    let mut demands = Demands::default();
+    for protection in [Protection::Landlock, Protection::LandlockScopes] {
+        demands.0.insert(protection, Demand::Disabled);
+    }
+    start_with(demands, Some(Vec::new())).await
+}
+
+async fn start_with(demands: Demands, preload: Option<Vec<String>>) -> Interpreter {
     // The default image of the home that all tests share, built if it is not there.
     let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
     let images = image::Store::new(home);
-    let interpreter = Interpreter::start(Config {
+    Interpreter::start(Config {
         image: images.open(DEFAULT_IMAGE, Sink::new(|_| {})).await.unwrap(),
         limits: Limits::default(),
         pool: PoolConfig::default(),
-        preload: None,
-        demands: Demands::default(),
+        preload,
+        demands,
         store: Store::local(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("workbench")).unwrap(),
         // A test harness has threads before `main` could call `boot`.
         launcher: Some(cellblock_testkit::binary().unwrap()),
     })
     .await
-    .unwrap();
-    interpreter.warmed().await.unwrap();
-    interpreter
+    .unwrap()
 }
 
 /// A workbench over a session, with a folder of the host for its files.

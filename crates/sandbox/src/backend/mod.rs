@@ -1,7 +1,9 @@
 //! How sandboxes are made. Each backend is a wall around the same guest and kernel, and a way to carry their bytes.
 
+use std::fs::File;
 use std::future::Future;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -54,9 +56,9 @@ pub trait Sandbox: Send + Sync + std::fmt::Debug {
     /// its standby to be, goes on in its place. What was written to the pipes and not read is dropped.
     fn rescue(&self, ended: Kernel, pid: u32) -> BoxFuture<'_, Result<Kernel>>;
 
-    /// Shows a file, as a detached mount made by [`file_mount`](cellblock_jail::mounts::file_mount), at a name of `/tmp/data` where there is a
-    /// file already.
-    fn mount_data<'a>(&'a self, name: &'a str, mount: OwnedFd) -> BoxFuture<'a, Result<()>>;
+    /// Shows a file, read-only, at a name of `/tmp/data` where there is a file already. `path` is the file's own; it shows in the sandbox'
+    /// mount table.
+    fn mount_data<'a>(&'a self, name: &'a str, file: &'a File, path: &'a Path) -> BoxFuture<'a, Result<()>>;
 
     /// What has been used since the sandbox was made.
     fn usage(&self) -> BoxFuture<'_, Result<Usage>>;

@@ -26,6 +26,7 @@ fn command<const N: usize>(argv: [&str; N]) -> Command {
         argv: argv.map(str::to_owned).to_vec(),
         cwd: "/workspace".to_owned(),
         env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
+        inherit: false,
         timeout: Duration::from_secs(20),
     }
 }
@@ -41,7 +42,7 @@ struct Output {
 }
 
 async fn output(guest: &Guest, command: Command) -> Output {
-    let mut events = guest.run(command).await.unwrap();
+    let mut events = guest.run(command).await.unwrap().events;
     let mut output = Output::default();
     while let Some(event) = events.recv().await {
         match event {
@@ -51,7 +52,9 @@ async fn output(guest: &Guest, command: Command) -> Output {
                 code,
                 signal,
                 timed_out,
+                leaked,
             } => {
+                assert!(!leaked);
                 (output.code, output.signal, output.timed_out) = (code, signal, timed_out);
             }
             CommandEvent::Failed(reason) => output.failed = Some(reason),
@@ -366,7 +369,7 @@ fn kill_all_ends_the_kernel_and_every_command_and_keeps_files() {
             execute(&mut kernel, "open('/workspace/a', 'w').write('kept')").await,
             shows(4)
         );
-        let mut running = guest.run(command(["sleep", "1000"])).await.unwrap();
+        let mut running = guest.run(command(["sleep", "1000"])).await.unwrap().events;
         guest.kill_all().await.unwrap();
         let last = running.recv().await.unwrap();
         assert_eq!(
@@ -374,7 +377,8 @@ fn kill_all_ends_the_kernel_and_every_command_and_keeps_files() {
             CommandEvent::Exited {
                 code: None,
                 signal: Some(9),
-                timed_out: false
+                timed_out: false,
+                leaked: true
             }
         );
         let ending = crate::support::ended(&kernel).await;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -46,6 +46,7 @@ pub(super) struct Launcher {
     shared: Arc<Shared>,
     warm: watch::Receiver<Option<Warm>>,
     pid: Option<u32>,
+    executable: PathBuf,
     _ids: Option<File>,
 }
 
@@ -124,6 +125,7 @@ impl Launcher {
             shared,
             warm,
             pid,
+            executable: executable.to_owned(),
             _ids: ids,
         })
     }
@@ -135,6 +137,11 @@ impl Launcher {
 
     pub(super) fn report(&self) -> Report {
         self.report.clone()
+    }
+
+    /// What becomes a launcher, or a helper, when it is executed.
+    pub(super) fn executable(&self) -> &Path {
+        &self.executable
     }
 
     pub(super) fn pid(&self) -> Option<u32> {
@@ -281,7 +288,7 @@ async fn send(Control(socket): &Control, outgoing: Option<&Outgoing>) -> Result<
 }
 
 /// Keeps `WouldBlock` recognisable, which `async_io` needs.
-fn io_error(error: cellblock_jail::Error) -> std::io::Error {
+pub(super) fn io_error(error: cellblock_jail::Error) -> std::io::Error {
     match error {
         cellblock_jail::Error::Step { source, .. } => source,
         other => std::io::Error::other(other),

@@ -13,6 +13,7 @@ use crate::limits::Limits;
 mod ids;
 mod launcher;
 mod launchers;
+mod mounter;
 mod room;
 mod rooms;
 mod slots;

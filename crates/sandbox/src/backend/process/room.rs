@@ -1,6 +1,8 @@
 //! One room, as a sandbox of the process backend.
 
+use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
 
 use cellblock_guest::launcher::control::{Answer, Operation};
@@ -9,9 +11,9 @@ use cellblock_jail::fds;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
-use super::internal;
 use super::launcher::Launcher;
 use super::slots::Slot;
+use super::{internal, mounter};
 use crate::backend::{BoxFuture, Kernel, Sandbox};
 use crate::error::{During, Kind, Result};
 use crate::guest::Guest;
@@ -134,8 +136,9 @@ impl Sandbox for Room {
         Box::pin(self.let_take_over(ended, pid))
     }
 
-    fn mount_data<'a>(&'a self, name: &'a str, mount: OwnedFd) -> BoxFuture<'a, Result<()>> {
+    fn mount_data<'a>(&'a self, name: &'a str, file: &'a File, path: &'a Path) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
+            let mount = mounter::mount_of(self.launcher.executable(), file, path).await?;
             let operation = Operation::MountData {
                 room: self.name.clone(),
                 name: name.to_owned(),
