@@ -77,7 +77,8 @@ fn a_session_that_nobody_uses_ends() -> Result<()> {
 #[test]
 fn a_host_that_was_killed_is_noticed_and_swept() -> Result<()> {
     let world = World::new()?;
-    let id = world.start(&[])?;
+    fs::write(world.work().join("a.csv"), "a\n1\n")?;
+    let id = world.start(&["--dataset", "a=a.csv"])?;
     let owner = owner(&world, &id)?;
     kill(world.host(&id)?, Signal::KILL)?;
     let arguments = json!({ "command": ["true"] });
@@ -102,6 +103,15 @@ fn a_host_that_was_killed_is_noticed_and_swept() -> Result<()> {
     );
     assert_nothing_is_left(&world, owner)?;
     assert_eq!(world.call(&id, "sandbox_exec", &arguments)?.code(), 2);
+    // What stood in for its dataset is swept where the next one needs room.
+    let next = world.start(&["--dataset", "a=a.csv"])?;
+    world.said(["session", "stop", &next])?;
+    let left: Vec<_> = fs::read_dir(world.home().join("datasets"))?
+        .flatten()
+        .map(|entry| entry.file_name())
+        .filter(|name| name != ".lock")
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
     Ok(())
 }
 
