@@ -360,7 +360,7 @@ mod tests {
             }
             .check()
         };
-        assert_eq!(check(300.0), Ok(Duration::from_secs(300)));
+        assert_eq!(check(300.0), Ok(Duration::from_mins(5)));
         assert_eq!(check(0.5), Ok(Duration::from_millis(500)));
         assert_eq!(complaint(check(300.1)), "Timeout max is 300 seconds");
         for wrong in [0.0, -1.0, f64::NAN, 0.0001] {
@@ -369,10 +369,8 @@ mod tests {
                 "{wrong}"
             );
         }
-        assert_eq!(
-            ExecArgs::parse(json!({"command": ["true"]})).unwrap().timeout,
-            60.0
-        );
+        let default = ExecArgs::parse(json!({"command": ["true"]})).unwrap();
+        assert_eq!(default.check(), Ok(Duration::from_mins(1)));
     }
 
     #[test]

