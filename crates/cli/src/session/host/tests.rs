@@ -1,10 +1,13 @@
 //! A host over tools that are none, and clients that behave and misbehave.
 
 use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
 use std::sync::atomic::AtomicUsize;
 
 use cellblock_interpreter::workbench::WorkbenchEvent;
 use cellblock_sandbox::image::Home;
+use cellblock_testkit::{ORDINARY_UID, require};
+use rustix::process::Uid;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::broadcast;
@@ -324,6 +327,34 @@ async fn what_is_no_question_is_refused_and_the_host_goes_on() {
             text: "prompt".to_owned()
         }
     );
+}
+
+#[tokio::test]
+async fn another_user_who_gets_as_far_as_the_socket_is_not_listened_to() {
+    require!(Root);
+    let hosted = host(LONG);
+    let place = hosted.place.clone();
+    let outsider = move || {
+        place.at_socket(|path| {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
+            let folder = path.parent().unwrap_or(path);
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
+            // Of this thread alone, which ends with it.
+            let nobody = Uid::from_raw(ORDINARY_UID);
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody)?;
+            let mut stream = std::os::unix::net::UnixStream::connect(path)?;
+            let mut heard = Vec::new();
+            // The host may have hung up before all was said, or heard.
+            let _ = stream.write_all(&[b'm', 2, 0, 0, 0, b'{', b'}']);
+            let _ = stream.read_to_end(&mut heard);
+            Ok(heard)
+        })
+    };
+    let heard = tokio::task::spawn_blocking(|| std::thread::spawn(outsider).join());
+    let heard = timeout(LIMIT, heard).await.unwrap().unwrap().unwrap();
+    assert_eq!(heard.unwrap(), b"");
+    // The same from its owner is answered.
+    assert!(hosted.ask(&Ask::Prompt).await.is_ok());
 }
 
 #[tokio::test]
