@@ -176,8 +176,8 @@ impl Actor {
                 }
                 event = command.events.recv() => match event {
                     Some(CommandEvent::Output(stream, bytes)) => {
-                        run.take(stream, bytes, order, self.limits.stream_bytes);
-                        if run.stopped == Some(CommandEnd::Flooded) {
+                        // Asked for once: a guest that writes on and on must not fill the queue of what it is asked.
+                        if run.take(stream, bytes, order, self.limits.stream_bytes) {
                             guest.stop(&command, true).await?;
                         }
                     }
@@ -295,21 +295,24 @@ impl Actor {
 }
 
 impl Run {
-    fn take(&mut self, stream: Stream, bytes: Vec<u8>, order: &Order, limit: u64) {
+    /// Takes what was written; answers whether it has just become too much.
+    fn take(&mut self, stream: Stream, bytes: Vec<u8>, order: &Order, limit: u64) -> bool {
         let [stdout, stderr] = &mut self.streams;
         let (kept, event) = match stream {
             Stream::Stdout => (stdout, WorkbenchEvent::Stdout as fn(Vec<u8>) -> WorkbenchEvent),
             Stream::Stderr => (stderr, WorkbenchEvent::Stderr as fn(Vec<u8>) -> WorkbenchEvent),
         };
         if self.stopped == Some(CommandEnd::Flooded) {
-            return;
+            return false;
         }
         kept.push(&bytes);
         // Nobody has to listen.
         let _ = order.events.send(event(bytes));
-        if self.streams.iter().map(Kept::total).sum::<u64>() > limit {
+        let flooded = self.streams.iter().map(Kept::total).sum::<u64>() > limit;
+        if flooded {
             self.stopped = Some(CommandEnd::Flooded);
         }
+        flooded
     }
 }
 

@@ -103,8 +103,17 @@ fn csv(file: &File) -> Result<Shape, ArrowError> {
     let mut file = file.try_clone()?;
     file.rewind()?;
     if bytes <= COUNTED {
-        let (schema, rows) = format.infer_schema(BufReader::new(file), None)?;
-        return Ok(shape(&schema.into(), Some(rows as u64), false));
+        let mut content = Vec::new();
+        file.take(COUNTED).read_to_end(&mut content)?;
+        // Only between quotes is the end of a line not that of a row.
+        if memchr::memchr(b'"', &content).is_some() {
+            let (schema, rows) = format.infer_schema(&content[..], None)?;
+            return Ok(shape(&schema.into(), Some(rows as u64), false));
+        }
+        let (schema, _) = format.infer_schema(&content[..], Some(SAMPLE_ROWS))?;
+        let lines = content.split(|byte| *byte == b'\n');
+        let lines = lines.filter(|line| !matches!(line, [] | [b'\r'])).count() as u64;
+        return Ok(shape(&schema.into(), Some(lines.saturating_sub(1)), false));
     }
     let mut sample = Vec::new();
     file.take(SAMPLE_BYTES).read_to_end(&mut sample)?;
@@ -214,4 +223,37 @@ pub(crate) fn to_csv(file: &File, format: Format, into: &mut File) -> Result<(),
     drop(writer);
     into.flush()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn described(content: &[u8]) -> Shape {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(content).unwrap();
+        describe(&file, Format::Csv)
+    }
+
+    #[test]
+    fn rows_are_counted_whatever_ends_them() {
+        for (content, rows) in [
+            (&b"a,b\n1,2\n3,4\n"[..], 2),
+            (b"a,b\r\n1,2\r\n3,4", 2),
+            (b"a,b\n1,2\n\n3,4\n\n", 2),
+            (b"a,b\n\"x\ny\",2\n", 1),
+            (b"a,b\n", 0),
+        ] {
+            let shape = described(content);
+            assert_eq!((shape.rows, shape.about), (Some(rows), false), "{content:?}");
+            assert_eq!(shape.columns.len(), 2);
+        }
+    }
+
+    #[test]
+    fn what_is_no_table_has_no_columns() {
+        for content in [&b""[..], b"\xff\xfe\0", b"a,b\n1,2,3\n"] {
+            assert_eq!(described(content).columns, [], "{content:?}");
+        }
+    }
 }
