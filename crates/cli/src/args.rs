@@ -11,6 +11,9 @@ use crate::policy::PolicyArgs;
 use crate::size::Size;
 use crate::toolset::ToolsetArgs;
 
+pub(crate) mod session;
+pub(crate) mod tools;
+
 /// Runs Python for AI agents in a sandbox that nothing leaves.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "cellblock", version, arg_required_else_help = true, disable_help_subcommand = true, after_long_help = env_vars::help())]
@@ -27,6 +30,10 @@ pub(crate) enum Command {
     /// Several FILEs run as consecutive cells of one session: variables of one are there in the next. A file is split into cells at its
     /// `# %%` lines, wherever they stand. The first cell that does not complete is the last to run.
     Run(Box<RunArgs>),
+    /// List tools, and call them in sessions that outlive a command
+    Tools(tools::ToolsArgs),
+    /// Start, list and stop sessions that outlive a command
+    Session(session::SessionArgs),
     /// Build, list and check images: what sandboxes start from
     Image(ImageArgs),
     /// Say what this machine offers, which protections are active, and what to do about those that are not

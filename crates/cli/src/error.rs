@@ -10,6 +10,7 @@ use cellblock_sandbox::image::ImageError;
 use crate::exit_code::ExitCode;
 use crate::render::{BAD, NOTE, styled};
 use crate::sanitize;
+use crate::session::error::{SessionError, Told};
 
 /// What to do where images and layers find no room.
 const FULL_HOME: &str = "free some disk space, or set CELLBLOCK_HOME to a directory on a larger disk";
@@ -61,6 +62,12 @@ pub(crate) enum Error {
     /// Something that cannot be done as it was asked for.
     #[error("{0}")]
     Refused(String),
+    /// A session that cannot be used.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// What a session's host could not do.
+    #[error("{}", .0.messages.first().map_or("the session's host failed", String::as_str))]
+    Told(Told),
 }
 
 impl Error {
@@ -102,6 +109,8 @@ impl Error {
             Self::Sandbox(error) => ExitCode::of_blame(error.blame()),
             Self::File { blame, .. } => ExitCode::of_blame(*blame),
             Self::Encoding { .. } | Self::Refused(_) => ExitCode::Refused,
+            Self::Session(error) => error.exit_code(),
+            Self::Told(told) => told.code,
             Self::Process { source, .. } if source.kind() == io::ErrorKind::WouldBlock => ExitCode::Capacity,
             Self::Store { .. } | Self::Process { .. } => ExitCode::Backend,
             Self::Cancelled => ExitCode::Cancelled,
@@ -110,6 +119,9 @@ impl Error {
 
     /// The message and those of its causes, outermost first. A cause that repeats what is above it is left out.
     pub(crate) fn chain(&self) -> Vec<String> {
+        if let Self::Told(told) = self {
+            return told.messages.clone();
+        }
         let mut messages = vec![self.to_string()];
         let mut cause = self.source();
         while let Some(error) = cause {
@@ -142,6 +154,8 @@ impl Error {
                 hints.push("set TMPDIR to a directory that can be written and has room".to_owned());
             }
             Self::Encoding { .. } => hints.push("save the file as UTF-8".to_owned()),
+            Self::Session(error) => hints.push(error.hint()),
+            Self::Told(told) => hints.clone_from(&told.hints),
             _ => match self.exit_code() {
                 ExitCode::Policy => hints.push("`cellblock doctor` says what this machine offers and what to do".to_owned()),
                 ExitCode::Capacity => hints.push("try again in a while, or run fewer sandboxes at once".to_owned()),

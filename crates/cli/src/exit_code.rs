@@ -13,9 +13,10 @@
 //! | 130 | Ctrl-C ended `cellblock` itself |
 
 use cellblock_interpreter::{Blame, Outcome};
+use serde::{Deserialize, Serialize};
 
 /// The exit codes. Their numbers are an interface: scripts depend on them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub(crate) enum ExitCode {
     Success = 0,

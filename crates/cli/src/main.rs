@@ -16,6 +16,7 @@ mod reference;
 mod render;
 mod sanitize;
 mod script;
+mod session;
 mod size;
 mod threads;
 mod toolset;
@@ -27,6 +28,7 @@ use std::time::Duration;
 use clap::Parser;
 use clap::error::ErrorKind;
 
+use crate::args::session::{SessionArgs, SessionCommand};
 use crate::args::{Cli, Command};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, FailureReport};
@@ -46,6 +48,12 @@ fn main() -> std::process::ExitCode {
 }
 
 fn start(cli: Cli) -> ExitCode {
+    if let Command::Session(SessionArgs {
+        command: SessionCommand::Host { session },
+    }) = &cli.command
+    {
+        return commands::session::host::run(session);
+    }
     logging::start();
     let runtime = match threads::runtime() {
         Ok(runtime) => runtime,
@@ -57,6 +65,8 @@ fn start(cli: Cli) -> ExitCode {
     let code = runtime.block_on(async {
         match cli.command {
             Command::Run(args) => commands::run::run(*args).await,
+            Command::Tools(args) => commands::tools::run(args.command).await,
+            Command::Session(args) => commands::session::run(args.command).await,
             Command::Image(args) => commands::image::run(args.command).await,
             Command::Doctor(args) => commands::doctor::run(args).await,
         }

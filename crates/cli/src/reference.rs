@@ -70,7 +70,10 @@ fn describe(command: &Command, into: &mut String) {
         "\n## `{name}`\n\n```text\n{}\n```\n",
         help.join("\n").trim_end()
     );
-    for subcommand in command.get_subcommands().filter(|it| it.get_name() != "help") {
+    for subcommand in command
+        .get_subcommands()
+        .filter(|it| it.get_name() != "help" && !it.is_hide_set())
+    {
         describe(subcommand, into);
     }
 }

@@ -197,11 +197,6 @@ impl Shared {
         })
     }
 
-    /// The image that sandboxes start from.
-    pub(crate) fn image(&self) -> &Image {
-        &self.image
-    }
-
     /// A session has given a sandbox back.
     pub(crate) fn returned(&self, sandbox: &str) {
         self.in_use().remove(sandbox);
@@ -209,6 +204,11 @@ impl Shared {
 
     fn in_use(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The image that sandboxes start from.
+    pub(crate) fn image(&self) -> &Image {
+        &self.image
     }
 
     /// The id of a layer with these requirements, installed if need be.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use cellblock_sandbox::image::{DEFAULT_IMAGE, Home, Image, ImageError, ImageSpec, Manifest, Report, Store};
+use cellblock_sandbox::image::{Home, Image, ImageError, ImageSpec, Manifest, Report, SHIPPED_IMAGES, Store};
 use serde_json::json;
 
 use crate::args::ImageCommand;
@@ -86,8 +86,8 @@ async fn act(command: ImageCommand) -> Result<ExitCode> {
 }
 
 async fn build(store: &Store, reference: &str, force: bool) -> Result<Image> {
-    let spec = if reference == DEFAULT_IMAGE {
-        ImageSpec::default_image()?
+    let spec = if let Some(spec) = ImageSpec::shipped(reference)? {
+        spec
     } else if Path::new(reference)
         .extension()
         .is_some_and(|extension| extension == "toml")
@@ -95,7 +95,8 @@ async fn build(store: &Store, reference: &str, force: bool) -> Result<Image> {
         ImageSpec::load(Path::new(reference))?
     } else {
         return Err(Error::Refused(format!(
-            "`{reference}` names nothing that can be built: write `{DEFAULT_IMAGE}`, or a file that ends in `.toml`"
+            "`{reference}` names nothing that can be built: write {}, or a file that ends in `.toml`",
+            SHIPPED_IMAGES.map(|name| format!("`{name}`")).join(", ")
         )));
     };
     let display = Display::on_stderr();

@@ -3,3 +3,5 @@
 pub(crate) mod doctor;
 pub(crate) mod image;
 pub(crate) mod run;
+pub(crate) mod session;
+pub(crate) mod tools;

@@ -384,7 +384,7 @@ impl Run {
 }
 
 /// What to say where the walls are not the usual ones.
-fn without_namespaces(report: &Report) -> Option<String> {
+pub(super) fn without_namespaces(report: &Report) -> Option<String> {
     let lost = Protection::ALL
         .into_iter()
         .filter(|it| it.needs_namespaces() && !report.is_active(*it));

@@ -13,10 +13,12 @@ fn the_short_help_fits_a_screen() -> Result<()> {
     Usage: cellblock <COMMAND>
 
     Commands:
-      run     Run Python code in a sandbox
-      image   Build, list and check images: what sandboxes start from
-      doctor  Say what this machine offers, which protections are active, and what to do about those
-              that are not
+      run      Run Python code in a sandbox
+      tools    List tools, and call them in sessions that outlive a command
+      session  Start, list and stop sessions that outlive a command
+      image    Build, list and check images: what sandboxes start from
+      doctor   Say what this machine offers, which protections are active, and what to do about those
+               that are not
 
     Options:
       -h, --help     Print help (see more with '--help')

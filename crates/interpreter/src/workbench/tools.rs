@@ -59,15 +59,21 @@ pub(super) fn definitions() -> Vec<ToolDefinition> {
     ]
 }
 
+/// What is read.
 fn schema<T: JsonSchema>() -> Value {
-    let mut settings = SchemaSettings::draft2020_12();
+    schema_by::<T>(SchemaSettings::draft2020_12())
+}
+
+fn schema_by<T: JsonSchema>(mut settings: SchemaSettings) -> Value {
     settings.inline_subschemas = true;
     let schema: Value = SchemaGenerator::new(settings).into_root_schema_for::<T>().into();
     schema
 }
 
 fn answer<T: JsonSchema>() -> Value {
-    let mut alternatives = [schema::<T>(), schema::<Refusal>()];
+    // What is written: a field that is left out where there is nothing to say is not required.
+    let written = || SchemaSettings::draft2020_12().for_serialize();
+    let mut alternatives = [schema_by::<T>(written()), schema_by::<Refusal>(written())];
     for alternative in &mut alternatives {
         if let Some(fields) = alternative.as_object_mut() {
             fields.remove("$schema");
@@ -107,6 +113,16 @@ mod tests {
             );
             assert_eq!(tool.input_schema["type"], json!("object"), "{}", tool.name);
             assert!(!tool.output_schema.to_string().contains("$ref"), "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn what_an_answer_may_leave_out_is_not_required() {
+        let required = definitions()[0].output_schema["anyOf"][0]["required"].clone();
+        let required: Vec<String> = serde_json::from_value(required).unwrap();
+        assert!(required.contains(&"exit_code".to_owned()));
+        for optional in ["note", "skipped_files"] {
+            assert!(!required.contains(&optional.to_owned()), "{optional}");
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::copy::Copied;
-use super::error::{ImageError, Result};
+use super::error::{At, ImageError, Result};
 use super::process;
 
 /// Runs with the staged interpreter, which has nothing but itself.
@@ -37,6 +37,9 @@ struct Answer {
 /// Tries the tree; gives where the loader must be pointed for it to use its own libraries, if anywhere.
 pub(crate) fn check(python: &Path, copied: &Copied, preload: &[String]) -> Result<Option<String>> {
     let broken = |problem: String| ImageError::Broken { problem };
+    // The kernel tells where a library is without the links that lead there.
+    let real = python.canonicalize().at("resolve", python)?;
+    let real = real.to_string_lossy();
     for library_path in [None, Some("lib")] {
         let answer = ask(python, copied, preload, library_path)?;
         let root = python.to_string_lossy();
@@ -68,7 +71,7 @@ pub(crate) fn check(python: &Path, copied: &Copied, preload: &[String]) -> Resul
             let system = ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"]
                 .iter()
                 .any(|it| path.starts_with(it));
-            !path.starts_with(&*root) && (!system || path.contains("/libpython"))
+            !path.starts_with(&*real) && (!system || path.contains("/libpython"))
         };
         match answer.mapped.iter().find(outside) {
             None => return Ok(library_path.map(str::to_owned)),

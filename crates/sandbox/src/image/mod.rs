@@ -21,6 +21,7 @@ mod open;
 mod process;
 mod progress;
 mod scrub;
+mod shipped;
 mod spec;
 mod store;
 #[cfg(test)]
@@ -35,7 +36,8 @@ pub use home::Home;
 pub use manifest::{LAYOUT, Manifest, Package};
 pub use open::Image;
 pub use progress::{Progress, Sink};
-pub use spec::{DEFAULT_IMAGE, ImageSpec, Policy, PythonVersion};
+pub use shipped::{DEFAULT_IMAGE, POLARS_IMAGE, SHIPPED_IMAGES};
+pub use spec::{ImageSpec, Policy, PythonVersion};
 pub use store::Store;
 
 pub(crate) use audit::normalise;

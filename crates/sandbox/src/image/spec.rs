@@ -12,13 +12,6 @@ use super::error::{ImageError, Result};
 use super::manifest::LAYOUT;
 use crate::layer::Requirement;
 
-const DEFAULT_SPEC: &str = include_str!("../../../../images/default/image.toml");
-const DEFAULT_REQUIREMENTS: &str = include_str!("../../../../images/default/requirements.in");
-const DEFAULT_LOCK: &str = include_str!("../../../../images/default/requirements.lock");
-
-/// The name of the image that is used when none is named.
-pub const DEFAULT_IMAGE: &str = "default";
-
 /// A feature version of Python, such as 3.13.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct PythonVersion {
@@ -123,15 +116,6 @@ fn newest() -> PythonVersion {
 }
 
 impl ImageSpec {
-    /// The image that comes with Cellblock.
-    pub fn default_image() -> Result<Self> {
-        Self::parse(DEFAULT_SPEC, DEFAULT_IMAGE, |file| match file {
-            "requirements.in" => Ok(DEFAULT_REQUIREMENTS.to_owned()),
-            "requirements.lock" => Ok(DEFAULT_LOCK.to_owned()),
-            _ => Err("it is not embedded".to_owned()),
-        })
-    }
-
     /// Reads a specification and the files that it names beside it.
     pub fn load(path: &Path) -> Result<Self> {
         let origin = path.display().to_string();
@@ -145,7 +129,11 @@ impl ImageSpec {
         })
     }
 
-    fn parse(text: &str, origin: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<Self> {
+    pub(super) fn parse(
+        text: &str,
+        origin: &str,
+        read: impl Fn(&str) -> Result<String, String>,
+    ) -> Result<Self> {
         let wrong = |problem: String| ImageError::Spec {
             origin: origin.to_owned(),
             problem,
@@ -233,47 +221,6 @@ mod tests {
     fn parse(text: &str) -> Result<ImageSpec, String> {
         ImageSpec::parse(text, "it.toml", |_| Err("no such file".to_owned()))
             .map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn the_default_image_is_locked_and_names_what_the_design_names() {
-        let spec = ImageSpec::default_image().unwrap();
-        let lock = spec.lock.clone().unwrap();
-        let wanted = [
-            "pandas",
-            "numpy",
-            "scipy",
-            "matplotlib",
-            "statsmodels",
-            "pyarrow",
-            "polars",
-            "seaborn",
-            "scikit-learn",
-            "altair",
-            "vl-convert-python",
-            "openpyxl",
-            "pypdf",
-            "python-pptx",
-        ];
-        for name in wanted {
-            assert!(
-                spec.requirements.lines().any(|it| it == name),
-                "{name} in requirements.in"
-            );
-            assert!(
-                lock.lines().any(|it| it.starts_with(&format!("{name}=="))),
-                "{name} in requirements.lock"
-            );
-        }
-        for line in lock.lines() {
-            assert!(
-                line.contains("==") || line.trim_start().starts_with("--hash=sha256:"),
-                "{line}"
-            );
-        }
-        assert_eq!(spec.python.to_string(), "3.13");
-        assert!(spec.policy.forbid_network_clients);
-        assert_eq!(spec.key().len(), 64);
     }
 
     #[test]

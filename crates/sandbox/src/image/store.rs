@@ -11,7 +11,7 @@ use super::lock::Lock;
 use super::manifest::{Manifest, is_id, short};
 use super::open::Image;
 use super::progress::Sink;
-use super::spec::{DEFAULT_IMAGE, ImageSpec};
+use super::spec::ImageSpec;
 
 /// The images below one home.
 #[derive(Clone, Debug)]
@@ -64,8 +64,8 @@ impl Store {
 
     /// Finds an image by its id, the beginning of its id, or its name; of several with a name, the newest.
     pub fn resolve(&self, reference: &str) -> Result<Image> {
-        if reference == DEFAULT_IMAGE
-            && let Some(image) = self.built(&ImageSpec::default_image()?.key())
+        if let Some(spec) = ImageSpec::shipped(reference)?
+            && let Some(image) = self.built(&spec.key())
         {
             return image;
         }
@@ -109,11 +109,11 @@ impl Store {
         }
     }
 
-    /// Gives what a user names: the default image or a TOML file, built if need be, or a built image.
+    /// Gives what a user names: an image that comes with Cellblock or a TOML file, built if need be, or a built image.
     pub async fn open(&self, reference: &str, sink: Sink) -> Result<Image> {
         let is_file = Path::new(reference).extension().is_some_and(|it| it == "toml");
-        if reference == DEFAULT_IMAGE {
-            self.build(&ImageSpec::default_image()?, false, sink).await
+        if let Some(spec) = ImageSpec::shipped(reference)? {
+            self.build(&spec, false, sink).await
         } else if is_file {
             self.build(&ImageSpec::load(Path::new(reference))?, false, sink)
                 .await

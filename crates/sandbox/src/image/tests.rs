@@ -9,13 +9,16 @@ use std::sync::{Arc, Mutex};
 use super::*;
 use crate::layer::{LayerError, resolve_layer};
 
-/// A home of its own, whose downloads are shared with other runs.
+/// A home of its own behind a link, as many home directories are, whose downloads are shared with other runs.
 fn store() -> (tempfile::TempDir, Store) {
     let downloads = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-downloads");
     fs::create_dir_all(&downloads).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(downloads.canonicalize().unwrap(), dir.path().join("cache")).unwrap();
-    let store = Store::new(Home::at(dir.path()).unwrap());
+    let (real, link) = (dir.path().join("real"), dir.path().join("home"));
+    fs::create_dir(&real).unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    std::os::unix::fs::symlink(downloads.canonicalize().unwrap(), real.join("cache")).unwrap();
+    let store = Store::new(Home::at(&link).unwrap());
     (dir, store)
 }
 
@@ -97,7 +100,9 @@ async fn a_tiny_image_lives_its_whole_life() {
     );
     assert_eq!(built.audit().await.unwrap().findings, []);
     built.verify().await.unwrap();
-    let staging: Vec<_> = fs::read_dir(dir.path().join("staging")).unwrap().collect();
+    let staging: Vec<_> = fs::read_dir(store.home().root().join("staging"))
+        .unwrap()
+        .collect();
     assert!(staging.is_empty(), "{staging:?}");
     layers_go_on_top(&built).await;
 
@@ -137,7 +142,11 @@ async fn a_tiny_image_lives_its_whole_life() {
     assert_eq!(store.remove("tiny").await.unwrap(), id);
     assert_eq!(store.list().unwrap(), []);
     for empty in ["images", "refs/images", "refs/layers", "layers", "staging"] {
-        assert_eq!(files(&dir.path().join(empty)), Vec::<PathBuf>::new(), "{empty}");
+        assert_eq!(
+            files(&store.home().root().join(empty)),
+            Vec::<PathBuf>::new(),
+            "{empty}"
+        );
     }
 }
 
@@ -254,7 +263,7 @@ async fn layers_go_on_top(image: &Image) {
 
 #[tokio::test]
 async fn an_image_with_a_network_client_is_refused_and_nothing_of_it_is_there() {
-    let (dir, store) = store();
+    let (_dir, store) = store();
     let forbidden = spec("name = \"net\"\npackages = [\"h2\"]");
     let ImageError::Audit { report } = store.build(&forbidden, false, Sink::silent()).await.unwrap_err()
     else {
@@ -266,7 +275,7 @@ async fn an_image_with_a_network_client_is_refused_and_nothing_of_it_is_there() 
         .map(|it| (it.client.as_str(), it.how))
         .collect();
     assert_eq!(found, [("h2", How::Installed), ("h2", How::Importable)]);
-    assert!(!dir.path().join("images").exists());
+    assert!(!store.home().root().join("images").exists());
 
     let (sink, heard) = listener();
     store.build(&forbidden, false, sink).await.unwrap_err();

@@ -1,0 +1,176 @@
+//! The command line of sessions that outlive a command.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::parse_memory;
+use crate::policy::PolicyArgs;
+use crate::session::id::SessionId;
+use crate::session::plan::{Profile, SessionToolset};
+use crate::size::Size;
+
+/// Longer than any conversation.
+const MOST_IDLE: Duration = Duration::from_hours(24 * 30);
+
+/// Which session, and what to do with it.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SessionArgs {
+    #[command(subcommand)]
+    pub(crate) command: SessionCommand,
+}
+
+/// What to do with sessions.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum SessionCommand {
+    /// Start a session in the background, and print its id alone
+    ///
+    /// Its sandbox is made by the first call of a tool. It ends with `session stop`, or when nothing was asked of it for its idle time.
+    /// All that is said besides the id goes to stderr.
+    Start(Box<StartArgs>),
+    /// List the sessions that run
+    List {
+        /// Print one JSON object as the only line of stdout
+        #[arg(long)]
+        json: bool,
+    },
+    /// End a session, and what runs in it; the files that it has saved on this machine stay
+    Stop(StopArgs),
+    /// Show another file in a session's `/tmp/data`, also while its sandbox lives; print its path there alone
+    AddDataset {
+        /// The session's id
+        #[arg(value_name = "ID")]
+        session: SessionId,
+        /// What it is called in the session, and the file
+        #[arg(value_name = "NAME=PATH", value_parser = parse_dataset)]
+        dataset: DatasetArg,
+        /// Show a Parquet or Arrow file as CSV
+        #[arg(long)]
+        as_csv: bool,
+    },
+    /// Print the section for a model's system prompt: tools, data with columns and types, constraints
+    Prompt {
+        /// The session's id
+        #[arg(value_name = "ID")]
+        session: SessionId,
+    },
+    /// The process behind a session; `session start` starts it
+    #[command(hide = true)]
+    Host {
+        /// The session's id
+        #[arg(value_name = "ID")]
+        session: SessionId,
+    },
+}
+
+/// What session to start.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct StartArgs {
+    /// The tools that it has
+    #[arg(long, value_name = "TOOLSET", value_enum, default_value_t)]
+    pub(crate) toolset: SessionToolset,
+    /// What scripts are asked to work with; `polars` starts from the image of that name, unless another is named
+    #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
+    pub(crate) profile: Profile,
+    /// Start from this image: a name, an id, or a TOML file that describes one [default: the profile's]
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: Option<String>,
+    /// Bound the sandbox's memory, files in it included, such as `512MiB` [default: 2GiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
+    pub(crate) memory: Option<Size>,
+    /// Show a file in `/tmp/data`, read-only, under this name; repeat it for several
+    #[arg(long = "dataset", visible_alias = "input", value_name = "NAME=PATH", value_parser = parse_dataset)]
+    pub(crate) datasets: Vec<DatasetArg>,
+    /// Show datasets that are Parquet or Arrow files as CSV
+    #[arg(long)]
+    pub(crate) as_csv: bool,
+    /// Save what commands leave in `/tmp/output` into this directory; it is made when there is something to save [default:
+    /// cellblock-out/session_ID]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// End the session when nothing was asked of it for this many seconds [default: 900]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_idle, default_value = "900", hide_default_value = true, allow_negative_numbers = true)]
+    pub(crate) idle: Duration,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+}
+
+/// Which sessions to end.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct StopArgs {
+    /// The session's id
+    #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) session: Option<SessionId>,
+    /// All that run
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// What a file is called in a session, and where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DatasetArg {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+}
+
+fn parse_dataset(text: &str) -> Result<DatasetArg, String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok(DatasetArg {
+            name: name.to_owned(),
+            path: path.into(),
+        }),
+        _ => Err(format!(
+            "`{text}` is not NAME=PATH; write what the file is called in the session and where it is, such as `sales=data/sales.csv`"
+        )),
+    }
+}
+
+fn parse_idle(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| format!("`{text}` is not a number of seconds, such as `900`"))?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(idle) if !idle.is_zero() && idle <= MOST_IDLE => Ok(idle),
+        _ => Err(format!(
+            "a session cannot be idle for {seconds} seconds; give more than 0 and at most {}",
+            MOST_IDLE.as_secs()
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dataset_has_any_name_and_a_path() {
+        let dataset = DatasetArg {
+            name: "north region/q1".into(),
+            path: "a=b.csv".into(),
+        };
+        assert_eq!(parse_dataset("north region/q1=a=b.csv"), Ok(dataset));
+        for text in ["sales.csv", "=sales.csv", "sales="] {
+            let told = format!(
+                "`{text}` is not NAME=PATH; write what the file is called in the session and where it is, such as `sales=data/sales.csv`"
+            );
+            assert_eq!(parse_dataset(text), Err(told));
+        }
+    }
+
+    #[test]
+    fn idle_time_is_more_than_none_and_less_than_for_ever() {
+        assert_eq!(parse_idle("0.5"), Ok(Duration::from_millis(500)));
+        for text in ["0", "-1", "inf", "NaN", "2592001", "1e300"] {
+            let told = parse_idle(text).unwrap_err();
+            assert!(
+                told.starts_with("a session cannot be idle for "),
+                "{text}: {told}"
+            );
+        }
+        assert_eq!(
+            parse_idle("soon").unwrap_err(),
+            "`soon` is not a number of seconds, such as `900`"
+        );
+    }
+}

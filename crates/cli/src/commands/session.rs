@@ -1,0 +1,314 @@
+//! `cellblock session`: sessions that outlive the command.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use cellblock_sandbox::image::{DEFAULT_IMAGE, Home, POLARS_IMAGE};
+use rustix::process::{Signal, kill_process};
+use serde_json::json;
+use tokio::time::{sleep, timeout};
+
+use super::image;
+use crate::args::session::{DatasetArg, SessionCommand, StartArgs, StopArgs};
+use crate::cancel::Cancel;
+use crate::error::{self, Error, Result};
+use crate::exit_code::ExitCode;
+use crate::progress::Display;
+use crate::render::json::print;
+use crate::render::{FAINT, STRONG, Screen, outcome, styled};
+use crate::sanitize;
+use crate::session::client::{self, Asked, silent, unexpected};
+use crate::session::error::SessionError;
+use crate::session::id::SessionId;
+use crate::session::place::{Place, Places};
+use crate::session::plan::{Dataset, Plan, Profile};
+use crate::session::spawn::Starting;
+use crate::session::wire::{Added, Answer, Ask, Description};
+
+pub(crate) mod host;
+
+/// Where files go, unless a directory is named.
+const OUT: &str = "cellblock-out";
+/// How long a host may take to end when it is told to; it gives up on its clients and its sandbox before that.
+const ENDING: Duration = Duration::from_secs(20);
+/// How long a process may take to be gone that was killed.
+const DYING: Duration = Duration::from_secs(10);
+/// How often it is looked whether it is.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Does it, prints, and says how it ended.
+pub(crate) async fn run(command: SessionCommand) -> ExitCode {
+    let done = match command {
+        SessionCommand::Start(args) => start(&args).await,
+        SessionCommand::List { json } => list(json).await,
+        SessionCommand::Stop(args) => stop(&args).await,
+        SessionCommand::AddDataset {
+            session,
+            dataset,
+            as_csv,
+        } => add_dataset(&session, &dataset, as_csv).await,
+        SessionCommand::Prompt { session } => prompt(&session).await,
+        // Begins before there is a runtime.
+        SessionCommand::Host { .. } => Err(SessionError::NotStarted.into()),
+    };
+    match done {
+        Ok(()) => ExitCode::Success,
+        Err(error) => {
+            error::tell(&error);
+            error.exit_code()
+        }
+    }
+}
+
+async fn start(args: &StartArgs) -> Result<()> {
+    let datasets: Vec<_> = args
+        .datasets
+        .iter()
+        .map(|it| dataset(it, args.as_csv))
+        .collect::<Result<_>>()?;
+    let home = Home::find()?;
+    let places = Places::of(&home)?;
+    // Sweeps what hosts that are gone have left.
+    places.live()?;
+    let mut cancel = Cancel::listen()?;
+    let display = Display::on_stderr();
+    let name = args.image.as_deref().unwrap_or(match args.profile {
+        Profile::Default => DEFAULT_IMAGE,
+        Profile::Polars => POLARS_IMAGE,
+    });
+    // Held until the host has opened it as well, so that nobody removes it in between.
+    let image = cancel.unless(image::ready(&home, name, &display)).await?;
+    let (place, held) = places.create()?;
+    let out = match &args.out {
+        Some(out) => out.clone(),
+        None => Path::new(OUT).join(format!("session_{}", place.id())),
+    };
+    let plan = Plan {
+        toolset: args.toolset,
+        profile: args.profile,
+        image: image.id().to_owned(),
+        image_name: name.to_owned(),
+        memory_bytes: args.memory.map(|it| it.0),
+        datasets,
+        out: absolute(&out)?,
+        idle: args.idle,
+        demands: args.policy.demands().0,
+        started: SystemTime::UNIX_EPOCH
+            .elapsed()
+            .map_or(0, |since| since.as_secs()),
+    };
+    if let Err(error) = place.set_plan(&plan) {
+        place.remove()?;
+        return Err(error);
+    }
+    display.wait_for("starting the session");
+    let started = match Starting::spawn(&home, place.clone(), &held) {
+        Ok(starting) => cancel.unless(starting.ready()).await,
+        Err(error) => Err(error),
+    };
+    display.clear();
+    let notes = match started {
+        Ok(notes) => notes,
+        Err(error) => {
+            place.remove()?;
+            return Err(error);
+        }
+    };
+    let mut screen = Screen::new();
+    for note in notes {
+        screen.tell(&outcome::note(&note));
+    }
+    screen.show(place.id().as_str());
+    Ok(())
+}
+
+async fn list(json: bool) -> Result<()> {
+    let places = Places::of(&Home::find()?)?;
+    let mut sessions = Vec::new();
+    for place in places.live()? {
+        let described = client::describe(&place).await;
+        // One that has ended since is none; one that does not answer is shown with what is known without it.
+        if described.is_ok() || place.is_live()? == Some(true) {
+            sessions.push((place.id().clone(), described.ok()));
+        }
+    }
+    if json {
+        let sessions: Vec<_> = sessions.iter().map(|(id, it)| report(id, it.as_ref())).collect();
+        print(&json!({ "sessions": sessions }));
+        return Ok(());
+    }
+    let lines: Vec<_> = sessions.iter().map(|(id, it)| line(id, it.as_ref())).collect();
+    let text = if lines.is_empty() {
+        "no session is running; `cellblock session start` starts one".to_owned()
+    } else {
+        lines.join("\n")
+    };
+    Screen::new().show(&text);
+    Ok(())
+}
+
+fn report(id: &SessionId, description: Option<&Description>) -> serde_json::Value {
+    let Some(it) = description else {
+        return json!({ "id": id, "state": "silent" });
+    };
+    let datasets: Vec<_> = it.plan.datasets.iter().map(|it| &it.name).collect();
+    json!({
+        "id": id,
+        "state": if it.running > 0 { "busy" } else { "idle" },
+        "process": it.process,
+        "toolset": it.plan.toolset,
+        "profile": it.plan.profile,
+        "image": it.plan.image_name,
+        "image_id": it.plan.image,
+        "datasets": datasets,
+        "out": it.plan.out,
+        "started": it.plan.started,
+        "calls": it.calls,
+        "idle_seconds": (it.idle_seconds * 1e3).round() / 1e3,
+        "idle_limit_seconds": it.plan.idle.as_secs_f64(),
+    })
+}
+
+fn line(id: &SessionId, description: Option<&Description>) -> String {
+    let id = styled(STRONG, id.as_str());
+    let Some(it) = description else {
+        return format!("{id}  does not answer");
+    };
+    let doing = if it.running > 0 {
+        "working".to_owned()
+    } else {
+        let left = it.plan.idle.as_secs_f64() - it.idle_seconds;
+        format!(
+            "idle for {:.0} s, ends in {:.0} s",
+            it.idle_seconds,
+            left.max(0.0)
+        )
+    };
+    let calls = match it.calls {
+        1 => "1 call".to_owned(),
+        count => format!("{count} calls"),
+    };
+    let about = format!("image {}, {calls}, {doing}", sanitize::line(&it.plan.image_name));
+    format!("{id}  {}", styled(FAINT, &about))
+}
+
+async fn stop(args: &StopArgs) -> Result<()> {
+    let places = Places::of(&Home::find()?)?;
+    let chosen = match &args.session {
+        Some(id) => vec![places.open(id)?],
+        None => places.live()?,
+    };
+    let mut screen = Screen::new();
+    if chosen.is_empty() {
+        screen.show("no session is running");
+    }
+    let mut failed = None;
+    for place in chosen {
+        match end(&place).await {
+            Ok(()) => screen.show(&format!("stopped {}", place.id())),
+            // The others are stopped all the same.
+            Err(error) if args.all => failed = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// Ends a session: by asking, and where nobody listens by force.
+async fn end(place: &Place) -> Result<()> {
+    let asked = async {
+        match Asked::ask(place, &Ask::Stop).await?.answer().await? {
+            Answer::Stopped => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    };
+    let polite = timeout(ENDING, asked)
+        .await
+        .unwrap_or_else(|_| Err(silent(place)));
+    if polite.is_ok() && gone(place, DYING).await? {
+        return Ok(());
+    }
+    // Its lock is held, so the process that has signed it lives.
+    if let (Some(true), Some(process)) = (place.is_live()?, place.host()) {
+        kill_process(process, Signal::KILL)
+            .map_err(|errno| Error::process("kill the session's host")(errno.into()))?;
+        gone(place, DYING).await?;
+    }
+    match place.is_live()? {
+        Some(true) => Err(polite.err().unwrap_or_else(|| silent(place))),
+        Some(false) => place.sweep(),
+        None => Ok(()),
+    }
+}
+
+/// Waits until the host is gone.
+async fn gone(place: &Place, patience: Duration) -> Result<bool> {
+    let deadline = Instant::now() + patience;
+    while place.is_live()? == Some(true) {
+        if Instant::now() >= deadline {
+            return Ok(false);
+        }
+        sleep(PAUSE).await;
+    }
+    Ok(true)
+}
+
+async fn add_dataset(id: &SessionId, given: &DatasetArg, as_csv: bool) -> Result<()> {
+    let ask = Ask::AddDataset {
+        dataset: dataset(given, as_csv)?,
+    };
+    let Added { path, notes } = match ask_once(id, &ask).await? {
+        Answer::Added { added } => added,
+        other => return Err(unexpected(&other)),
+    };
+    let mut screen = Screen::new();
+    for note in notes {
+        screen.tell(&outcome::note(&sanitize::line(&note)));
+    }
+    screen.show(&sanitize::line(&path));
+    Ok(())
+}
+
+async fn prompt(id: &SessionId) -> Result<()> {
+    match ask_once(id, &Ask::Prompt).await? {
+        Answer::Prompt { text } => {
+            Screen::new().show(&sanitize::text(&text));
+            Ok(())
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
+async fn ask_once(id: &SessionId, ask: &Ask) -> Result<Answer> {
+    let place = Places::of(&Home::find()?)?.open(id)?;
+    let mut asked = Asked::ask(&place, ask).await?;
+    Cancel::listen()?.unless(asked.answer()).await
+}
+
+/// A dataset as the host is told of it: it is there, and named from the root.
+fn dataset(given: &DatasetArg, as_csv: bool) -> Result<Dataset> {
+    let opened = File::open(&given.path).and_then(|file| file.metadata());
+    let found = opened.map_err(Error::user_file("read", &given.path))?;
+    if !found.is_file() {
+        return Err(Error::Refused(format!(
+            "`{}` is not a file, which a dataset has to be",
+            given.path.display()
+        )));
+    }
+    let extension = given
+        .path
+        .extension()
+        .and_then(|it| it.to_str())
+        .unwrap_or_default();
+    let tables = ["parquet", "pq", "arrow", "feather", "ipc"];
+    Ok(Dataset {
+        name: given.name.clone(),
+        path: absolute(&given.path)?,
+        as_csv: as_csv && tables.contains(&extension.to_ascii_lowercase().as_str()),
+    })
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(Error::user_file("make absolute", path))
+}

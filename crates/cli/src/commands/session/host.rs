@@ -1,0 +1,147 @@
+//! `cellblock session host`: the process that `session start` leaves behind.
+
+use std::fs::File;
+use std::time::Duration;
+
+use cellblock_artifact::Store;
+use cellblock_interpreter::workbench::{Profile as Asked, Workbench, WorkbenchOptions};
+use cellblock_interpreter::{Config, Interpreter, Limits, Rescue, SessionOptions};
+use cellblock_sandbox::image::{self, Home};
+use cellblock_sandbox::pool::PoolConfig;
+
+use crate::commands::run::without_namespaces;
+use crate::error::{self, Error, Result};
+use crate::exit_code::ExitCode;
+use crate::logging;
+use crate::sanitize;
+use crate::session::error::{SessionError, Told};
+use crate::session::host::detach::{Inherited, detach};
+use crate::session::host::{listen, serve};
+use crate::session::id::SessionId;
+use crate::session::place::{Held, Place, Places};
+use crate::session::plan::{Plan, Profile};
+use crate::session::spawn::{Report, report};
+use crate::session::toolbox::{OwnWorkbench, Toolbox as _};
+use crate::session::wire::{self, Answer};
+use crate::threads;
+
+/// The session ends when its host says so; the sandbox is not to end before.
+const WITH_THE_HOST: Duration = Duration::from_hours(24 * 365);
+/// How long those who asked for the end may take to hear of it.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// How long background tasks may hold up the end of the process.
+const SHUTDOWN: Duration = Duration::from_secs(2);
+
+/// Serves the session to its end.
+pub(crate) fn run(id: &SessionId) -> ExitCode {
+    let inherited = match detach() {
+        Ok(inherited) => inherited,
+        Err(error) => return fail(&error),
+    };
+    logging::start();
+    let hosted = threads::runtime().and_then(|runtime| {
+        let hosted = runtime.block_on(host(id, inherited));
+        runtime.shutdown_timeout(SHUTDOWN);
+        hosted
+    });
+    match hosted {
+        Ok(()) => ExitCode::Success,
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &Error) -> ExitCode {
+    error::tell(error);
+    error.exit_code()
+}
+
+async fn host(id: &SessionId, inherited: Inherited) -> Result<()> {
+    let home = Home::find()?;
+    let place = Places::of(&home)?.place(id);
+    if !place.is_lock(&inherited.lock) {
+        return Err(SessionError::NotStarted.into());
+    }
+    let held = Held::inherited(inherited.lock);
+    held.sign(rustix::process::getpid())
+        .map_err(Error::process("sign the session's lock"))?;
+    let ended = serve_until_the_end(&home, &place, inherited.report).await;
+    // Also after a failure: who starts the next session finds nothing to sweep.
+    place.remove()?;
+    for mut stream in ended? {
+        // Whoever has left does not wait for it.
+        let _ = tokio::time::timeout(FAREWELL, wire::tell(&mut stream, &Answer::Stopped)).await;
+    }
+    drop(held);
+    Ok(())
+}
+
+async fn serve_until_the_end(home: &Home, place: &Place, line: File) -> Result<Vec<tokio::net::UnixStream>> {
+    let ready = async {
+        let plan = place.plan()?;
+        let (toolbox, notes) = open(home, &plan).await?;
+        let listener = listen(place).map_err(Error::process("open the session's socket"))?;
+        Ok((plan, toolbox, notes, listener))
+    };
+    match ready.await {
+        Ok((plan, toolbox, notes, listener)) => {
+            report(line, &Report::Ready { notes })?;
+            serve(listener, toolbox, plan).await
+        }
+        Err(error) => {
+            let failure = Told::new(&error);
+            report(line, &Report::Failed { failure })?;
+            Err(error)
+        }
+    }
+}
+
+/// Makes what the plan asks for; gives what the user should know besides.
+async fn open(home: &Home, plan: &Plan) -> Result<(OwnWorkbench, Vec<String>)> {
+    let store = Store::local(home.root().join("artifacts")).map_err(|source| Error::Store {
+        action: "open the store of artifacts",
+        source,
+    })?;
+    let mut limits = Limits::default();
+    if let Some(bytes) = plan.memory_bytes {
+        limits.memory_bytes = bytes;
+    }
+    let interpreter = Interpreter::start(Config {
+        image: image::Store::new(home.clone()).resolve(&plan.image)?,
+        limits,
+        // One session has one sandbox, and its scripts are processes of their own: nothing is kept ready or imported ahead.
+        pool: PoolConfig {
+            ready: 0,
+            ..PoolConfig::default()
+        },
+        preload: Some(Vec::new()),
+        demands: plan.demands(),
+        store,
+        launcher: None,
+    })
+    .await?;
+    interpreter.warmed().await?;
+    let mut notes: Vec<_> = without_namespaces(&interpreter.report()).into_iter().collect();
+    let session = interpreter.session(SessionOptions {
+        pooled: false,
+        rescue: Rescue::Off,
+        idle: WITH_THE_HOST,
+        ..SessionOptions::default()
+    });
+    let options = WorkbenchOptions {
+        output_dir: Some(plan.out.clone()),
+        profile: match plan.profile {
+            Profile::Default => Asked::Default,
+            Profile::Polars => Asked::Polars,
+        },
+    };
+    let toolbox = OwnWorkbench {
+        workbench: Workbench::new(session.clone(), options),
+        session,
+        _interpreter: interpreter,
+    };
+    for dataset in &plan.datasets {
+        let added = toolbox.add_dataset(dataset).await?;
+        notes.extend(added.notes.iter().map(|note| sanitize::line(note)));
+    }
+    Ok((toolbox, notes))
+}

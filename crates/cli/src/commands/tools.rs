@@ -1,0 +1,229 @@
+//! `cellblock tools`: what a model is offered, and calls of it from a shell.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Read};
+
+use cellblock_interpreter::derivation::tools::{Offer, code_interpreter, render_chart};
+use cellblock_interpreter::workbench::Workbench;
+use cellblock_sandbox::image::Home;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::args::tools::{CallArgs, ListedToolset, ToolsCommand};
+use crate::cancel::Cancel;
+use crate::error::{self, Error, Result};
+use crate::exit_code::ExitCode;
+use crate::render::json::print;
+use crate::render::{FAINT, STRONG, Screen, outcome, styled};
+use crate::sanitize;
+use crate::session::client::{Asked, Heard, unexpected};
+use crate::session::place::Places;
+use crate::session::wire::{Answer, Ask};
+
+/// Does it, prints, and says how it ended.
+pub(crate) async fn run(command: ToolsCommand) -> ExitCode {
+    let done = match command {
+        ToolsCommand::List { toolset, json } => {
+            list(toolset, json);
+            Ok(ExitCode::Success)
+        }
+        ToolsCommand::Call(args) => call(args).await,
+    };
+    done.unwrap_or_else(|error| {
+        error::tell(&error);
+        error.exit_code()
+    })
+}
+
+/// A tool of any set.
+#[derive(Debug, Serialize)]
+struct Listed {
+    toolset: &'static str,
+    name: String,
+    description: String,
+    input_schema: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_schema: Option<Value>,
+}
+
+fn list(toolset: Option<ListedToolset>, json: bool) {
+    let tools = listed(toolset);
+    if json {
+        print(&json!({ "tools": tools }));
+        return;
+    }
+    let mut text = String::new();
+    for tool in tools {
+        let _ = writeln!(
+            text,
+            "{}  {}\n{}",
+            styled(STRONG, &tool.name),
+            styled(FAINT, tool.toolset),
+            tool.description
+        );
+        let schemas = [
+            ("arguments", Some(tool.input_schema)),
+            ("result", tool.output_schema),
+        ];
+        for (name, schema) in schemas {
+            if let Some(schema) = schema {
+                let _ = writeln!(text, "{} {schema:#}", styled(FAINT, name));
+            }
+        }
+        text.push('\n');
+    }
+    Screen::new().show(text.trim_end());
+}
+
+fn listed(toolset: Option<ListedToolset>) -> Vec<Listed> {
+    let wanted = |it| toolset.is_none_or(|wanted| wanted == it);
+    let mut tools = Vec::new();
+    if wanted(ListedToolset::Workbench) {
+        tools.extend(Workbench::definitions().into_iter().map(|tool| Listed {
+            toolset: "workbench",
+            name: tool.name,
+            description: tool.description,
+            input_schema: tool.input_schema,
+            output_schema: Some(tool.output_schema),
+        }));
+    }
+    if wanted(ListedToolset::Derivation) {
+        let definitions = [code_interpreter(Offer::default()), render_chart()];
+        tools.extend(definitions.into_iter().map(|tool| Listed {
+            toolset: "derivation",
+            name: tool.name,
+            description: tool.description,
+            input_schema: tool.parameters,
+            output_schema: None,
+        }));
+    }
+    tools
+}
+
+async fn call(args: CallArgs) -> Result<ExitCode> {
+    let arguments = arguments(&args.arguments)?;
+    let place = Places::of(&Home::find()?)?.open(&args.session)?;
+    let ask = Ask::Call {
+        tool: args.tool,
+        arguments,
+        watch: args.watch,
+    };
+    let mut cancel = Cancel::listen()?;
+    let result = cancel.unless(answered(&place, &ask)).await?;
+    print(&result);
+    Ok(code_of(&result))
+}
+
+/// The result of the call. What commands write meanwhile is shown on stderr, if it was asked for.
+async fn answered(place: &crate::session::place::Place, ask: &Ask) -> Result<Value> {
+    let mut asked = Asked::ask(place, ask).await?;
+    let mut screen = Screen::new();
+    loop {
+        match asked.next().await? {
+            Heard::Stdout(bytes) | Heard::Stderr(bytes) => screen.sandbox_stderr(&bytes),
+            Heard::Answer(Answer::Visualization { path, media_type }) => {
+                let path = sanitize::line(&path.to_string_lossy());
+                screen.tell(&outcome::note(&format!("picture ({media_type}): {path}")));
+            }
+            Heard::Answer(Answer::Result { result }) => {
+                // A line that was not ended is, so that what follows it stands alone.
+                screen.end_cell();
+                return Ok(result);
+            }
+            Heard::Answer(other) => return Err(unexpected(&other)),
+        }
+    }
+}
+
+/// What the result says, for scripts.
+fn code_of(result: &Value) -> ExitCode {
+    if result["success"] == false {
+        return ExitCode::Refused;
+    }
+    if result["timed_out"] == true {
+        return ExitCode::Interrupted;
+    }
+    match result.get("exit_code").and_then(Value::as_i64) {
+        None | Some(0) => ExitCode::Success,
+        Some(_) => ExitCode::Raised,
+    }
+}
+
+fn arguments(given: &str) -> Result<Value> {
+    let (text, origin) = match given.strip_prefix('@') {
+        Some(path) => {
+            let read = std::fs::read_to_string(path).map_err(Error::user_file("read", path))?;
+            (read, format!("`{path}`"))
+        }
+        None if given == "-" => {
+            let mut read = String::new();
+            let stdin = std::io::stdin();
+            if stdin.is_terminal() {
+                Screen::new().tell(&outcome::note(
+                    "reading the arguments from the terminal; Ctrl-D ends them",
+                ));
+            }
+            stdin
+                .lock()
+                .read_to_string(&mut read)
+                .map_err(Error::user_file("read", "<stdin>"))?;
+            (read, "stdin".to_owned())
+        }
+        None => (given.to_owned(), "`--args`".to_owned()),
+    };
+    let value: Value = serde_json::from_str(&text).map_err(|error| {
+        Error::Refused(format!(
+            "{origin} is not JSON: {error}; write an object such as {{\"command\": [\"ls\"]}}"
+        ))
+    })?;
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err(Error::Refused(format!(
+            "{origin} is JSON but no object; write one such as {{\"command\": [\"ls\"]}}"
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_has_the_code_that_the_help_says() {
+        for (result, code) in [
+            (json!({"success": true}), 0),
+            (json!({"exit_code": 0, "timed_out": false}), 0),
+            (json!({"exit_code": 3, "timed_out": false}), 1),
+            (json!({"exit_code": 124, "timed_out": false}), 1),
+            (json!({"exit_code": 124, "timed_out": true}), 124),
+            (json!({"success": false, "error": "no"}), 2),
+        ] {
+            assert_eq!(code_of(&result) as u8, code, "{result}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_an_object() {
+        assert_eq!(arguments("{\"a\": 1}").unwrap(), json!({"a": 1}));
+        let told = |given: &str| arguments(given).unwrap_err().to_string();
+        assert_eq!(
+            told("[1]"),
+            "`--args` is JSON but no object; write one such as {\"command\": [\"ls\"]}"
+        );
+        assert!(
+            told("{command}").starts_with("`--args` is not JSON: key must be a string at line 1 column 2; ")
+        );
+        assert_eq!(told("@/nonexistent/args.json"), "read `/nonexistent/args.json`");
+    }
+
+    #[test]
+    fn every_toolset_is_listed_alone_and_with_the_others() {
+        let names = |toolset| -> Vec<_> { listed(toolset).into_iter().map(|it| it.name).collect() };
+        let workbench = ["sandbox_exec", "sandbox_write_file", "sandbox_edit_file"];
+        let derivation = ["code_interpreter", "render_chart"];
+        assert_eq!(names(Some(ListedToolset::Workbench)), workbench);
+        assert_eq!(names(Some(ListedToolset::Derivation)), derivation);
+        assert_eq!(names(None), [&workbench[..], &derivation[..]].concat());
+    }
+}

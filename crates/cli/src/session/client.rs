@@ -1,0 +1,166 @@
+//! A command's side of the socket.
+
+use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::geteuid;
+use tokio::net::UnixStream;
+use tokio::time::{sleep, timeout};
+
+use super::error::SessionError;
+use super::place::Place;
+use super::wire::{self, Answer, Ask, Description, Envelope, Frame, GENERATION, MAX_MESSAGE};
+use crate::error::{Error, Result};
+
+/// How long a host may take to answer what costs it nothing, and to come up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long between two attempts to reach a host that comes up.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A question that was asked.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    stream: UnixStream,
+    place: Place,
+}
+
+/// What comes back.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// A command in the sandbox wrote this to stdout.
+    Stdout(Vec<u8>),
+    /// Likewise to stderr.
+    Stderr(Vec<u8>),
+    /// The host says this.
+    Answer(Answer),
+}
+
+impl Asked {
+    /// Asks the session's host. When this completes it has taken the question on, however long the answer may take.
+    pub(crate) async fn ask(place: &Place, ask: &Ask) -> Result<Self> {
+        let accepted = timeout(PATIENCE, Self::accepted(place, ask)).await;
+        accepted.unwrap_or_else(|_| Err(silent(place)))
+    }
+
+    async fn accepted(place: &Place, ask: &Ask) -> Result<Self> {
+        let message = envelope(ask)?;
+        if message.len() > MAX_MESSAGE {
+            return Err(SessionError::TooLarge { bytes: message.len() }.into());
+        }
+        let mut stream = connect(place).await?;
+        // A host that refuses the question closes without reading all of it; what it says is then there to be read.
+        let _ = wire::send(&mut stream, &Frame::Message(message)).await;
+        let mut asked = Self {
+            stream,
+            place: place.clone(),
+        };
+        match asked.next().await? {
+            Heard::Answer(Answer::Accepted) => Ok(asked),
+            Heard::Answer(other) => Err(unexpected(&other)),
+            Heard::Stdout(_) | Heard::Stderr(_) => Err(unexpected(&Answer::Accepted)),
+        }
+    }
+
+    /// The next that is heard; failures of the host are errors here.
+    pub(crate) async fn next(&mut self) -> Result<Heard> {
+        let frame = wire::receive(&mut self.stream)
+            .await
+            .map_err(Error::process("listen to the session's host"))?;
+        match frame {
+            Some(Frame::Stdout(bytes)) => Ok(Heard::Stdout(bytes)),
+            Some(Frame::Stderr(bytes)) => Ok(Heard::Stderr(bytes)),
+            Some(Frame::Message(message)) => {
+                match wire::read(&message).map_err(Error::process("read what the session's host says"))? {
+                    Answer::Failure { failure } => Err(Error::Told(failure)),
+                    answer => Ok(Heard::Answer(answer)),
+                }
+            }
+            None => Err(SessionError::Ended {
+                id: self.place.id().clone(),
+            }
+            .into()),
+        }
+    }
+
+    /// The answer alone; output before it is passed over.
+    pub(crate) async fn answer(&mut self) -> Result<Answer> {
+        loop {
+            if let Heard::Answer(answer) = self.next().await? {
+                return Ok(answer);
+            }
+        }
+    }
+}
+
+/// How the session is.
+pub(crate) async fn describe(place: &Place) -> Result<Description> {
+    let describe = async {
+        match Asked::ask(place, &Ask::Describe).await?.answer().await? {
+            Answer::Description { description } => Ok(*description),
+            other => Err(unexpected(&other)),
+        }
+    };
+    timeout(PATIENCE, describe)
+        .await
+        .unwrap_or_else(|_| Err(silent(place)))
+}
+
+/// An answer to another question.
+pub(crate) fn unexpected(answer: &Answer) -> Error {
+    let problem = format!("an answer that was not asked for: {answer:?}");
+    Error::process("talk to the session's host")(std::io::Error::other(problem))
+}
+
+/// The host does not answer.
+pub(crate) fn silent(place: &Place) -> Error {
+    SessionError::Silent {
+        id: place.id().clone(),
+        after: PATIENCE,
+    }
+    .into()
+}
+
+fn envelope(ask: &Ask) -> Result<Vec<u8>> {
+    let envelope = serde_json::to_value(ask).map(|ask| Envelope {
+        generation: GENERATION,
+        ask,
+    });
+    envelope
+        .and_then(|it| serde_json::to_vec(&it))
+        .map_err(|error| Error::Refused(format!("write the question as JSON: {error}")))
+}
+
+/// Connects to the host, which may still be coming up.
+async fn connect(place: &Place) -> Result<UnixStream> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let connected = place.at_socket(|path| {
+            // Without blocking: where the host's queue is full there is an error, and another attempt.
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+            rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+            UnixStream::from_std(socket.into())
+        });
+        if let Ok(stream) = connected {
+            let peer = stream.peer_cred().map_err(Error::process("ask who serves"))?;
+            if peer.uid() != geteuid().as_raw() {
+                return Err(Error::Refused(format!(
+                    "session `{}` is served by another user, {}",
+                    place.id(),
+                    peer.uid()
+                )));
+            }
+            return Ok(stream);
+        }
+        if place.is_live()? != Some(true) {
+            return Err(SessionError::Ended {
+                id: place.id().clone(),
+            }
+            .into());
+        }
+        if Instant::now() >= deadline {
+            return Err(silent(place));
+        }
+        sleep(PAUSE).await;
+    }
+}

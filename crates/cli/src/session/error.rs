@@ -1,0 +1,108 @@
+//! What can go wrong between a command and a session.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::id::SessionId;
+use super::wire::MAX_MESSAGE;
+use crate::error::Error;
+use crate::exit_code::ExitCode;
+
+/// Why a session cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SessionError {
+    /// Not the form of an id.
+    #[error("`{}` is not a session's id, which has 20 characters of 0-9 and a-f", text.escape_debug())]
+    NoId { text: String },
+    /// No session has this id.
+    #[error("there is no session `{id}`")]
+    Unknown { id: SessionId },
+    /// The host was killed, or the machine was restarted.
+    #[error("session `{id}` is over: its host process is gone{}", last_words(log))]
+    Gone { id: SessionId, log: String },
+    /// The host is there and says nothing.
+    #[error("session `{id}` has not answered within {} s", after.as_secs())]
+    Silent { id: SessionId, after: Duration },
+    /// The host has ended while it was asked.
+    #[error("session `{id}` ended before it answered")]
+    Ended { id: SessionId },
+    /// The host did not come so far as to serve.
+    #[error("the session's host ended before it could serve{}", last_words(log))]
+    Stillborn { log: String },
+    /// More than one message may have.
+    #[error("the call has {bytes} bytes as JSON, the limit is {MAX_MESSAGE}; write large files in parts")]
+    TooLarge { bytes: usize },
+    /// Somebody else could reach the sockets.
+    #[error("`{}` is not a directory that only the caller, user {user}, can enter", path.display())]
+    NotPrivate { path: PathBuf, user: u32 },
+    /// `session host` was called by hand.
+    #[error("a host is started by `cellblock session start`, not by itself")]
+    NotStarted,
+}
+
+impl SessionError {
+    /// The exit code.
+    pub(crate) const fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::NoId { .. } | Self::Unknown { .. } | Self::TooLarge { .. } | Self::NotStarted => {
+                ExitCode::Refused
+            }
+            Self::Gone { .. } | Self::Silent { .. } | Self::Ended { .. } | Self::Stillborn { .. } => {
+                ExitCode::Backend
+            }
+            Self::NotPrivate { .. } => ExitCode::Policy,
+        }
+    }
+
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> String {
+        match self {
+            Self::NoId { .. } => "`cellblock session start` prints the id, `cellblock session list` shows those that run".to_owned(),
+            Self::Unknown { .. } => {
+                "one ends when it is stopped and after its idle time; `cellblock session list` shows those that run".to_owned()
+            }
+            Self::Gone { .. } | Self::Ended { .. } => {
+                "the files of its sandbox are lost, what it had saved on the host is kept; start another with `cellblock session start`"
+                    .to_owned()
+            }
+            Self::Silent { id, .. } => format!("`cellblock session stop {id}` ends it in any case"),
+            Self::TooLarge { .. } => "let a script in the sandbox write what is larger".to_owned(),
+            Self::NotPrivate { path, .. } => {
+                format!("`chmod 700 {}`, or set CELLBLOCK_HOME to a directory of your own", path.display())
+            }
+            Self::Stillborn { .. } => "`cellblock doctor` checks this machine".to_owned(),
+            Self::NotStarted => "run `cellblock session start`".to_owned(),
+        }
+    }
+}
+
+fn last_words(log: &str) -> String {
+    match log.trim() {
+        "" => String::new(),
+        log => format!("; its last words: {log}"),
+    }
+}
+
+/// An error of the host as it crosses the socket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Told {
+    /// The message and its causes, outermost first.
+    pub(crate) messages: Vec<String>,
+    /// What to do about it.
+    pub(crate) hints: Vec<String>,
+    /// What the command exits with.
+    pub(crate) code: ExitCode,
+}
+
+impl Told {
+    /// What a host tells of its error.
+    pub(crate) fn new(error: &Error) -> Self {
+        Self {
+            messages: error.chain(),
+            hints: error.hints(),
+            code: error.exit_code(),
+        }
+    }
+}

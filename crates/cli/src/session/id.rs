@@ -1,0 +1,98 @@
+//! The name of a session.
+
+use std::fmt::{self, Write as _};
+use std::io;
+use std::str::FromStr;
+
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde::{Deserialize, Serialize};
+
+use super::error::SessionError;
+
+/// 80 random bits: enough that none is guessed or given twice.
+const BYTES: usize = 10;
+
+/// A session's id: 20 characters of `0-9` and `a-f`, and so also the name of a directory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct SessionId(String);
+
+impl SessionId {
+    /// One that was never given before.
+    pub(crate) fn random() -> io::Result<Self> {
+        let mut bytes = [0; BYTES];
+        let mut filled = 0;
+        while filled < BYTES {
+            filled += rustix::io::retry_on_intr(|| getrandom(&mut bytes[filled..], GetRandomFlags::empty()))?;
+        }
+        let mut id = String::with_capacity(2 * BYTES);
+        for byte in bytes {
+            // Writing to a string does not fail.
+            let _ = write!(id, "{byte:02x}");
+        }
+        Ok(Self(id))
+    }
+
+    /// The id as text.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for SessionId {
+    type Err = SessionError;
+
+    fn from_str(text: &str) -> Result<Self, SessionError> {
+        let valid = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        if text.len() == 2 * BYTES && text.bytes().all(valid) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(SessionError::NoId {
+            text: text.to_owned(),
+        })
+    }
+}
+
+impl TryFrom<String> for SessionId {
+    type Error = SessionError;
+
+    fn try_from(text: String) -> Result<Self, SessionError> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_differ_and_are_read_back() {
+        let one = SessionId::random().unwrap();
+        assert_ne!(one, SessionId::random().unwrap());
+        assert_eq!(one.as_str().parse::<SessionId>().unwrap(), one);
+    }
+
+    #[test]
+    fn what_is_no_id_is_refused_and_none_is_a_path() {
+        let long = "0".repeat(21);
+        for text in [
+            "",
+            ".",
+            "..",
+            "../../../../../etc/ab",
+            "0123456789012345678/",
+            "0123456789ABCDEF0123",
+            "0123456789abcdef012\n",
+            "０１",
+            &long,
+        ] {
+            assert!(text.parse::<SessionId>().is_err(), "{text:?}");
+        }
+    }
+}

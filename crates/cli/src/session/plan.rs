@@ -1,0 +1,74 @@
+//! What was asked for when a session was started.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// What a session's host is told to make. Its paths are absolute, as the host lives in `/`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Plan {
+    /// The tools.
+    pub(crate) toolset: SessionToolset,
+    /// What the model is asked to work with.
+    pub(crate) profile: Profile,
+    /// The image's id.
+    pub(crate) image: String,
+    /// What the user called it.
+    pub(crate) image_name: String,
+    /// The sandbox's memory.
+    pub(crate) memory_bytes: Option<u64>,
+    /// Files that are shown in `/tmp/data`.
+    pub(crate) datasets: Vec<Dataset>,
+    /// Where files go that commands leave in `/tmp/output`.
+    pub(crate) out: PathBuf,
+    /// How long the session lives while nothing is asked of it.
+    pub(crate) idle: Duration,
+    /// What is asked of each protection.
+    pub(crate) demands: BTreeMap<Protection, Demand>,
+    /// When it was started, in seconds since 1970.
+    pub(crate) started: u64,
+}
+
+impl Plan {
+    /// What is asked of each protection.
+    pub(crate) fn demands(&self) -> Demands {
+        Demands(self.demands.clone())
+    }
+}
+
+/// A file with a name in the session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Dataset {
+    /// What it is called there.
+    pub(crate) name: String,
+    /// Where it is on the host.
+    pub(crate) path: PathBuf,
+    /// Whether a Parquet or Arrow file is to appear as CSV.
+    pub(crate) as_csv: bool,
+}
+
+/// A set of tools that a session can have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SessionToolset {
+    /// Commands, and files to write and edit.
+    #[default]
+    Workbench,
+}
+
+/// What the model is asked to work with, and the image for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Profile {
+    /// The default image, with whatever is in it.
+    #[default]
+    Default,
+    /// The image `polars`, and a prompt that asks for Polars.
+    Polars,
+}

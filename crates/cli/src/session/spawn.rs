@@ -1,0 +1,109 @@
+//! Starts a session's host, which outlives the command that starts it and shares nothing with it.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use cellblock_sandbox::image::Home;
+use rustix::pipe::{PipeFlags, pipe_with};
+use serde::{Deserialize, Serialize};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
+
+use super::error::{SessionError, Told};
+use super::place::{Held, Place};
+use crate::env_vars;
+use crate::error::{Error, Result};
+
+/// What a host says once, when it serves or cannot.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Report {
+    /// It serves; these are for the user to read.
+    Ready { notes: Vec<String> },
+    /// It has given up.
+    Failed { failure: Told },
+}
+
+/// More than a report has.
+const MAX_REPORT: u64 = 1 << 20;
+
+/// A host on its way. Dropping it ends the host, unless it was ready.
+#[derive(Debug)]
+pub(crate) struct Starting {
+    place: Place,
+    child: Option<Child>,
+    report: OwnedFd,
+}
+
+impl Starting {
+    /// Starts it. Its stdin is the lock, its stdout takes the report, its stderr is the log; it puts the first two away when it has them.
+    pub(crate) fn spawn(home: &Home, place: Place, held: &Held) -> Result<Self> {
+        let (report, theirs) =
+            pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::process("make a pipe")(errno.into()))?;
+        let child = Command::new("/proc/self/exe")
+            .arg0("cellblock")
+            .args(["session", "host", place.id().as_str()])
+            // The host lives in `/`, and a home may be named relative to here.
+            .env(env_vars::HOME.name, home.root())
+            .stdin(Stdio::from(held.share()?))
+            .stdout(Stdio::from(theirs))
+            .stderr(Stdio::from(place.open_log()?))
+            .spawn()
+            .map_err(Error::process("start the session's host"))?;
+        Ok(Self {
+            place,
+            child: Some(child),
+            report,
+        })
+    }
+
+    /// Waits until it serves; gives what the user should know.
+    pub(crate) async fn ready(mut self) -> Result<Vec<String>> {
+        let report = self
+            .report()
+            .await
+            .map_err(Error::process("listen to the session's host"))?;
+        match report {
+            Some(Report::Ready { notes }) => {
+                // It is nobody's child from now on.
+                drop(self.child.take());
+                Ok(notes)
+            }
+            Some(Report::Failed { failure }) => Err(Error::Told(failure)),
+            None => Err(SessionError::Stillborn {
+                log: self.place.log(),
+            }
+            .into()),
+        }
+    }
+
+    async fn report(&mut self) -> io::Result<Option<Report>> {
+        rustix::io::ioctl_fionbio(&self.report, true)?;
+        let mut json = Vec::new();
+        Receiver::from_owned_fd(self.report.try_clone()?)?
+            .take(MAX_REPORT)
+            .read_to_end(&mut json)
+            .await?;
+        Ok(serde_json::from_slice(&json).ok())
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+            // The lock's last holder may be this very command, so this is no sweeping.
+            let _ = self.place.remove();
+        }
+    }
+}
+
+/// Tells the one who waits, and closes the line.
+pub(crate) fn report(mut to: File, report: &Report) -> Result<()> {
+    let json = serde_json::to_vec(report).map_err(|error| Error::process("report")(error.into()))?;
+    to.write_all(&json).map_err(Error::process("report"))
+}

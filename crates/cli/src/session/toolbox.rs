@@ -1,0 +1,88 @@
+//! What a host serves: tools, whatever they are.
+
+use std::future::Future;
+
+use cellblock_interpreter::workbench::{DatasetSource, Mounted, Workbench, WorkbenchEvent};
+use cellblock_interpreter::{Interpreter, Session};
+use serde_json::Value;
+use tokio::sync::broadcast;
+
+use super::plan::Dataset;
+use super::wire::Added;
+use crate::error::Result;
+
+/// Tools over one sandbox.
+pub(crate) trait Toolbox: Send + Sync + 'static {
+    /// Calls a tool. What it refuses is among its results.
+    fn call(&self, tool: &str, arguments: Value) -> impl Future<Output = Result<Value>> + Send;
+
+    /// Stops what runs in the sandbox.
+    fn interrupt(&self);
+
+    /// What happens from here on.
+    fn events(&self) -> broadcast::Receiver<WorkbenchEvent>;
+
+    /// Shows a file of the host in the sandbox.
+    fn add_dataset(&self, dataset: &Dataset) -> impl Future<Output = Result<Added>> + Send;
+
+    /// The section of a system prompt that tells a model of the tools and the data.
+    fn prompt(&self) -> String;
+
+    /// Gives everything back; no call can be made any more.
+    fn close(&self) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// A workbench with what it stands on.
+#[derive(Debug)]
+pub(crate) struct OwnWorkbench {
+    pub(crate) workbench: Workbench,
+    pub(crate) session: Session,
+    /// Its launcher ends with it.
+    pub(crate) _interpreter: Interpreter,
+}
+
+impl Toolbox for OwnWorkbench {
+    async fn call(&self, tool: &str, arguments: Value) -> Result<Value> {
+        Ok(self.workbench.call(tool, arguments).await?)
+    }
+
+    fn interrupt(&self) {
+        self.session.interrupt();
+    }
+
+    fn events(&self) -> broadcast::Receiver<WorkbenchEvent> {
+        self.workbench.events()
+    }
+
+    async fn add_dataset(&self, dataset: &Dataset) -> Result<Added> {
+        let path = dataset.path.clone();
+        let source = if dataset.as_csv {
+            DatasetSource::AsCsv(path)
+        } else {
+            DatasetSource::File(path)
+        };
+        let mounted = self.workbench.add_dataset(&dataset.name, source).await?;
+        Ok(added(&mounted))
+    }
+
+    fn prompt(&self) -> String {
+        self.workbench.prompt()
+    }
+
+    async fn close(&self) -> Result<()> {
+        Ok(self.workbench.close().await?)
+    }
+}
+
+fn added(mounted: &Mounted) -> Added {
+    let mut notes = Vec::new();
+    let stem = mounted.name.rsplit_once('.').map_or(&*mounted.name, |it| it.0);
+    if mounted.requested != stem && mounted.requested != mounted.name {
+        notes.push(format!("`{}` is called `{}`", mounted.requested, mounted.name));
+    }
+    notes.extend(mounted.reason.clone());
+    Added {
+        path: mounted.path.clone(),
+        notes,
+    }
+}

@@ -1,0 +1,225 @@
+//! What commands and hosts say to each other: one question per connection, its answer, and output while it is worked on.
+//!
+//! A frame is a byte for its kind, four for its length (little endian), and its bytes: JSON, or a piece of a stream as it came.
+
+use std::io;
+use std::path::PathBuf;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::error::Told;
+use super::plan::{Dataset, Plan};
+
+/// Most bytes of a message: two texts of the largest file that may be written, each byte escaped.
+pub(crate) const MAX_MESSAGE: usize = 64 << 20;
+/// Counts up when a command could not understand the host of another program version.
+pub(crate) const GENERATION: u32 = 1;
+
+const MESSAGE: u8 = b'm';
+const STDOUT: u8 = b'o';
+const STDERR: u8 = b'e';
+
+/// A frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// A message as JSON.
+    Message(Vec<u8>),
+    /// A command in the sandbox wrote this to stdout.
+    Stdout(Vec<u8>),
+    /// Likewise to stderr.
+    Stderr(Vec<u8>),
+}
+
+/// A question, and the generation of whoever asks.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Envelope {
+    pub(crate) generation: u32,
+    /// Read only where the generation is ours.
+    pub(crate) ask: Value,
+}
+
+/// What a command wants.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Ask {
+    /// To know how the session is.
+    Describe,
+    /// A tool called.
+    Call {
+        tool: String,
+        arguments: Value,
+        /// Whether output is wanted while it comes.
+        watch: bool,
+    },
+    /// The section of a system prompt for this session.
+    Prompt,
+    /// A file to appear in `/tmp/data`.
+    AddDataset { dataset: Dataset },
+    /// The session's end; answered when all is given back.
+    Stop,
+}
+
+/// What a host answers.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// The question was understood; other answers follow.
+    Accepted,
+    /// How the session is.
+    Description { description: Box<Description> },
+    /// The section of a system prompt.
+    Prompt { text: String },
+    /// What the tool answered.
+    Result { result: Value },
+    /// A picture was saved; more answers follow.
+    Visualization { path: PathBuf, media_type: String },
+    /// Where the dataset is.
+    Added { added: Added },
+    /// The session is over.
+    Stopped,
+    /// It could not be done.
+    Failure { failure: Told },
+}
+
+/// How a session is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Description {
+    /// The host's process.
+    pub(crate) process: u32,
+    /// What was asked for.
+    pub(crate) plan: Plan,
+    /// How many calls were made.
+    pub(crate) calls: u64,
+    /// How many are worked on.
+    pub(crate) running: usize,
+    /// For how many seconds nothing was asked of it.
+    pub(crate) idle_seconds: f64,
+}
+
+/// Where a dataset is in the sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Added {
+    /// The path in the sandbox.
+    pub(crate) path: String,
+    /// What has to be known besides, such as a name that was taken.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Writes a frame.
+pub(crate) async fn send(to: &mut (impl AsyncWrite + Unpin), frame: &Frame) -> io::Result<()> {
+    let (kind, bytes) = match frame {
+        Frame::Message(bytes) => (MESSAGE, bytes),
+        Frame::Stdout(bytes) => (STDOUT, bytes),
+        Frame::Stderr(bytes) => (STDERR, bytes),
+    };
+    let length = u32::try_from(bytes.len())
+        .ok()
+        .filter(|_| bytes.len() <= MAX_MESSAGE)
+        .ok_or(io::ErrorKind::FileTooLarge)?;
+    let mut head = [kind, 0, 0, 0, 0];
+    head[1..].copy_from_slice(&length.to_le_bytes());
+    to.write_all(&head).await?;
+    to.write_all(bytes).await?;
+    to.flush().await
+}
+
+/// Writes a message.
+pub(crate) async fn tell(to: &mut (impl AsyncWrite + Unpin), message: &impl Serialize) -> io::Result<()> {
+    send(to, &Frame::Message(serde_json::to_vec(message)?)).await
+}
+
+/// Reads a frame; `None` where the other side has ended. Memory is taken as bytes come, not as their number is announced.
+pub(crate) async fn receive(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Frame>> {
+    let mut head = [0; 5];
+    if let Err(error) = from.read_exact(&mut head).await {
+        return match error.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => Ok(None),
+            _ => Err(error),
+        };
+    }
+    let [kind, a, b, c, d] = head;
+    let length = u32::from_le_bytes([a, b, c, d]);
+    let wrong = |problem: String| io::Error::new(io::ErrorKind::InvalidData, problem);
+    if u64::from(length) > MAX_MESSAGE as u64 {
+        return Err(wrong(format!(
+            "a frame has {length} bytes, the limit is {MAX_MESSAGE}"
+        )));
+    }
+    let mut bytes = Vec::new();
+    let count = from.take(u64::from(length)).read_to_end(&mut bytes).await?;
+    if count < length as usize {
+        return Ok(None);
+    }
+    match kind {
+        MESSAGE => Ok(Some(Frame::Message(bytes))),
+        STDOUT => Ok(Some(Frame::Stdout(bytes))),
+        STDERR => Ok(Some(Frame::Stderr(bytes))),
+        other => Err(wrong(format!("a frame is of the unknown kind {other}"))),
+    }
+}
+
+/// Reads what a message says.
+pub(crate) fn read<T: DeserializeOwned>(message: &[u8]) -> io::Result<T> {
+    Ok(serde_json::from_slice(message)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn received(bytes: &[u8]) -> io::Result<Option<Frame>> {
+        receive(&mut &bytes[..]).await
+    }
+
+    #[tokio::test]
+    async fn frames_are_read_as_they_were_written() {
+        let mut bytes = Vec::new();
+        let frames = [
+            Frame::Message(b"{}".to_vec()),
+            Frame::Stdout(vec![0, 255, 10]),
+            Frame::Stderr(Vec::new()),
+        ];
+        for frame in &frames {
+            send(&mut bytes, frame).await.unwrap();
+        }
+        let mut from = &bytes[..];
+        for frame in frames {
+            assert_eq!(receive(&mut from).await.unwrap(), Some(frame));
+        }
+        assert_eq!(receive(&mut from).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_frame_that_is_cut_is_the_end_of_the_other_side() {
+        assert_eq!(received(b"m\x05\0\0\0abc").await.unwrap(), None);
+        assert_eq!(received(b"m\x05").await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_frame_beyond_the_limit_or_of_no_kind_is_refused() {
+        let error = received(b"m\xff\xff\xff\xff").await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("a frame has 4294967295 bytes, the limit is {MAX_MESSAGE}")
+        );
+        let error = received(b"x\0\0\0\0").await.unwrap_err();
+        assert_eq!(error.to_string(), "a frame is of the unknown kind 120");
+    }
+
+    #[test]
+    fn an_ask_with_a_field_too_many_is_refused() {
+        let ask = |text: &str| read::<Ask>(text.as_bytes());
+        assert_eq!(ask(r#"{"do":"stop"}"#).unwrap(), Ask::Stop);
+        for text in [
+            r#"{"do":"leave"}"#,
+            r#"{"do":"call","tool":"t","arguments":{},"watch":true,"as":"root"}"#,
+            r#"{"do":"call"}"#,
+            "[]",
+        ] {
+            assert!(ask(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Sessions that outlive a command, as shell scripts use them.
+
+mod ends;
+mod guide;
+mod refusals;
+mod scripts;
+mod support;

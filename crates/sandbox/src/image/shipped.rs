@@ -1,0 +1,128 @@
+//! The images that come with Cellblock: their files are part of the program, and they are built on first use.
+
+use super::error::Result;
+use super::spec::ImageSpec;
+
+/// The name of the image that is used when none is named.
+pub const DEFAULT_IMAGE: &str = "default";
+/// The name of the image with Polars, for scripts that analyse tables.
+pub const POLARS_IMAGE: &str = "polars";
+
+/// Their names.
+pub const SHIPPED_IMAGES: [&str; 2] = [DEFAULT_IMAGE, POLARS_IMAGE];
+
+/// The files of one.
+#[derive(Debug)]
+struct Files {
+    spec: &'static str,
+    requirements: &'static str,
+    lock: &'static str,
+}
+
+const DEFAULT: Files = Files {
+    spec: include_str!("../../../../images/default/image.toml"),
+    requirements: include_str!("../../../../images/default/requirements.in"),
+    lock: include_str!("../../../../images/default/requirements.lock"),
+};
+const POLARS: Files = Files {
+    spec: include_str!("../../../../images/polars/image.toml"),
+    requirements: include_str!("../../../../images/polars/requirements.in"),
+    lock: include_str!("../../../../images/polars/requirements.lock"),
+};
+
+impl ImageSpec {
+    /// The image that is used when none is named.
+    pub fn default_image() -> Result<Self> {
+        DEFAULT.read(DEFAULT_IMAGE)
+    }
+
+    /// The image of this name that comes with Cellblock, if one does.
+    pub fn shipped(name: &str) -> Result<Option<Self>> {
+        let files = match name {
+            DEFAULT_IMAGE => &DEFAULT,
+            POLARS_IMAGE => &POLARS,
+            _ => return Ok(None),
+        };
+        files.read(name).map(Some)
+    }
+}
+
+impl Files {
+    fn read(&self, name: &str) -> Result<ImageSpec> {
+        ImageSpec::parse(self.spec, name, |file| match file {
+            "requirements.in" => Ok(self.requirements.to_owned()),
+            "requirements.lock" => Ok(self.lock.to_owned()),
+            _ => Err("it is not embedded".to_owned()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The requirements that are written down, and the lock.
+    fn locked(spec: &ImageSpec) -> (Vec<&str>, &str) {
+        let lock = spec.lock.as_deref().unwrap();
+        for line in lock.lines() {
+            assert!(
+                line.contains("==") || line.trim_start().starts_with("--hash=sha256:"),
+                "{line}"
+            );
+        }
+        let lines = spec.requirements.lines();
+        (lines.filter(|it| !it.starts_with('#')).collect(), lock)
+    }
+
+    fn assert_holds(spec: &ImageSpec, wanted: &[&str]) {
+        let (written, lock) = locked(spec);
+        assert_eq!(written, wanted);
+        for name in wanted {
+            assert!(
+                lock.lines().any(|it| it.starts_with(&format!("{name}=="))),
+                "{name} in requirements.lock"
+            );
+        }
+        assert_eq!(spec.python.to_string(), "3.13");
+        assert!(spec.policy.forbid_network_clients);
+        assert_eq!(spec.key().len(), 64);
+    }
+
+    #[test]
+    fn the_default_image_is_locked_and_names_what_the_design_names() {
+        let wanted = [
+            "altair",
+            "matplotlib",
+            "numpy",
+            "openpyxl",
+            "pandas",
+            "polars",
+            "pyarrow",
+            "pypdf",
+            "python-pptx",
+            "scikit-learn",
+            "scipy",
+            "seaborn",
+            "statsmodels",
+            "vl-convert-python",
+        ];
+        assert_holds(&ImageSpec::default_image().unwrap(), &wanted);
+    }
+
+    #[test]
+    fn the_polars_image_is_locked_and_asks_for_no_pandas() {
+        let spec = ImageSpec::shipped(POLARS_IMAGE).unwrap().unwrap();
+        assert_holds(
+            &spec,
+            &["matplotlib", "numpy", "polars", "scikit-learn", "seaborn"],
+        );
+    }
+
+    #[test]
+    fn every_name_is_that_of_its_image_and_another_has_none() {
+        for name in SHIPPED_IMAGES {
+            assert_eq!(ImageSpec::shipped(name).unwrap().unwrap().name, name);
+        }
+        assert_eq!(ImageSpec::shipped("conda").unwrap(), None);
+    }
+}
