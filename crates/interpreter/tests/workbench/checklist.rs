@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use cellblock_interpreter::workbench::{DatasetSource, WorkbenchEvent};
 use serde_json::json;
 
-use crate::support::{Bench, bench, block_on, hint};
+use crate::support::{Bench, bench, block_on, hint, running};
 
 /// Three groups of points.
 const POINTS: &str =
@@ -272,16 +272,4 @@ fn context_cleanup() {
                 .contains(&sandbox.sandbox)
         );
     });
-}
-
-/// Processes of this machine with this argument.
-fn running(argument: &str) -> usize {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    lines
-        .filter(|line| {
-            line.split(|byte| *byte == 0)
-                .any(|part| part == argument.as_bytes())
-        })
-        .count()
 }
