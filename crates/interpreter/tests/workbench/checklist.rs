@@ -262,7 +262,12 @@ fn context_cleanup() {
             .execute("import subprocess\nsubprocess.Popen(['sleep', '65432'])")
             .await
             .unwrap();
-        assert_eq!(running("65432"), 1);
+        // A process that is being executed has no arguments for an instant.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while running("65432") == 0 {
+            assert!(Instant::now() < deadline, "it was not started");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         bench.tools.close().await.unwrap();
         assert_eq!(running("65432"), 0);
         assert!(
