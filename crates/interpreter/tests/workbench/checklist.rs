@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use cellblock_interpreter::workbench::{DatasetSource, WorkbenchEvent};
 use serde_json::json;
 
-use crate::support::{Bench, bench, block_on, hint};
+use crate::support::{Bench, bench, block_on, hint, running};
 
 /// Three groups of points.
 const POINTS: &str =
@@ -262,7 +262,12 @@ fn context_cleanup() {
             .execute("import subprocess\nsubprocess.Popen(['sleep', '65432'])")
             .await
             .unwrap();
-        assert_eq!(running("65432"), 1);
+        // A process that is being executed has no arguments for an instant.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while running("65432") == 0 {
+            assert!(Instant::now() < deadline, "it was not started");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         bench.tools.close().await.unwrap();
         assert_eq!(running("65432"), 0);
         assert!(
@@ -272,16 +277,4 @@ fn context_cleanup() {
                 .contains(&sandbox.sandbox)
         );
     });
-}
-
-/// Processes of this machine with this argument.
-fn running(argument: &str) -> usize {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    lines
-        .filter(|line| {
-            line.split(|byte| *byte == 0)
-                .any(|part| part == argument.as_bytes())
-        })
-        .count()
 }
