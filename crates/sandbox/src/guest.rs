@@ -218,19 +218,35 @@ impl Guest {
     /// Writes a file from a reader, in parts; parents are made. `mode` must let the owner write, as later parts are appended.
     pub async fn write(&self, path: &str, mode: u32, mut content: impl Read + Send) -> Result<u64> {
         let mut written = 0;
+        let result = self.write_parts(path, mode, &mut content, &mut written).await;
+        if result.is_err() && written > 0 {
+            // Half a file would pass for a whole one.
+            let _ = self.remove(path).await;
+        }
+        result.map(|()| written)
+    }
+
+    /// Writes part after part, and counts what has arrived.
+    async fn write_parts(
+        &self,
+        path: &str,
+        mode: u32,
+        content: &mut (impl Read + Send),
+        written: &mut u64,
+    ) -> Result<()> {
         loop {
             let mut part = Vec::with_capacity(CHUNK);
-            Read::take(&mut content, CHUNK as u64)
+            Read::take(&mut *content, CHUNK as u64)
                 .read_to_end(&mut part)
                 .map_err(|source| Kind::Io {
                     action: "read an input",
                     source,
                 })?;
-            let (append, last) = (written > 0, part.len() < CHUNK);
-            written += part.len() as u64;
+            let (append, last) = (*written > 0, part.len() < CHUNK);
             if append && part.is_empty() {
-                return Ok(written);
+                return Ok(());
             }
+            let length = part.len() as u64;
             let message = ToGuest::Write {
                 request: 0,
                 path: path.to_owned(),
@@ -239,15 +255,10 @@ impl Guest {
                 keep: false,
                 expect: None,
             };
-            if let Err(error) = self.ask(message, Some(part), "write", path).await {
-                if append {
-                    // Half a file would pass for a whole one.
-                    let _ = self.remove(path).await;
-                }
-                return Err(error);
-            }
+            self.ask(message, Some(part), "write", path).await?;
+            *written += length;
             if last {
-                return Ok(written);
+                return Ok(());
             }
         }
     }

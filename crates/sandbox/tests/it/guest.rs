@@ -102,6 +102,34 @@ fn a_file_is_written_read_replaced_and_removed() {
 }
 
 #[test]
+fn a_file_whose_source_fails_in_the_middle_is_not_left_half_written() {
+    /// Gives a long first part, then an error.
+    struct Failing(u64);
+
+    impl Read for Failing {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            if self.0 == 0 {
+                return Err(std::io::Error::other("the disk is gone"));
+            }
+            let length = buffer.len().min(usize::try_from(self.0).unwrap());
+            buffer[..length].fill(b'x');
+            self.0 -= length as u64;
+            Ok(length)
+        }
+    }
+
+    with_room(async |room| {
+        let guest = room.guest();
+        let error = guest
+            .write("/workspace/half", 0o644, Failing(6 * MIB))
+            .await
+            .unwrap_err();
+        assert_eq!(error.to_string(), "read an input");
+        assert!(guest.read("/workspace/half", 0, 1).await.is_err());
+    });
+}
+
+#[test]
 fn a_file_of_many_parts_arrives_whole() {
     with_room(async |room| {
         let guest = room.guest();
