@@ -8,25 +8,22 @@ use crate::support::{BUILD_LIMIT, answer, folder, run};
 
 const CONTRACT: &[u8] = br#"{"operation": "sum", "reason": "it takes code", "inputAliases": ["get_rows_1"], "expectedArtifacts": []}"#;
 
+/// A call with `get_rows_1` and a contract, both files of the folder that it runs in.
+const CALL: [&str; 7] = [
+    "--json",
+    "--toolset",
+    "derivation",
+    "--alias",
+    "get_rows_1=rows.json",
+    "--contract",
+    "contract.json",
+];
+
 /// Runs a call on the small image with `get_rows_1`, and gives the exit code with the object.
 fn call(code: &str, contract: &[u8], more: &[&str]) -> Result<(i32, Value)> {
     let (_folder, path) = folder(&[("rows.json", b"[1, 2.5, null]"), ("contract.json", contract)])?;
-    let usual = [
-        "--json",
-        "--toolset",
-        "derivation",
-        "--alias",
-        "get_rows_1=rows.json",
-        "--contract",
-        "contract.json",
-        "-c",
-        code,
-    ];
-    answer(
-        &run(usual.into_iter().chain(more.iter().copied()))?
-            .folder(&path)
-            .run()?,
-    )
+    let usual = CALL.into_iter().chain(["-c", code]);
+    answer(&run(usual.chain(more.iter().copied()))?.folder(&path).run()?)
 }
 
 #[test]
@@ -159,15 +156,9 @@ fn an_image_with_a_network_client_is_refused_under_this_toolset() -> Result<()> 
     ];
     let plain = Cli::new(arguments).folder(&path).limit(BUILD_LIMIT).run()?;
     assert_eq!(plain.code(), 0, "{}", plain.stderr);
-    let call = [
-        "--toolset",
-        "derivation",
-        "--alias",
-        "get_rows_1=rows.json",
-        "--contract",
-        "contract.json",
-    ];
-    let finished = Cli::new(arguments.into_iter().chain(call)).folder(&path).run()?;
+    let finished = Cli::new(arguments.into_iter().chain(CALL[1..].iter().copied()))
+        .folder(&path)
+        .run()?;
     let (code, report) = answer(&finished)?;
     assert_eq!(code, 78);
     let message = report["error"]["message"].as_str().unwrap_or_default();
@@ -185,19 +176,12 @@ fn tool_results_are_bound_where_the_machine_refuses_namespaces() -> Result<()> {
     require!(Root);
     require!(UserNamespaces);
     let (_folder, path) = folder(&[("rows.json", b"[1, 2]"), ("contract.json", CONTRACT)])?;
-    let usual = [
-        "--json",
-        "--without-namespaces",
-        "--toolset",
-        "derivation",
-        "--alias",
-        "get_rows_1=rows.json",
-        "--contract",
-        "contract.json",
-        "-c",
-        "set_result([get_rows_1, inputs['get_rows_1']])",
-    ];
-    let finished = run(usual)?.folder(&path).without_user_namespaces(0).run()?;
+    let code = "set_result([get_rows_1, inputs['get_rows_1']])";
+    let more = ["--without-namespaces", "-c", code];
+    let finished = run(CALL.into_iter().chain(more))?
+        .folder(&path)
+        .without_user_namespaces(0)
+        .run()?;
     let (code, report) = answer(&finished)?;
     assert_eq!(
         (code, &report["result"]),
@@ -210,21 +194,11 @@ fn tool_results_are_bound_where_the_machine_refuses_namespaces() -> Result<()> {
 #[test]
 fn calls_are_told_to_dashboards_as_json() -> Result<()> {
     let (_folder, path) = folder(&[("rows.json", b"[1]"), ("contract.json", CONTRACT)])?;
-    let usual = [
-        "--toolset",
-        "derivation",
-        "--alias",
-        "get_rows_1=rows.json",
-        "--contract",
-        "contract.json",
-    ];
-    let finished = run(usual
-        .into_iter()
-        .chain(["--json", "-c", "print('é')\nset_result(1)"]))?
-    .folder(&path)
-    .env("CELLBLOCK_LOG", "cellblock::python_call=info")
-    .env("CELLBLOCK_LOG_FORMAT", "json")
-    .run()?;
+    let finished = run(CALL.into_iter().chain(["-c", "print('é')\nset_result(1)"]))?
+        .folder(&path)
+        .env("CELLBLOCK_LOG", "cellblock::python_call=info")
+        .env("CELLBLOCK_LOG_FORMAT", "json")
+        .run()?;
     let events: Vec<Value> = finished
         .stderr
         .lines()

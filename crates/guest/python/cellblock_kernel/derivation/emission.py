@@ -3,21 +3,15 @@
 import json
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from cellblock_kernel import broker
 from cellblock_kernel.derivation.plain import Plain
 from cellblock_kernel.limits import Limits
 from cellblock_kernel.outputs import plot, registry
 from cellblock_kernel.outputs.output import Output
+from cellblock_kernel.outputs.plot import Screen
 from cellblock_kernel.outputs.primitive import qualified
-
-
-class Screen(Protocol):
-    """Where outputs are shown."""
-
-    def emit(self, output: Output) -> None:
-        """Sends an output."""
 
 
 class _Cell:
