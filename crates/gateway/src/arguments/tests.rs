@@ -237,7 +237,10 @@ fn written() -> impl Strategy<Value = String> {
             _ => {
                 let mut units = [0; 2];
                 let units = character.encode_utf16(&mut units).iter();
-                units.map(|unit| format!("\\u{unit:04X}")).collect()
+                units
+                    .map(|unit| format!("\\u{unit:04X}"))
+                    .collect::<Vec<_>>()
+                    .concat()
             }
         }
     });
