@@ -14,6 +14,7 @@ mod http;
 mod key;
 mod reading;
 mod request;
+pub mod responses;
 pub mod scripted;
 mod sse;
 #[cfg(test)]

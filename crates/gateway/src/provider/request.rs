@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::wire::{
     CodeInterpreterCall, Function, FunctionCall, FunctionCallOutput, InterpreterOutput, Item, ItemStatus,
-    Output, ReasoningOptions, Text, ToolChoice,
+    Output, ReasoningOptions, Text, ToolChoice, ToolName,
 };
 
 /// What a model is asked.
@@ -38,8 +38,26 @@ pub struct ModelRequest {
     pub reasoning: ReasoningOptions,
 }
 
+impl ModelRequest {
+    /// The tools that may be chosen. Of others, models are not even told.
+    pub(super) fn offered(&self) -> impl Iterator<Item = &Function> {
+        self.tools.iter().filter(|tool| match &self.tool_choice {
+            ToolChoice::Allowed { tools, .. } => tools.iter().any(|name| function_name(name) == tool.name),
+            _ => true,
+        })
+    }
+}
+
+/// What a model calls a tool.
+pub(super) fn function_name(tool: &ToolName) -> &str {
+    match tool {
+        ToolName::Function { name } => name,
+        ToolName::CodeInterpreter => INTERPRETER,
+    }
+}
+
 /// The name under which a model knows the interpreter.
-pub(super) const INTERPRETER: &str = "code_interpreter";
+pub(crate) const INTERPRETER: &str = "code_interpreter";
 
 /// The conversation in items that every provider knows: code that ran is a function's call and its output.
 pub(super) fn plain(items: &[Item]) -> Vec<Item> {

@@ -3,11 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use super::Dialect;
-use crate::provider::request::{INTERPRETER, plain};
+use crate::provider::request::{function_name, plain};
 use crate::provider::{ModelRequest, ProviderError};
 use crate::wire::{
     AllowedMode, ChoiceMode, FunctionCall, Item, Message, Output, Part, Reasoning, Role, TextFormat,
-    ToolChoice, ToolName,
+    ToolChoice,
 };
 
 /// The body that asks for a stream.
@@ -53,13 +53,8 @@ pub(super) fn body(request: &ModelRequest, dialect: &Dialect) -> Result<Value, P
     Ok(Value::Object(body))
 }
 
-/// The tools; where only some are allowed, the others are not even offered.
 fn offered(request: &ModelRequest) -> Vec<Value> {
-    let allowed = |name: &str| match &request.tool_choice {
-        ToolChoice::Allowed { tools, .. } => tools.iter().any(|tool| function(tool) == name),
-        _ => true,
-    };
-    let tools = request.tools.iter().filter(|tool| allowed(&tool.name));
+    let tools = request.offered();
     tools
         .map(|tool| {
             let mut function = json!({"name": tool.name});
@@ -78,13 +73,6 @@ fn offered(request: &ModelRequest) -> Vec<Value> {
         .collect()
 }
 
-fn function(tool: &ToolName) -> &str {
-    match tool {
-        ToolName::Function { name } => name,
-        ToolName::CodeInterpreter => INTERPRETER,
-    }
-}
-
 fn choice(choice: &ToolChoice) -> Value {
     match choice {
         ToolChoice::Mode(ChoiceMode::None) => json!("none"),
@@ -94,7 +82,7 @@ fn choice(choice: &ToolChoice) -> Value {
             ..
         } => json!("auto"),
         ToolChoice::Mode(ChoiceMode::Required) | ToolChoice::Allowed { .. } => json!("required"),
-        ToolChoice::Tool(tool) => json!({"type": "function", "function": {"name": function(tool)}}),
+        ToolChoice::Tool(tool) => json!({"type": "function", "function": {"name": function_name(tool)}}),
     }
 }
 
