@@ -26,6 +26,7 @@ use futures_util::stream::BoxStream;
 pub use error::ProviderError;
 pub use http::{Endpoint, Retries, Timeouts};
 pub use key::{Key, KeyError};
+pub(crate) use request::INTERPRETER;
 pub use request::ModelRequest;
 
 use crate::wire::Usage;
