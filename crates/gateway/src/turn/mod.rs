@@ -125,7 +125,11 @@ impl Turn {
             Ok(None) => draft.complete(usage, now()),
             Ok(Some(reason)) => draft.incomplete(reason, usage),
             Err(Stop::Gone) => draft.incomplete("client_gone", usage),
-            Err(Stop::Failed(error)) => draft.fail(told(&error), Some(usage)),
+            Err(Stop::Failed(error)) => {
+                // What nobody counted is not nothing.
+                let counted = (usage != Usage::default()).then_some(usage);
+                draft.fail(told(&error), counted)
+            }
         };
         for event in last {
             if events.send(event).await.is_err() {

@@ -307,6 +307,7 @@ async fn a_provider_that_fails_fails_the_response_and_leaves_no_item_open() {
     // Before anything was said.
     let played = play(&json!({}), Vec::new()).await;
     assert_eq!(played.response["status"], "failed");
+    assert_eq!(played.response["usage"], Value::Null);
 }
 
 #[tokio::test]
