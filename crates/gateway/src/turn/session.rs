@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_artifact::Store;
 use cellblock_interpreter::render::{self, Block};
-use cellblock_interpreter::{Cell, Execution, Outcome, Session};
+use cellblock_interpreter::{Blame, Cell, Error, Execution, Outcome, Retry, Session};
 use futures_util::future::BoxFuture;
 
 use super::runner::{Code, Ran, Runner};
@@ -116,7 +116,7 @@ impl Runner for SessionRunner {
                 Ok(execution) => self.told(&execution).await,
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "run code of a model");
-                    Ran::refused(format!("The code was not run: {error}"))
+                    Ran::refused(words(&error))
                 }
             }
         })
@@ -124,6 +124,17 @@ impl Runner for SessionRunner {
 
     fn stop(&self) {
         self.session.interrupt();
+    }
+}
+
+/// An error in words for the model. What is not the caller's to repair may name the host's paths, and stays in the log.
+fn words(error: &Error) -> String {
+    match (error.blame(), error.retry()) {
+        (Blame::Caller, _) => format!("The code was not run: {error}."),
+        (_, Retry::Never) => {
+            "The code was not run: the sandbox failed, and trying again will not help.".to_owned()
+        }
+        _ => "The code was not run: no sandbox could be had. Try again, or answer without it.".to_owned(),
     }
 }
 
@@ -141,4 +152,34 @@ const fn status(outcome: &Outcome) -> ItemStatus {
 fn say(parts: &mut Vec<Part>, outputs: &mut Vec<InterpreterOutput>, text: String) {
     outputs.push(InterpreterOutput::Logs { logs: text.clone() });
     parts.push(Part::InputText { text });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_caller_can_repair_is_told_in_its_own_words() {
+        let name = "sales".to_owned();
+        let reason = "it is no table".to_owned();
+        assert_eq!(
+            words(&Error::Input { name, reason }),
+            "The code was not run: bind input `sales`: it is no table."
+        );
+        let spool = Error::Spool(std::io::Error::other("/var/lib/secret is full"));
+        assert_eq!(
+            words(&spool),
+            "The code was not run: the sandbox failed, and trying again will not help."
+        );
+    }
+
+    #[test]
+    fn python_that_raises_has_run_to_its_end() {
+        let reason = String::new();
+        assert_eq!(status(&Outcome::Raised), ItemStatus::Completed);
+        assert_eq!(status(&Outcome::Interrupted), ItemStatus::Incomplete);
+        assert_eq!(status(&Outcome::KernelLost { reason }), ItemStatus::Incomplete);
+        let rejections = Vec::new();
+        assert_eq!(status(&Outcome::Rejected { rejections }), ItemStatus::Failed);
+    }
 }
