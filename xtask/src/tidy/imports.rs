@@ -52,6 +52,12 @@ const RULES: &[Rule] = &[
         never: NETWORK,
     },
     Rule {
+        package: "cellblock-gateway",
+        // Which backend runs is none of its business.
+        ours: &["cellblock-interpreter", "cellblock-artifact"],
+        never: &["pyo3"],
+    },
+    Rule {
         package: "cellblock",
         ours: &[
             "cellblock-protocol",

@@ -1,0 +1,316 @@
+//! The arguments of a tool call, decoded while a provider still streams them.
+//!
+//! ```text
+//! {"requirements":[],"code":"pri      -> "pri"
+//! nt(1)\u00e9\n"                      -> "nt(1)é\n"
+//! }  finish                           -> {"requirements": [], "code": "print(1)é\n"}
+//! ```
+//!
+//! One string field is handed out as it grows. Pieces may be cut anywhere, also within an escape, a surrogate pair or a character. What was
+//! handed out is what the arguments hold in the end: a field that comes a second time is refused, since readers disagree which of both counts.
+
+mod error;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use serde_json::{Map, Value};
+
+pub use error::ArgumentsError;
+
+use text::Text;
+
+/// The most bytes that arguments may have, unless told otherwise.
+pub const MAX_BYTES: usize = 1 << 20;
+/// The deepest nesting, the object itself included. Below what `serde_json` refuses.
+pub const MAX_DEPTH: usize = 64;
+
+/// Reads one JSON object that arrives in pieces.
+#[derive(Clone, Debug)]
+pub struct ArgumentsDecoder {
+    field: String,
+    limit: usize,
+    raw: Vec<u8>,
+    state: State,
+    nesting: Vec<Nest>,
+    /// The key that was read last in the outermost object.
+    key: String,
+    seen: bool,
+    failed: Option<ArgumentsError>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nest {
+    Object,
+    Array,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Start,
+    /// After `{`, or after a comma where no end may follow.
+    Key {
+        or_end: bool,
+    },
+    InKey(Text),
+    Colon,
+    /// After `:`, `[` or a comma.
+    Value {
+        or_end: bool,
+    },
+    /// In the field that is handed out.
+    InField(Text),
+    InString(Text),
+    Number {
+        from: usize,
+    },
+    Literal {
+        left: &'static [u8],
+    },
+    AfterValue,
+    /// After the object. Some servers send the whole once more at the end: how much of it was repeated.
+    End {
+        whole: usize,
+        repeated: usize,
+    },
+}
+
+impl ArgumentsDecoder {
+    /// A decoder that hands out `field` as it grows.
+    pub fn new(field: impl Into<String>) -> Self {
+        Self {
+            field: field.into(),
+            limit: MAX_BYTES,
+            raw: Vec::new(),
+            state: State::Start,
+            nesting: Vec::new(),
+            key: String::new(),
+            seen: false,
+            failed: None,
+        }
+    }
+
+    /// Allows so many bytes in all.
+    #[must_use]
+    pub const fn limit(mut self, bytes: usize) -> Self {
+        self.limit = bytes;
+        self
+    }
+
+    /// Takes the next piece, and gives by how much the field has grown. After an error every call gives the same error.
+    pub fn push(&mut self, piece: impl AsRef<[u8]>) -> Result<String, ArgumentsError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let mut grown = String::new();
+        match self.take_all(piece.as_ref(), &mut grown) {
+            Ok(()) => Ok(grown),
+            Err(error) => {
+                self.failed = Some(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// The whole arguments, in which the field is certainly there and a string. Nothing at all counts as `{}`.
+    pub fn finish(self) -> Result<Map<String, Value>, ArgumentsError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let offset = self.raw.len();
+        let whole = match self.state {
+            State::Start => return Err(ArgumentsError::Missing { field: self.field }),
+            State::End { whole, repeated } if repeated == 0 || repeated == whole => &self.raw[..whole],
+            _ => return Err(ArgumentsError::Unfinished { offset }),
+        };
+        let arguments: Map<String, Value> =
+            serde_json::from_slice(whole).map_err(|error| ArgumentsError::Malformed {
+                offset: offset_of(whole, &error),
+                expected: "a value in range",
+            })?;
+        if self.seen {
+            Ok(arguments)
+        } else {
+            Err(ArgumentsError::Missing { field: self.field })
+        }
+    }
+
+    fn take_all(&mut self, piece: &[u8], grown: &mut String) -> Result<(), ArgumentsError> {
+        for &byte in piece {
+            if self.raw.len() == self.limit {
+                return Err(ArgumentsError::TooLong { limit: self.limit });
+            }
+            let offset = self.raw.len();
+            self.raw.push(byte);
+            self.take(byte, offset, grown)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, byte: u8, offset: usize, grown: &mut String) -> Result<(), ArgumentsError> {
+        let expected = |expected| ArgumentsError::Malformed { offset, expected };
+        let blank = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        match &mut self.state {
+            State::InKey(text) => {
+                // Keys of inner objects are read to be skipped.
+                let mut inner = String::new();
+                let key = if self.nesting.len() == 1 {
+                    &mut self.key
+                } else {
+                    &mut inner
+                };
+                if text.push(byte, key).map_err(expected)? {
+                    self.state = State::Colon;
+                    return self.refuse_repetition(offset);
+                }
+            }
+            State::InField(text) => {
+                if text.push(byte, grown).map_err(expected)? {
+                    self.state = State::AfterValue;
+                }
+            }
+            State::InString(text) => {
+                if text.push(byte, &mut String::new()).map_err(expected)? {
+                    self.state = State::AfterValue;
+                }
+            }
+            State::Number { from } => {
+                if !matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E') {
+                    let number = &self.raw[*from..offset];
+                    serde_json::from_slice::<serde::de::IgnoredAny>(number)
+                        .map_err(|_| expected("a number"))?;
+                    self.state = State::AfterValue;
+                    return self.take(byte, offset, grown);
+                }
+            }
+            State::Literal { left } => {
+                let (first, rest) = left.split_first().unwrap_or((&0, &[]));
+                if byte != *first {
+                    return Err(expected("`true`, `false` or `null`"));
+                }
+                self.state = if rest.is_empty() {
+                    State::AfterValue
+                } else {
+                    State::Literal { left: rest }
+                };
+            }
+            State::End { whole, repeated } => {
+                return repeat(&self.raw, *whole, repeated, byte).map_err(expected);
+            }
+            _ if blank => {}
+            State::Start if byte == b'{' => return self.open(Nest::Object, offset),
+            State::Start => return Err(expected("`{`")),
+            State::Key { .. } if byte == b'"' => {
+                if self.nesting.len() == 1 {
+                    self.key.clear();
+                }
+                self.state = State::InKey(Text::default());
+            }
+            State::Key { or_end: true } if byte == b'}' => self.close(offset),
+            State::Key { .. } => return Err(expected("a field's name in quotes")),
+            State::Colon if byte == b':' => self.state = State::Value { or_end: false },
+            State::Colon => return Err(expected("`:`")),
+            State::Value { or_end: true } if byte == b']' => self.close(offset),
+            State::Value { .. } => return self.begin(byte, offset),
+            State::AfterValue => return self.follow(byte, offset),
+        }
+        Ok(())
+    }
+
+    fn refuse_repetition(&mut self, offset: usize) -> Result<(), ArgumentsError> {
+        if self.nesting.len() > 1 || self.key != self.field {
+            return Ok(());
+        }
+        if std::mem::replace(&mut self.seen, true) {
+            let field = self.field.clone();
+            return Err(ArgumentsError::Repeated { field, offset });
+        }
+        Ok(())
+    }
+
+    /// The first byte of a value.
+    fn begin(&mut self, byte: u8, offset: usize) -> Result<(), ArgumentsError> {
+        let wanted = self.nesting.len() == 1 && self.key == self.field;
+        self.state = match byte {
+            b'"' if wanted => State::InField(Text::default()),
+            _ if wanted => {
+                let field = self.field.clone();
+                return Err(ArgumentsError::NotText { field, offset });
+            }
+            b'"' => State::InString(Text::default()),
+            b'{' => return self.open(Nest::Object, offset),
+            b'[' => return self.open(Nest::Array, offset),
+            b'-' | b'0'..=b'9' => State::Number { from: offset },
+            b't' => State::Literal { left: b"rue" },
+            b'f' => State::Literal { left: b"alse" },
+            b'n' => State::Literal { left: b"ull" },
+            _ => {
+                let expected = "a value";
+                return Err(ArgumentsError::Malformed { offset, expected });
+            }
+        };
+        Ok(())
+    }
+
+    fn follow(&mut self, byte: u8, offset: usize) -> Result<(), ArgumentsError> {
+        match (self.nesting.last(), byte) {
+            (Some(Nest::Object), b'}') | (Some(Nest::Array), b']') => self.close(offset),
+            (Some(Nest::Object), b',') => self.state = State::Key { or_end: false },
+            (Some(Nest::Array), b',') => self.state = State::Value { or_end: false },
+            (nest, _) => {
+                let object = nest == Some(&Nest::Object);
+                let expected = if object { "`,` or `}`" } else { "`,` or `]`" };
+                return Err(ArgumentsError::Malformed { offset, expected });
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, nest: Nest, offset: usize) -> Result<(), ArgumentsError> {
+        if self.nesting.len() == MAX_DEPTH {
+            let limit = MAX_DEPTH;
+            return Err(ArgumentsError::TooDeep { offset, limit });
+        }
+        self.nesting.push(nest);
+        self.state = match nest {
+            Nest::Object => State::Key { or_end: true },
+            Nest::Array => State::Value { or_end: true },
+        };
+        Ok(())
+    }
+
+    fn close(&mut self, offset: usize) {
+        self.nesting.pop();
+        self.state = if self.nesting.is_empty() {
+            State::End {
+                whole: offset + 1,
+                repeated: 0,
+            }
+        } else {
+            State::AfterValue
+        };
+    }
+}
+
+/// After the object: blanks, or the same bytes once more.
+fn repeat(raw: &[u8], whole: usize, repeated: &mut usize, byte: u8) -> Result<(), &'static str> {
+    let blank = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    if blank && (*repeated == 0 || *repeated == whole) {
+        return Ok(());
+    }
+    // A blank before the object was taken for one after it, so that the repetition may begin without it.
+    let start = raw.iter().position(|&byte| byte == b'{').unwrap_or_default();
+    let at = if *repeated == 0 { start } else { *repeated };
+    if at < whole && raw[at] == byte {
+        *repeated = at + 1;
+        return Ok(());
+    }
+    Err("nothing after the object")
+}
+
+/// Where in `whole` an error of `serde_json` lies; its lines count from 1, its columns bytes from 1.
+fn offset_of(whole: &[u8], error: &serde_json::Error) -> usize {
+    let lines = whole.split_inclusive(|&byte| byte == b'\n');
+    let before: usize = lines.take(error.line().saturating_sub(1)).map(<[u8]>::len).sum();
+    before + error.column().saturating_sub(1)
+}

@@ -1,0 +1,120 @@
+//! One JSON string, decoded byte by byte: escapes, surrogate pairs and UTF-8 may be cut anywhere.
+
+/// A string whose opening quote was read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Text {
+    state: State,
+    /// The bytes so far of a character that takes several.
+    pending: [u8; 4],
+    held: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Plain,
+    /// After a backslash.
+    Escape,
+    /// In the four digits of `\u`; `high` is the first half of a pair whose second half this is.
+    Hex {
+        digits: u8,
+        value: u16,
+        high: Option<u16>,
+    },
+    /// A first half was read: a backslash has to follow.
+    PairBackslash { high: u16 },
+    /// A first half and a backslash were read: `u` has to follow.
+    PairU { high: u16 },
+}
+
+impl Text {
+    /// Takes a byte, appends what it completes, and tells whether it was the closing quote; or what had to stand there instead.
+    pub(super) fn push(&mut self, byte: u8, out: &mut String) -> Result<bool, &'static str> {
+        match self.state {
+            State::Plain => return self.plain(byte, out),
+            State::Escape => self.state = escape(byte, out)?,
+            State::Hex { digits, value, high } => {
+                let digit = char::from(byte).to_digit(16).ok_or("a hexadecimal digit")?;
+                let value = value << 4 | u16::try_from(digit).unwrap_or_default();
+                self.state = if digits < 3 {
+                    let digits = digits + 1;
+                    State::Hex { digits, value, high }
+                } else {
+                    unit(value, high, out)?
+                };
+            }
+            State::PairBackslash { high } if byte == b'\\' => self.state = State::PairU { high },
+            State::PairU { high } if byte == b'u' => self.state = hex(Some(high)),
+            State::PairBackslash { .. } | State::PairU { .. } => return Err(SECOND_HALF),
+        }
+        Ok(false)
+    }
+
+    fn plain(&mut self, byte: u8, out: &mut String) -> Result<bool, &'static str> {
+        if self.held == 0 {
+            match byte {
+                b'"' => return Ok(true),
+                b'\\' => self.state = State::Escape,
+                0..0x20 => return Err("an escape in place of a control character"),
+                0x20..0x80 => out.push(char::from(byte)),
+                _ => self.hold(byte, out)?,
+            }
+        } else {
+            self.hold(byte, out)?;
+        }
+        Ok(false)
+    }
+
+    fn hold(&mut self, byte: u8, out: &mut String) -> Result<(), &'static str> {
+        // Four bytes are always a whole character or an error, so that the array is never full here.
+        self.pending[self.held] = byte;
+        self.held += 1;
+        match std::str::from_utf8(&self.pending[..self.held]) {
+            Ok(character) => {
+                out.push_str(character);
+                self.held = 0;
+                Ok(())
+            }
+            Err(error) if error.error_len().is_none() => Ok(()),
+            Err(_) => Err("UTF-8"),
+        }
+    }
+}
+
+const SECOND_HALF: &str = "the second half of a surrogate pair";
+
+const fn hex(high: Option<u16>) -> State {
+    State::Hex {
+        digits: 0,
+        value: 0,
+        high,
+    }
+}
+
+fn escape(byte: u8, out: &mut String) -> Result<State, &'static str> {
+    out.push(match byte {
+        b'"' | b'\\' | b'/' => char::from(byte),
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        b'u' => return Ok(hex(None)),
+        _ => return Err("an escape that JSON has"),
+    });
+    Ok(State::Plain)
+}
+
+/// A whole `\uXXXX`: a character, half of one, or nothing that may stand alone.
+fn unit(value: u16, high: Option<u16>, out: &mut String) -> Result<State, &'static str> {
+    if let (None, 0xD800..=0xDBFF) = (high, value) {
+        return Ok(State::PairBackslash { high: value });
+    }
+    let mut characters = char::decode_utf16(high.into_iter().chain([value]));
+    match characters.next() {
+        Some(Ok(character)) => out.push(character),
+        Some(Err(_)) | None if high.is_some() => return Err(SECOND_HALF),
+        Some(Err(_)) | None => return Err("the first half of a surrogate pair"),
+    }
+    Ok(State::Plain)
+}

@@ -1,0 +1,90 @@
+//! Model providers: where answers and tool calls come from.
+//!
+//! A [`Provider`] takes a [`ModelRequest`] and streams [`ModelEvent`]s, always in this order however its server behaves:
+//!
+//! ```text
+//! (Text | Refusal | Reasoning | CallBegin{n} | Arguments{n})*  CallEnd{n}*  Usage?  Finish
+//! ```
+//!
+//! A stream that ends otherwise ends with an error. Each call has one begin, its arguments after that, and one end.
+
+pub mod chat;
+mod error;
+mod http;
+mod key;
+mod reading;
+mod request;
+pub mod responses;
+pub mod scripted;
+mod sse;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+
+pub use error::ProviderError;
+pub use http::{Endpoint, Retries, Timeouts};
+pub use key::{Key, KeyError};
+pub(crate) use request::INTERPRETER;
+pub use request::ModelRequest;
+
+use crate::wire::Usage;
+
+/// Where answers come from.
+pub trait Provider: Send + Sync {
+    /// Asks a model. What fails before there is an answer is an error here, and may have been tried again; later failures are in the stream.
+    fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>>;
+}
+
+/// What a model does, as it comes. Dropping it ends the request.
+pub type ModelStream = BoxStream<'static, Result<ModelEvent, ProviderError>>;
+
+/// A step of a model's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ModelEvent {
+    /// Text was added.
+    Text(String),
+    /// A refusal was added to.
+    Refusal(String),
+    /// Reasoning was added.
+    Reasoning(String),
+    /// A call of a tool begins.
+    CallBegin {
+        /// Its place among the calls, from 0.
+        call: usize,
+        /// The provider's id of it, or one of ours where it gives none.
+        id: String,
+        /// The tool.
+        name: String,
+    },
+    /// Arguments were added: a piece of JSON, cut anywhere.
+    Arguments {
+        /// Of which call.
+        call: usize,
+        /// The piece.
+        delta: String,
+    },
+    /// A call is whole.
+    CallEnd {
+        /// Which one.
+        call: usize,
+    },
+    /// What it took.
+    Usage(Usage),
+    /// The end.
+    Finish(Finish),
+}
+
+/// Why a model stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// It had said everything.
+    Stop,
+    /// It waits for the results of its calls.
+    Calls,
+    /// It had no tokens left.
+    Length,
+    /// The provider stopped it.
+    ContentFilter,
+}

@@ -1,0 +1,133 @@
+//! An answer that is being read: bytes, events, and what they mean to one protocol.
+
+use std::collections::VecDeque;
+
+use futures_util::{StreamExt as _, stream};
+use serde_json::Value;
+
+use super::http::{Body, Endpoint};
+use super::sse::{MAX_EVENT, Sse};
+use super::{ModelEvent, ModelStream, ProviderError};
+
+/// What the events of a protocol mean.
+pub(super) trait Assemble: Send + 'static {
+    /// Takes one event.
+    fn take(&mut self, event: &Value, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError>;
+
+    /// Takes the whole of an answer that was not streamed.
+    fn take_whole(&mut self, answer: &Value, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError>;
+
+    /// Whether the server has said that, or why, it stopped: what follows may be missing.
+    fn finished(&self) -> bool;
+
+    /// Ends the answer. `told` is whether the server sent the end of the stream, rather than only stopped.
+    fn end(&mut self, told: bool, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError>;
+
+    /// The part of an event that reports an error.
+    fn failure(event: &Value) -> Option<&Value>;
+}
+
+/// Reads an answer to its end or its first error. What came before an error is given before it.
+pub(super) fn read(endpoint: Endpoint, body: Body, assembler: impl Assemble) -> ModelStream {
+    let reading = Reading {
+        endpoint,
+        body,
+        sse: Sse::new(MAX_EVENT),
+        assembler,
+        ready: VecDeque::new(),
+        end: None,
+    };
+    stream::try_unfold(reading, Reading::next).boxed()
+}
+
+struct Reading<A> {
+    endpoint: Endpoint,
+    body: Body,
+    sse: Sse,
+    assembler: A,
+    ready: VecDeque<ModelEvent>,
+    end: Option<Result<(), ProviderError>>,
+}
+
+impl<A: Assemble> Reading<A> {
+    async fn next(mut self) -> Result<Option<(ModelEvent, Self)>, ProviderError> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some((event, self)));
+            }
+            if let Some(end) = self.end {
+                return end.map(|()| None);
+            }
+            if let Err(error) = self.read().await {
+                self.end = Some(Err(error));
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Result<(), ProviderError> {
+        if self.body.json {
+            // A server that does not stream, whatever it was asked.
+            let whole = self.body.whole().await?;
+            let answer = serde_json::from_slice(&whole);
+            let answer =
+                answer.map_err(|error| ProviderError::malformed(format!("it is not JSON: {error}")))?;
+            self.refuse_failure(&answer)?;
+            self.assembler.take_whole(&answer, &mut self.ready)?;
+            return self.finish(false);
+        }
+        let frames = match self.body.next().await {
+            Ok(Some(bytes)) => self.sse.push(&bytes)?,
+            Ok(None) => {
+                if let Some(frame) = self.sse.end()? {
+                    self.data(&frame.data)?;
+                }
+                return self.finish(false);
+            }
+            // The connection broke after everything was said.
+            Err(_) if self.assembler.finished() => return self.finish(false),
+            Err(error) => return Err(error),
+        };
+        for frame in frames {
+            self.data(&frame.data)?;
+        }
+        Ok(())
+    }
+
+    fn data(&mut self, data: &str) -> Result<(), ProviderError> {
+        match data.trim() {
+            _ if self.end.is_some() => Ok(()),
+            "" => Ok(()),
+            "[DONE]" => self.finish(true),
+            data => {
+                let event = serde_json::from_str(data);
+                let event = event
+                    .map_err(|error| ProviderError::malformed(format!("an event is not JSON: {error}")))?;
+                self.refuse_failure(&event)?;
+                self.assembler.take(&event, &mut self.ready)
+            }
+        }
+    }
+
+    fn refuse_failure(&self, event: &Value) -> Result<(), ProviderError> {
+        let Some(failure) = A::failure(event) else {
+            return Ok(());
+        };
+        let words = [
+            &failure["error"]["code"],
+            &failure["code"],
+            &failure["error"]["type"],
+        ];
+        Err(ProviderError::Reported {
+            message: self.endpoint.told(failure),
+            code: words.into_iter().find_map(Value::as_str).map(str::to_owned),
+        })
+    }
+
+    fn finish(&mut self, told: bool) -> Result<(), ProviderError> {
+        if self.end.is_none() {
+            self.end = Some(Ok(()));
+            self.assembler.end(told, &mut self.ready)?;
+        }
+        Ok(())
+    }
+}

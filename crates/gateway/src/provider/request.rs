@@ -1,0 +1,114 @@
+//! What a model is asked, whichever provider it has.
+
+use serde_json::json;
+
+use crate::wire::{
+    CodeInterpreterCall, Function, FunctionCall, FunctionCallOutput, InterpreterOutput, Item, ItemStatus,
+    Output, ReasoningOptions, Text, ToolChoice, ToolName,
+};
+
+/// What a model is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelRequest {
+    /// The provider's name of the model.
+    pub model: String,
+    /// What the application tells it.
+    pub instructions: Option<String>,
+    /// The conversation, the latest last.
+    pub items: Vec<Item>,
+    /// Tools, each as a function.
+    pub tools: Vec<Function>,
+    /// Which of them may or must be chosen. Names of hosted tools are those of their functions.
+    pub tool_choice: ToolChoice,
+    /// Whether several may be called at once.
+    pub parallel_tool_calls: bool,
+    /// The most tokens of output.
+    pub max_output_tokens: Option<u64>,
+    /// How freely it samples, 0 to 2.
+    pub temperature: Option<f64>,
+    /// Sampling among the most probable tokens, 0 to 1.
+    pub top_p: Option<f64>,
+    /// Against what was said already, -2 to 2.
+    pub presence_penalty: Option<f64>,
+    /// Against what was said often, -2 to 2.
+    pub frequency_penalty: Option<f64>,
+    /// The form of the answer.
+    pub text: Text,
+    /// How it thinks.
+    pub reasoning: ReasoningOptions,
+}
+
+impl ModelRequest {
+    /// The tools that may be chosen. Of others, models are not even told.
+    pub(super) fn offered(&self) -> impl Iterator<Item = &Function> {
+        self.tools.iter().filter(|tool| match &self.tool_choice {
+            ToolChoice::Allowed { tools, .. } => tools.iter().any(|name| function_name(name) == tool.name),
+            _ => true,
+        })
+    }
+}
+
+/// What a model calls a tool.
+pub(super) fn function_name(tool: &ToolName) -> &str {
+    match tool {
+        ToolName::Function { name } => name,
+        ToolName::CodeInterpreter => INTERPRETER,
+    }
+}
+
+/// The name under which a model knows the interpreter.
+pub(crate) const INTERPRETER: &str = "code_interpreter";
+
+/// The conversation in items that every provider knows: code that ran is a function's call and its output.
+pub(super) fn plain(items: &[Item]) -> Vec<Item> {
+    let mut plain = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        match item {
+            Item::CodeInterpreterCall(call) => plain.extend(ran(call, index)),
+            other => plain.push(other.clone()),
+        }
+    }
+    plain
+}
+
+fn ran(call: &CodeInterpreterCall, index: usize) -> [Item; 2] {
+    let arguments = json!({"code": call.code.as_deref().unwrap_or_default()}).to_string();
+    let logs: Vec<_> = call.outputs.iter().flatten().map(log).collect();
+    let text = match (logs.join("\n"), &call.outputs) {
+        (_, None) => "(the output was not kept)".to_owned(),
+        (text, Some(_)) if text.is_empty() => "(no output)".to_owned(),
+        (text, Some(_)) => text,
+    };
+    // Ids of calls have at most 64 characters, ids of items may be longer.
+    let short = call.id.len() <= 64;
+    let call_id = if short {
+        call.id.clone()
+    } else {
+        format!("ci_at_{index}")
+    };
+    [
+        Item::FunctionCall(FunctionCall {
+            id: format!("fc_{}", call.id),
+            status: ItemStatus::Completed,
+            call_id: call_id.clone(),
+            name: INTERPRETER.to_owned(),
+            arguments,
+        }),
+        Item::FunctionCallOutput(FunctionCallOutput {
+            id: format!("fco_{}", call.id),
+            status: ItemStatus::Completed,
+            call_id,
+            output: Output::Text(match call.status {
+                ItemStatus::Completed => text,
+                _ => format!("{text}\n(the code did not run to its end)"),
+            }),
+        }),
+    ]
+}
+
+fn log(output: &InterpreterOutput) -> &str {
+    match output {
+        InterpreterOutput::Logs { logs } => logs,
+        InterpreterOutput::Image { .. } => "(a picture, which the user sees)",
+    }
+}

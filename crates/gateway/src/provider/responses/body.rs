@@ -1,0 +1,128 @@
+//! The body of a request to another server's Responses API.
+
+use serde_json::{Map, Value, json};
+
+use crate::provider::ModelRequest;
+use crate::provider::request::{function_name, plain};
+use crate::wire::{AllowedMode, ChoiceMode, Item, Part, TextFormat, ToolChoice};
+
+/// The body that asks for a stream.
+pub(super) fn body(request: &ModelRequest) -> Value {
+    let mut body = Map::new();
+    let mut set = |key: &str, value: Option<Value>| value.map(|value| body.insert(key.to_owned(), value));
+    set("model", Some(json!(request.model)));
+    set(
+        "input",
+        Some(plain(&request.items).iter().filter_map(item).collect()),
+    );
+    set("stream", Some(json!(true)));
+    set("store", Some(json!(false)));
+    set(
+        "instructions",
+        request.instructions.as_ref().map(|text| json!(text)),
+    );
+    set(
+        "max_output_tokens",
+        request.max_output_tokens.map(|count| json!(count)),
+    );
+    set("temperature", request.temperature.map(|value| json!(value)));
+    set("top_p", request.top_p.map(|value| json!(value)));
+    set(
+        "presence_penalty",
+        request.presence_penalty.map(|value| json!(value)),
+    );
+    set(
+        "frequency_penalty",
+        request.frequency_penalty.map(|value| json!(value)),
+    );
+    let reasoning = shallow(json!(request.reasoning));
+    set("reasoning", (reasoning != json!({})).then_some(reasoning));
+    let text = &request.text;
+    let said = text.format != TextFormat::Text || text.verbosity.is_some();
+    let mut form = json!(text);
+    form["format"] = shallow(json!(text.format));
+    set("text", said.then_some(form));
+    let tools = offered(request);
+    if !tools.is_empty() {
+        set("tools", Some(Value::Array(tools)));
+        set("tool_choice", Some(choice(&request.tool_choice)));
+        set(
+            "parallel_tool_calls",
+            (!request.parallel_tool_calls).then_some(json!(false)),
+        );
+    }
+    Value::Object(body)
+}
+
+fn offered(request: &ModelRequest) -> Vec<Value> {
+    let tools = request.offered();
+    tools
+        .map(|tool| {
+            let mut form = json!(tool);
+            form["type"] = json!("function");
+            // Both have to be there, and a schema's absence is not one that every server reads.
+            form["strict"] = json!(tool.strict.unwrap_or(false));
+            if tool.parameters.is_none() {
+                form["parameters"] = json!({"type": "object", "properties": {}});
+            }
+            shallow(form)
+        })
+        .collect()
+}
+
+fn choice(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::Mode(ChoiceMode::None) => json!("none"),
+        ToolChoice::Mode(ChoiceMode::Auto)
+        | ToolChoice::Allowed {
+            mode: AllowedMode::Auto,
+            ..
+        } => json!("auto"),
+        ToolChoice::Mode(ChoiceMode::Required) | ToolChoice::Allowed { .. } => json!("required"),
+        ToolChoice::Tool(tool) => json!({"type": "function", "name": function_name(tool)}),
+    }
+}
+
+/// An item without what only its own server knows: ids of things that it has kept, and citations of files.
+fn item(item: &Item) -> Option<Value> {
+    let mut item = item.clone();
+    if let Item::Reasoning(reasoning) = &item
+        && reasoning.encrypted_content.is_none()
+    {
+        // Reasoning that a server has neither kept nor sealed is refused.
+        return None;
+    }
+    if let Item::Message(message) = &mut item {
+        for part in &mut message.content {
+            if let Part::OutputText { annotations, .. } = part {
+                annotations.clear();
+            }
+        }
+    }
+    let mut form = without_nulls(json!(item));
+    if let Some(fields) = form.as_object_mut() {
+        fields.remove("id");
+        fields.remove("status");
+    }
+    Some(form)
+}
+
+/// A value in which no key is null: what is left out is understood everywhere.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let fields = map.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(fields.map(|(key, value)| (key, without_nulls(value))).collect())
+        }
+        Value::Array(values) => Value::Array(values.into_iter().map(without_nulls).collect()),
+        other => other,
+    }
+}
+
+/// The same for the outermost object only: schemas, which lie deeper, are as their authors want them.
+fn shallow(mut value: Value) -> Value {
+    if let Some(fields) = value.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    value
+}

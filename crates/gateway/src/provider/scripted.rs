@@ -1,0 +1,136 @@
+//! A provider without a model: answers that were written before, for tests and demonstrations.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use futures_util::{StreamExt as _, stream};
+
+use super::{Finish, ModelEvent, ModelRequest, ModelStream, Provider, ProviderError};
+use crate::wire::Usage;
+
+/// The most characters in one delta: text comes in pieces, as from a model.
+const PIECE: usize = 12;
+
+/// A provider whose answers were written before. Each request takes the next one.
+#[derive(Debug, Default)]
+pub struct Scripted {
+    answers: Mutex<VecDeque<Answer>>,
+    asked: Mutex<Vec<ModelRequest>>,
+}
+
+/// An answer that was written before.
+#[derive(Debug, Default)]
+pub struct Answer {
+    events: Vec<ModelEvent>,
+    calls: usize,
+    failure: Option<ProviderError>,
+}
+
+impl Answer {
+    /// An answer that is empty yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says something.
+    #[must_use]
+    pub fn text(mut self, text: &str) -> Self {
+        self.events.extend(pieces(text).map(ModelEvent::Text));
+        self
+    }
+
+    /// Thinks something.
+    #[must_use]
+    pub fn reasoning(mut self, text: &str) -> Self {
+        self.events.extend(pieces(text).map(ModelEvent::Reasoning));
+        self
+    }
+
+    /// Calls a tool with arguments as they are, broken ones too.
+    #[must_use]
+    pub fn call(mut self, id: &str, name: &str, arguments: &str) -> Self {
+        let call = self.calls;
+        self.calls += 1;
+        self.events.push(ModelEvent::CallBegin {
+            call,
+            id: id.to_owned(),
+            name: name.to_owned(),
+        });
+        self.events
+            .extend(pieces(arguments).map(|delta| ModelEvent::Arguments { call, delta }));
+        self
+    }
+
+    /// Fails after what it has said so far, instead of ending.
+    #[must_use]
+    pub fn fails(mut self, error: ProviderError) -> Self {
+        self.failure = Some(error);
+        self
+    }
+
+    fn steps(self) -> Vec<Result<ModelEvent, ProviderError>> {
+        let mut steps: Vec<_> = self.events.into_iter().map(Ok).collect();
+        if let Some(error) = self.failure {
+            steps.push(Err(error));
+            return steps;
+        }
+        steps.extend((0..self.calls).map(|call| Ok(ModelEvent::CallEnd { call })));
+        // As many tokens as there were pieces: counted, not made up.
+        let output_tokens = u64::try_from(steps.len() - self.calls).unwrap_or(u64::MAX);
+        steps.push(Ok(ModelEvent::Usage(Usage {
+            output_tokens,
+            total_tokens: output_tokens,
+            ..Usage::default()
+        })));
+        let finish = if self.calls > 0 {
+            Finish::Calls
+        } else {
+            Finish::Stop
+        };
+        steps.push(Ok(ModelEvent::Finish(finish)));
+        steps
+    }
+}
+
+impl Scripted {
+    /// A provider with these answers, the first for the first request.
+    pub fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self {
+            answers: Mutex::new(answers.into_iter().collect()),
+            asked: Mutex::default(),
+        }
+    }
+
+    /// What it was asked so far.
+    pub fn asked(&self) -> Vec<ModelRequest> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Provider for Scripted {
+    fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
+        self.asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(request);
+        let answer = self
+            .answers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front();
+        Box::pin(async move {
+            let over = || ProviderError::malformed("the script has no answer left");
+            Ok(stream::iter(answer.ok_or_else(over)?.steps()).boxed())
+        })
+    }
+}
+
+fn pieces(text: &str) -> impl Iterator<Item = String> {
+    let characters: Vec<_> = text.chars().collect();
+    let pieces: Vec<String> = characters
+        .chunks(PIECE)
+        .map(|piece| piece.iter().collect())
+        .collect();
+    pieces.into_iter()
+}

@@ -1,0 +1,75 @@
+//! Providers beside a small server on loopback, which answers as it is told.
+
+mod http;
+mod scripted;
+pub(super) mod server;
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+
+use super::{Endpoint, Key, ModelEvent, ModelRequest, Provider, ProviderError, Retries};
+use crate::wire::{ChoiceMode, Item, ItemStatus, Message, Part, ReasoningOptions, Role, Text, ToolChoice};
+
+/// A request that says `hi`.
+pub(super) fn request() -> ModelRequest {
+    ModelRequest {
+        model: "m".to_owned(),
+        instructions: None,
+        items: vec![said(
+            Role::User,
+            vec![Part::InputText {
+                text: "hi".to_owned(),
+            }],
+        )],
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Mode(ChoiceMode::Auto),
+        parallel_tool_calls: true,
+        max_output_tokens: None,
+        temperature: None,
+        top_p: None,
+        presence_penalty: None,
+        frequency_penalty: None,
+        text: Text::default(),
+        reasoning: ReasoningOptions::default(),
+    }
+}
+
+pub(super) fn said(role: Role, content: Vec<Part>) -> Item {
+    Item::Message(Message {
+        id: "msg_1".to_owned(),
+        status: ItemStatus::Completed,
+        role,
+        content,
+        phase: None,
+    })
+}
+
+/// An endpoint with a key that tries three times without long waits.
+pub(super) fn endpoint(base: &str) -> Endpoint {
+    let pause = Duration::from_millis(1);
+    let retries = Retries {
+        count: 2,
+        first: pause,
+        most: pause,
+    };
+    Endpoint::new(base, Some(Key::new("sk-secret").unwrap()))
+        .unwrap()
+        .retries(retries)
+}
+
+/// The events of an answer up to its end or its first error.
+pub(super) async fn events(provider: &impl Provider) -> (Vec<ModelEvent>, Option<ProviderError>) {
+    let mut stream = match provider.stream(request()).await {
+        Ok(stream) => stream,
+        Err(error) => return (Vec::new(), Some(error)),
+    };
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await {
+        match event {
+            Ok(event) => events.push(event),
+            Err(error) => return (events, Some(error)),
+        }
+    }
+    (events, None)
+}

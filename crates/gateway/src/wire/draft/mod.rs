@@ -1,0 +1,342 @@
+//! A response that is being written: each step gives the events that tell it, in an order that clients accept.
+//!
+//! ```text
+//! begin ─> message ─> text* ─> end_message ─────────────────┐
+//!      ├─> reasoning ─> think* ─> end_reasoning ────────────┤
+//!      ├─> function_call ─> arguments* ─> end_function_call ┼─> complete | incomplete | fail
+//!      └─> interpreter ─> code* ─> interpret ─> end_interpreter
+//! ```
+//!
+//! Items may be written side by side. What is still open at the end is closed as incomplete, so that no stream ends with half an item.
+
+mod tell;
+
+use crate::wire::content::{Annotation, Part};
+use crate::wire::error::ApiError;
+use crate::wire::event::{Event, EventKind, StreamError};
+use crate::wire::item::{
+    CodeInterpreterCall, FunctionCall, InterpreterOutput, Item, ItemStatus, Message, Reasoning, Role,
+};
+use crate::wire::response::{Failure, Incomplete, Response, ResponseStatus, Usage};
+
+/// A response that is being written.
+#[derive(Debug)]
+pub struct Draft {
+    response: Response,
+    /// For each item how far it is told.
+    told: Vec<Told>,
+    events: Vec<Event>,
+    next: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// It can be added to.
+    Open,
+    /// Its code is whole.
+    Code,
+    /// It is as it will stay.
+    Done,
+}
+
+/// A message that is being written.
+#[derive(Debug)]
+pub struct MessageSlot(usize);
+
+/// Reasoning that is being written.
+#[derive(Debug)]
+pub struct ReasoningSlot(usize);
+
+/// A function's call that is being written.
+#[derive(Debug)]
+pub struct CallSlot(usize);
+
+/// A call of the interpreter that is being written, or runs.
+#[derive(Debug)]
+pub struct InterpreterSlot(usize);
+
+impl Draft {
+    /// Begins a response.
+    pub fn begin(response: Response) -> Self {
+        let mut draft = Self {
+            response,
+            told: Vec::new(),
+            events: Vec::new(),
+            next: 0,
+        };
+        draft.response.status = ResponseStatus::InProgress;
+        let response = Box::new(draft.response.clone());
+        draft.tell(EventKind::Created {
+            response: response.clone(),
+        });
+        draft.tell(EventKind::InProgress { response });
+        draft
+    }
+
+    /// The events since this was asked last.
+    pub fn take(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// The response so far.
+    pub const fn response(&self) -> &Response {
+        &self.response
+    }
+
+    /// Begins a message.
+    pub fn message(&mut self, id: String) -> MessageSlot {
+        MessageSlot(self.add(Item::Message(Message {
+            id,
+            status: ItemStatus::InProgress,
+            role: Role::Assistant,
+            content: Vec::new(),
+            phase: None,
+        })))
+    }
+
+    /// Adds text to it.
+    pub fn text(&mut self, slot: &MessageSlot, delta: impl Into<String>) {
+        let delta = delta.into();
+        let (item_id, output_index) = self.at(slot.0);
+        let Some(content_index) = self.part(slot.0, Part::output_text(String::new())) else {
+            return;
+        };
+        if let Some(Part::OutputText { text, .. }) = self.parts(slot.0).last_mut() {
+            text.push_str(&delta);
+        }
+        self.tell(EventKind::TextDelta {
+            item_id,
+            output_index,
+            content_index,
+            delta,
+            logprobs: Vec::new(),
+        });
+    }
+
+    /// Adds to its refusal.
+    pub fn refuse(&mut self, slot: &MessageSlot, delta: impl Into<String>) {
+        let delta = delta.into();
+        let (item_id, output_index) = self.at(slot.0);
+        let refusal = String::new();
+        let Some(content_index) = self.part(slot.0, Part::Refusal { refusal }) else {
+            return;
+        };
+        if let Some(Part::Refusal { refusal }) = self.parts(slot.0).last_mut() {
+            refusal.push_str(&delta);
+        }
+        self.tell(EventKind::RefusalDelta {
+            item_id,
+            output_index,
+            content_index,
+            delta,
+        });
+    }
+
+    /// Says what a range of its last text refers to.
+    pub fn annotate(&mut self, slot: &MessageSlot, annotation: Annotation) {
+        let (item_id, output_index) = self.at(slot.0);
+        let Some(content_index) = self.part(slot.0, Part::output_text(String::new())) else {
+            return;
+        };
+        let Some(Part::OutputText { annotations, .. }) = self.parts(slot.0).last_mut() else {
+            return;
+        };
+        annotations.push(annotation.clone());
+        let annotation_index = annotations.len() - 1;
+        self.tell(EventKind::AnnotationAdded {
+            item_id,
+            output_index,
+            content_index,
+            annotation_index,
+            annotation,
+        });
+    }
+
+    /// Ends a message.
+    #[expect(clippy::needless_pass_by_value, reason = "nothing can be added after the end")]
+    pub fn end_message(&mut self, slot: MessageSlot) {
+        self.close(slot.0, ItemStatus::Completed);
+    }
+
+    /// Begins reasoning.
+    pub fn reasoning(&mut self, id: String) -> ReasoningSlot {
+        ReasoningSlot(self.add(Item::Reasoning(Reasoning {
+            id,
+            status: ItemStatus::InProgress,
+            summary: Vec::new(),
+            content: None,
+            encrypted_content: None,
+        })))
+    }
+
+    /// Adds to it.
+    pub fn think(&mut self, slot: &ReasoningSlot, delta: impl Into<String>) {
+        let delta = delta.into();
+        let (item_id, output_index) = self.at(slot.0);
+        let text = String::new();
+        let Some(content_index) = self.part(slot.0, Part::ReasoningText { text }) else {
+            return;
+        };
+        if let Some(Part::ReasoningText { text }) = self.parts(slot.0).last_mut() {
+            text.push_str(&delta);
+        }
+        self.tell(EventKind::ReasoningDelta {
+            item_id,
+            output_index,
+            content_index,
+            delta,
+        });
+    }
+
+    /// Ends reasoning.
+    #[expect(clippy::needless_pass_by_value, reason = "nothing can be added after the end")]
+    pub fn end_reasoning(&mut self, slot: ReasoningSlot) {
+        self.close(slot.0, ItemStatus::Completed);
+    }
+
+    /// Begins a call of one of the client's functions.
+    pub fn function_call(&mut self, id: String, call_id: String, name: String) -> CallSlot {
+        CallSlot(self.add(Item::FunctionCall(FunctionCall {
+            id,
+            status: ItemStatus::InProgress,
+            call_id,
+            name,
+            arguments: String::new(),
+        })))
+    }
+
+    /// Adds to its arguments.
+    pub fn arguments(&mut self, slot: &CallSlot, delta: impl Into<String>) {
+        let delta = delta.into();
+        let (item_id, output_index) = self.at(slot.0);
+        if let Item::FunctionCall(call) = &mut self.response.output[slot.0] {
+            call.arguments.push_str(&delta);
+        }
+        self.tell(EventKind::ArgumentsDelta {
+            item_id,
+            output_index,
+            delta,
+        });
+    }
+
+    /// Ends it.
+    #[expect(clippy::needless_pass_by_value, reason = "nothing can be added after the end")]
+    pub fn end_function_call(&mut self, slot: CallSlot) {
+        self.close(slot.0, ItemStatus::Completed);
+    }
+
+    /// Begins a call of the interpreter. Its container is told before any code: some clients make their call of both.
+    pub fn interpreter(&mut self, id: String, container_id: String) -> InterpreterSlot {
+        let index = self.add(Item::CodeInterpreterCall(CodeInterpreterCall {
+            id,
+            status: ItemStatus::InProgress,
+            container_id,
+            code: Some(String::new()),
+            outputs: None,
+        }));
+        let (item_id, output_index) = self.at(index);
+        self.tell(EventKind::InterpreterInProgress {
+            item_id,
+            output_index,
+        });
+        InterpreterSlot(index)
+    }
+
+    /// Adds to its code. After [`interpret`](Self::interpret) the code is as it is, and nothing happens.
+    pub fn code(&mut self, slot: &InterpreterSlot, delta: impl Into<String>) {
+        if self.told[slot.0] != Told::Open {
+            return;
+        }
+        let delta = delta.into();
+        let (item_id, output_index) = self.at(slot.0);
+        if let Item::CodeInterpreterCall(call) = &mut self.response.output[slot.0] {
+            call.code.get_or_insert_default().push_str(&delta);
+        }
+        self.tell(EventKind::CodeDelta {
+            item_id,
+            output_index,
+            delta,
+        });
+    }
+
+    /// The code is whole and runs now. Happens once.
+    pub fn interpret(&mut self, slot: &InterpreterSlot) {
+        if self.told[slot.0] != Told::Open {
+            return;
+        }
+        self.end_code(slot.0);
+        self.response.output[slot.0].set_status(ItemStatus::Interpreting);
+        let (item_id, output_index) = self.at(slot.0);
+        self.tell(EventKind::InterpreterInterpreting {
+            item_id,
+            output_index,
+        });
+    }
+
+    /// Ends it: `completed` only if the code ran to its end. A failure is told by the item's status alone, since clients know no event for it.
+    #[expect(clippy::needless_pass_by_value, reason = "nothing can be added after the end")]
+    pub fn end_interpreter(
+        &mut self,
+        slot: InterpreterSlot,
+        status: ItemStatus,
+        outputs: Option<Vec<InterpreterOutput>>,
+    ) {
+        if status == ItemStatus::Completed {
+            self.interpret(&slot);
+        }
+        if let Item::CodeInterpreterCall(call) = &mut self.response.output[slot.0] {
+            call.outputs = outputs;
+        }
+        self.close(slot.0, status);
+    }
+
+    /// Ends the response: it is whole. With an item that was left open it is incomplete. `now` is in seconds since 1970.
+    pub fn complete(self, usage: Usage, now: u64) -> (Response, Vec<Event>) {
+        if self.told.iter().any(|told| *told != Told::Done) {
+            return self.incomplete("unfinished_item", usage);
+        }
+        self.end(ResponseStatus::Completed, Some(usage), |response| {
+            response.completed_at = Some(now);
+        })
+    }
+
+    /// Ends the response: it was cut short.
+    pub fn incomplete(self, reason: &str, usage: Usage) -> (Response, Vec<Event>) {
+        let reason = reason.to_owned();
+        self.end(ResponseStatus::Incomplete, Some(usage), |response| {
+            response.incomplete_details = Some(Incomplete { reason });
+        })
+    }
+
+    /// Ends the response: something went wrong.
+    pub fn fail(mut self, error: ApiError, usage: Option<Usage>) -> (Response, Vec<Event>) {
+        let failure = Failure {
+            code: error.code.clone().unwrap_or_else(|| "server_error".to_owned()),
+            message: error.message.clone(),
+        };
+        self.close_all();
+        self.tell(EventKind::Error(StreamError(error)));
+        self.end(ResponseStatus::Failed, usage, |response| {
+            response.error = Some(failure);
+        })
+    }
+
+    fn end(
+        mut self,
+        status: ResponseStatus,
+        usage: Option<Usage>,
+        change: impl FnOnce(&mut Response),
+    ) -> (Response, Vec<Event>) {
+        self.close_all();
+        self.response.status = status;
+        self.response.usage = usage;
+        change(&mut self.response);
+        let response = Box::new(self.response.clone());
+        self.tell(match status {
+            ResponseStatus::Completed => EventKind::Completed { response },
+            ResponseStatus::Incomplete => EventKind::Incomplete { response },
+            _ => EventKind::Failed { response },
+        });
+        (self.response, self.events)
+    }
+}

@@ -1,0 +1,88 @@
+//! Errors of the API: `{"error": {"message", "type", "param", "code"}}` with an HTTP status.
+
+use serde::{Serialize, Serializer};
+
+/// What a client is told when a request cannot be served.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    /// What kind it is.
+    pub kind: ErrorKind,
+    /// A word for programs, such as `unknown_parameter`.
+    pub code: Option<String>,
+    /// In words.
+    pub message: String,
+    /// The parameter that is wrong, such as `tools[0].name`.
+    pub param: Option<String>,
+}
+
+/// What kind an error is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// The request is wrong.
+    InvalidRequestError,
+    /// There is no such thing.
+    NotFound,
+    /// Too much at once.
+    TooManyRequests,
+    /// The model's provider failed.
+    ModelError,
+    /// We failed.
+    ServerError,
+}
+
+impl ApiError {
+    /// A parameter that is wrong.
+    pub fn invalid(param: impl Into<String>, code: &str, message: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::InvalidRequestError,
+            code: Some(code.to_owned()),
+            message: message.into(),
+            param: Some(param.into()),
+        }
+    }
+
+    /// The HTTP status.
+    pub const fn status(&self) -> u16 {
+        match self.kind {
+            ErrorKind::InvalidRequestError => 400,
+            ErrorKind::NotFound => 404,
+            ErrorKind::TooManyRequests => 429,
+            ErrorKind::ModelError | ErrorKind::ServerError => 500,
+        }
+    }
+}
+
+impl Serialize for ApiError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            error: Fields<'a>,
+        }
+        Body {
+            error: Fields::from(self),
+        }
+        .serialize(serializer)
+    }
+}
+
+/// The fields of an error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Fields<'a> {
+    message: &'a str,
+    r#type: ErrorKind,
+    param: Option<&'a str>,
+    code: Option<&'a str>,
+}
+
+impl<'a> From<&'a ApiError> for Fields<'a> {
+    fn from(error: &'a ApiError) -> Self {
+        Self {
+            message: &error.message,
+            r#type: error.kind,
+            param: error.param.as_deref(),
+            code: error.code.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The wire forms of the Responses API, as real clients want them.
+//!
+//! - [`Request`] is the body of `POST /v1/responses`; what is wrong with one is an [`ApiError`] that names the parameter.
+//! - [`Response`] and [`Item`] are what comes back; keys that may be null are always there.
+//! - [`Draft`] writes a response step by step, and gives the [`Event`]s of each step in an order that clients accept.
+//!
+//! `code_interpreter_call` and its events have OpenAI's names, without a prefix; they occur only where a request asks for that tool.
+
+mod content;
+mod draft;
+mod error;
+mod event;
+mod id;
+mod item;
+#[cfg(test)]
+pub(crate) mod order;
+mod request;
+mod response;
+#[cfg(test)]
+mod tests;
+mod tool;
+
+pub use content::{Annotation, Part};
+pub use draft::{CallSlot, Draft, InterpreterSlot, MessageSlot, ReasoningSlot};
+pub use error::{ApiError, ErrorKind};
+pub use event::{DONE, Event, EventKind};
+pub use id::Ids;
+pub use item::{
+    CodeInterpreterCall, FunctionCall, FunctionCallOutput, InterpreterOutput, Item, ItemStatus, Message,
+    Output, Reasoning, Role,
+};
+pub use request::Request;
+pub use response::{
+    CachedTokens, Failure, Incomplete, ReasoningOptions, ReasoningTokens, Response, ResponseStatus, Text,
+    TextFormat, Truncation, Usage,
+};
+pub use tool::{AllowedMode, AutoContainer, ChoiceMode, Container, Function, Tool, ToolChoice, ToolName};

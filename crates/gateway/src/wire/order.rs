@@ -1,0 +1,325 @@
+//! What strict clients demand of a stream of events: it is read as JSON, without our types.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+/// Follows a stream and refuses the first event that a strict client would.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
+    next: u64,
+    response: Option<String>,
+    begun: bool,
+    items: Vec<Open>,
+    ids: HashSet<String>,
+    failing: bool,
+    over: bool,
+}
+
+/// An item as the events tell it.
+#[derive(Debug)]
+struct Open {
+    id: String,
+    kind: String,
+    /// Texts of its parts, each with whether it is still open.
+    parts: Vec<(String, String, bool)>,
+    text: String,
+    text_done: bool,
+    interpreter: Option<&'static str>,
+    done: Option<Value>,
+}
+
+const KEYS: [&str; 31] = [
+    "id",
+    "object",
+    "created_at",
+    "completed_at",
+    "status",
+    "incomplete_details",
+    "model",
+    "previous_response_id",
+    "instructions",
+    "output",
+    "error",
+    "tools",
+    "tool_choice",
+    "truncation",
+    "parallel_tool_calls",
+    "text",
+    "top_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "top_logprobs",
+    "temperature",
+    "reasoning",
+    "usage",
+    "max_output_tokens",
+    "max_tool_calls",
+    "store",
+    "background",
+    "service_tier",
+    "metadata",
+    "safety_identifier",
+    "prompt_cache_key",
+];
+
+macro_rules! demand {
+    ($condition:expr, $($why:tt)+) => {
+        if !$condition {
+            return Err(format!($($why)+));
+        }
+    };
+}
+
+impl Order {
+    /// Follows a whole stream.
+    pub(crate) fn check<'a>(events: impl IntoIterator<Item = &'a Value>) -> Result<(), String> {
+        let mut order = Self::default();
+        for event in events {
+            order.follow(event).map_err(|why| format!("{why} in {event}"))?;
+        }
+        demand!(order.over, "the stream does not end");
+        Ok(())
+    }
+
+    fn follow(&mut self, event: &Value) -> Result<(), String> {
+        demand!(!self.over, "an event after the last");
+        demand!(
+            event["sequence_number"] == self.next,
+            "number {} expected",
+            self.next
+        );
+        self.next += 1;
+        let kind = event["type"].as_str().unwrap_or_default();
+        demand!(
+            self.response.is_some() || kind == "response.created",
+            "not created"
+        );
+        demand!(
+            !self.failing || kind == "response.failed",
+            "an error is followed by something"
+        );
+        match kind {
+            "response.created" => {
+                demand!(self.response.is_none(), "created twice");
+                self.response = event["response"]["id"].as_str().map(str::to_owned);
+                self.whole(&event["response"], "in_progress")
+            }
+            "response.in_progress" => {
+                self.begun = true;
+                self.whole(&event["response"], "in_progress")
+            }
+            "response.completed" | "response.incomplete" | "response.failed" => {
+                self.over = true;
+                self.whole(&event["response"], &kind["response.".len()..])?;
+                let done: Option<Vec<_>> = self.items.iter().map(|item| item.done.clone()).collect();
+                demand!(
+                    done.map(Value::Array).as_ref() == Some(&event["response"]["output"]),
+                    "other items"
+                );
+                Ok(())
+            }
+            "error" => {
+                self.failing = true;
+                let both = event["code"].is_string() && event["message"] == event["error"]["message"];
+                demand!(both && event.get("param").is_some(), "not both forms");
+                Ok(())
+            }
+            _ => {
+                demand!(self.begun, "not in progress");
+                self.follow_item(kind, event)
+            }
+        }
+    }
+
+    fn whole(&self, response: &Value, status: &str) -> Result<(), String> {
+        for key in KEYS {
+            demand!(response.get(key).is_some(), "the response lacks {key}");
+        }
+        demand!(
+            response["id"].as_str() == self.response.as_deref(),
+            "another response"
+        );
+        demand!(response["status"] == status, "not {status}");
+        Ok(())
+    }
+
+    fn follow_item(&mut self, kind: &str, event: &Value) -> Result<(), String> {
+        let index = place(event, "output_index")?;
+        if kind == "response.output_item.added" {
+            demand!(index == self.items.len(), "not the next item");
+            let item = &event["item"];
+            demand!(item["status"] == "in_progress", "added with another status");
+            let id = item["id"].as_str().unwrap_or_default().to_owned();
+            demand!(!id.is_empty() && self.ids.insert(id.clone()), "no id of its own");
+            let kind = item["type"].as_str().unwrap_or_default().to_owned();
+            let empty = match kind.as_str() {
+                "message" => item["content"] == serde_json::json!([]),
+                "function_call" => {
+                    item["arguments"] == "" && item["name"].is_string() && item["call_id"].is_string()
+                }
+                "reasoning" => item["summary"] == serde_json::json!([]),
+                "code_interpreter_call" => {
+                    item["code"] == ""
+                        && item["container_id"].is_string()
+                        && item.get("outputs") == Some(&Value::Null)
+                }
+                _ => false,
+            };
+            demand!(empty, "not as an item begins");
+            self.items.push(Open {
+                id,
+                kind,
+                parts: Vec::new(),
+                text: String::new(),
+                text_done: false,
+                interpreter: None,
+                done: None,
+            });
+            return Ok(());
+        }
+        let item = self.items.get_mut(index).ok_or("no such item")?;
+        demand!(item.done.is_none(), "an item after its end");
+        if kind == "response.output_item.done" {
+            return item.end(&event["item"]);
+        }
+        demand!(event["item_id"] == item.id, "another item's id");
+        item.grow(kind, event)
+    }
+}
+
+fn place(event: &Value, key: &str) -> Result<usize, String> {
+    let place = event[key].as_u64().and_then(|place| usize::try_from(place).ok());
+    place.ok_or_else(|| format!("no {key}"))
+}
+
+impl Open {
+    fn grow(&mut self, kind: &str, event: &Value) -> Result<(), String> {
+        let delta = event["delta"].as_str().unwrap_or_default();
+        let (about, step) = kind.rsplit_once('.').ok_or("no such event")?;
+        match (self.kind.as_str(), about, step) {
+            ("message" | "reasoning", "response.content_part", _) => self.part(step, event),
+            ("message", "response.output_text", "delta" | "done") => {
+                self.spoken("output_text", "text", step, event)
+            }
+            ("message", "response.refusal", "delta" | "done") => {
+                self.spoken("refusal", "refusal", step, event)
+            }
+            ("reasoning", "response.reasoning_text", "delta" | "done") => {
+                self.spoken("reasoning_text", "text", step, event)
+            }
+            ("message", "response.output_text.annotation", "added") => {
+                demand!(
+                    self.parts
+                        .last()
+                        .is_some_and(|part| part.0 == "output_text" && part.2),
+                    "no open text"
+                );
+                Ok(())
+            }
+            ("function_call", "response.function_call_arguments", _)
+            | ("code_interpreter_call", "response.code_interpreter_call_code", _) => {
+                demand!(!self.text_done, "added after the end");
+                let code = about.ends_with("_code");
+                demand!(
+                    !code || self.interpreter == Some("in_progress"),
+                    "code before its call"
+                );
+                if step == "delta" {
+                    self.text.push_str(delta);
+                    return Ok(());
+                }
+                self.text_done = true;
+                demand!(
+                    event[if code { "code" } else { "arguments" }] == self.text.as_str(),
+                    "another whole"
+                );
+                Ok(())
+            }
+            ("code_interpreter_call", "response.code_interpreter_call", _) => {
+                let next = match (self.interpreter, step) {
+                    (None, "in_progress") => "in_progress",
+                    (Some("in_progress"), "interpreting") if self.text_done => "interpreting",
+                    (Some("interpreting"), "completed") => "completed",
+                    _ => return Err("a step out of order".to_owned()),
+                };
+                self.interpreter = Some(next);
+                Ok(())
+            }
+            _ => Err(format!("no such event for {}", self.kind)),
+        }
+    }
+
+    fn part(&mut self, step: &str, event: &Value) -> Result<(), String> {
+        let index = place(event, "content_index")?;
+        let kind = event["part"]["type"].as_str().unwrap_or_default();
+        let key = if kind == "refusal" { "refusal" } else { "text" };
+        if step == "added" {
+            demand!(index == self.parts.len(), "not the next part");
+            demand!(self.parts.iter().all(|part| !part.2), "a part is open");
+            demand!(event["part"][key] == "", "not as a part begins");
+            self.parts.push((kind.to_owned(), String::new(), true));
+            self.text_done = false;
+            return Ok(());
+        }
+        let part = self.parts.get_mut(index).ok_or("no such part")?;
+        demand!(self.text_done && part.2 && part.0 == kind, "the part is not open");
+        demand!(event["part"][key] == part.1.as_str(), "another whole");
+        part.2 = false;
+        Ok(())
+    }
+
+    fn spoken(&mut self, kind: &str, key: &str, step: &str, event: &Value) -> Result<(), String> {
+        let index = place(event, "content_index")?;
+        let part = self.parts.get_mut(index).ok_or("text before its part")?;
+        demand!(
+            part.2 && part.0 == kind && !self.text_done,
+            "the part is not open"
+        );
+        if step == "delta" {
+            part.1.push_str(event["delta"].as_str().ok_or("no delta")?);
+            return Ok(());
+        }
+        self.text_done = true;
+        demand!(event[key] == part.1.as_str(), "another whole");
+        Ok(())
+    }
+
+    fn end(&mut self, item: &Value) -> Result<(), String> {
+        demand!(item["id"] == self.id && item["type"] == self.kind, "another item");
+        let status = item["status"].as_str().unwrap_or_default();
+        let legal = matches!(
+            (self.kind.as_str(), status),
+            (_, "completed" | "incomplete") | ("code_interpreter_call", "failed")
+        );
+        demand!(legal, "no status to end with");
+        demand!(self.parts.iter().all(|part| !part.2), "a part is open");
+        match self.kind.as_str() {
+            "function_call" => demand!(
+                self.text_done && item["arguments"] == self.text,
+                "arguments are not told"
+            ),
+            "code_interpreter_call" => {
+                demand!(self.text_done && item["code"] == self.text, "code is not told");
+                demand!(item.get("outputs").is_some(), "outputs are not null but missing");
+                demand!(
+                    (status == "completed") == (self.interpreter == Some("completed")),
+                    "{status} is not told"
+                );
+            }
+            _ => {
+                let parts = item["content"].as_array().map_or(&[][..], Vec::as_slice);
+                let told = self.parts.iter().map(|part| part.1.as_str());
+                let said = parts.iter().map(|part| {
+                    part["text"]
+                        .as_str()
+                        .or(part["refusal"].as_str())
+                        .unwrap_or_default()
+                });
+                demand!(told.eq(said), "other parts");
+            }
+        }
+        self.done = Some(item.clone());
+        Ok(())
+    }
+}

@@ -1,0 +1,255 @@
+//! The input of a request: a text, or items, also those that a response gave earlier.
+
+use serde_json::Value;
+
+use super::fields::{Fields, wrong};
+use crate::wire::content::{Annotation, Part};
+use crate::wire::error::ApiError;
+use crate::wire::id::Ids;
+use crate::wire::item::{
+    CodeInterpreterCall, FunctionCall, FunctionCallOutput, InterpreterOutput, Item, ItemStatus, Message,
+    Output, Reasoning, Role,
+};
+
+/// The most items that a request may carry.
+const MAX_ITEMS: usize = 10_000;
+
+const KINDS: &str =
+    "`message`, `function_call`, `function_call_output`, `reasoning` or `code_interpreter_call`";
+const PARTS: &str = "`input_text`, `input_image`, `input_file`, `output_text` or `refusal`";
+
+/// Reads `input`.
+pub(super) fn input(fields: &Fields<'_>, ids: &mut Ids) -> Result<Vec<Item>, ApiError> {
+    let text = match fields.get("input") {
+        None => return Err(fields.missing("input")),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(items)) if items.len() > MAX_ITEMS => {
+            let message = format!(
+                "`input` has {} items; at most {MAX_ITEMS} are allowed",
+                items.len()
+            );
+            return Err(ApiError::invalid("input", "array_above_max_length", message));
+        }
+        Some(Value::Array(items)) => {
+            let items = items.iter().enumerate();
+            return items.map(|(index, value)| item(value, index, ids)).collect();
+        }
+        Some(other) => return Err(wrong("input".to_owned(), "a string or a list of items", other)),
+    };
+    Ok(vec![Item::Message(Message {
+        id: ids.mint("msg"),
+        status: ItemStatus::Completed,
+        role: Role::User,
+        content: vec![Part::InputText { text }],
+        phase: None,
+    })])
+}
+
+fn item(value: &Value, index: usize, ids: &mut Ids) -> Result<Item, ApiError> {
+    let fields = Fields::of(value, format!("input[{index}]"))?;
+    let kind = fields.text("type")?;
+    // SDKs leave the type of messages out.
+    let kind = match kind.as_deref() {
+        Some(kind) => kind,
+        None if fields.get("role").is_some() => "message",
+        None => return Err(fields.missing("type")),
+    };
+    let mut id = |prefix| Ok(fields.text("id")?.unwrap_or_else(|| ids.mint(prefix)));
+    Ok(match kind {
+        "message" => {
+            let role = role(&fields)?;
+            Item::Message(Message {
+                id: id("msg")?,
+                status: status(&fields)?,
+                role,
+                content: content(&fields, "content", role)?.ok_or_else(|| fields.missing("content"))?,
+                phase: fields.text("phase")?,
+            })
+        }
+        "function_call" => Item::FunctionCall(FunctionCall {
+            id: id("fc")?,
+            status: status(&fields)?,
+            call_id: call_id(&fields)?,
+            name: super::tools::name(&fields, "name")?,
+            arguments: fields.required("arguments")?,
+        }),
+        "function_call_output" => Item::FunctionCallOutput(FunctionCallOutput {
+            id: id("fco")?,
+            status: status(&fields)?,
+            call_id: call_id(&fields)?,
+            output: match fields.get("output") {
+                Some(Value::String(text)) => Output::Text(text.clone()),
+                _ => Output::Parts(
+                    content(&fields, "output", Role::User)?.ok_or_else(|| fields.missing("output"))?,
+                ),
+            },
+        }),
+        "reasoning" => Item::Reasoning(Reasoning {
+            id: id("rs")?,
+            status: status(&fields)?,
+            summary: thoughts(&fields, "summary")?.unwrap_or_default(),
+            content: thoughts(&fields, "content")?,
+            encrypted_content: fields.text("encrypted_content")?,
+        }),
+        "code_interpreter_call" => Item::CodeInterpreterCall(CodeInterpreterCall {
+            id: id("ci")?,
+            status: status(&fields)?,
+            container_id: fields.required("container_id")?,
+            code: fields.text("code")?,
+            outputs: outputs(&fields)?,
+        }),
+        other => return Err(fields.unknown("type", other, KINDS)),
+    })
+}
+
+fn role(fields: &Fields<'_>) -> Result<Role, ApiError> {
+    Ok(match fields.required("role")?.as_str() {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "system" => Role::System,
+        "developer" => Role::Developer,
+        other => return Err(fields.unknown("role", other, "`user`, `assistant`, `system` or `developer`")),
+    })
+}
+
+fn status(fields: &Fields<'_>) -> Result<ItemStatus, ApiError> {
+    Ok(match fields.text("status")?.as_deref() {
+        None | Some("completed") => ItemStatus::Completed,
+        Some("in_progress") => ItemStatus::InProgress,
+        Some("interpreting") => ItemStatus::Interpreting,
+        Some("incomplete") => ItemStatus::Incomplete,
+        Some("failed") => ItemStatus::Failed,
+        Some(other) => {
+            return Err(fields.unknown("status", other, "`in_progress`, `completed` or `incomplete`"));
+        }
+    })
+}
+
+fn call_id(fields: &Fields<'_>) -> Result<String, ApiError> {
+    let id = fields.required("call_id")?;
+    if id.is_empty() || id.chars().count() > 64 {
+        let path = fields.path("call_id");
+        let message = format!("`{path}` has to have 1 to 64 characters");
+        return Err(ApiError::invalid(path, "invalid_value", message));
+    }
+    Ok(id)
+}
+
+fn content(fields: &Fields<'_>, key: &str, role: Role) -> Result<Option<Vec<Part>>, ApiError> {
+    match fields.get(key) {
+        None => Ok(None),
+        Some(Value::String(text)) if role == Role::Assistant => Ok(Some(vec![Part::output_text(text)])),
+        Some(Value::String(text)) => Ok(Some(vec![Part::InputText { text: text.clone() }])),
+        Some(_) => {
+            let parts = fields.list(key)?.iter().enumerate();
+            let path = fields.path(key);
+            parts
+                .map(|(index, value)| part(value, format!("{path}[{index}]")))
+                .collect::<Result<_, _>>()
+                .map(Some)
+        }
+    }
+}
+
+fn part(value: &Value, path: String) -> Result<Part, ApiError> {
+    let fields = Fields::of(value, path)?;
+    Ok(match fields.required("type")?.as_str() {
+        "input_text" | "text" => Part::InputText {
+            text: fields.required("text")?,
+        },
+        "input_image" => {
+            let (image_url, file_id) = (fields.text("image_url")?, fields.text("file_id")?);
+            if image_url.is_none() && file_id.is_none() {
+                return Err(fields.missing("image_url"));
+            }
+            let detail = fields.text("detail")?.unwrap_or_else(|| "auto".to_owned());
+            Part::InputImage {
+                image_url,
+                file_id,
+                detail,
+            }
+        }
+        "input_file" => {
+            let (file_data, file_id, file_url) = (
+                fields.text("file_data")?,
+                fields.text("file_id")?,
+                fields.text("file_url")?,
+            );
+            if file_data.is_none() && file_id.is_none() && file_url.is_none() {
+                return Err(fields.missing("file_id"));
+            }
+            let filename = fields.text("filename")?;
+            Part::InputFile {
+                filename,
+                file_data,
+                file_id,
+                file_url,
+            }
+        }
+        "output_text" => Part::OutputText {
+            text: fields.required("text")?,
+            annotations: annotations(&fields)?,
+            logprobs: Vec::new(),
+        },
+        "refusal" => Part::Refusal {
+            refusal: fields.required("refusal")?,
+        },
+        other => return Err(fields.unknown("type", other, PARTS)),
+    })
+}
+
+/// Annotations of a text that a client sends back; of a citation only one that is whole is one of ours.
+fn annotations(fields: &Fields<'_>) -> Result<Vec<Annotation>, ApiError> {
+    let list = fields.list("annotations")?.iter();
+    let read = |value: &Value| {
+        serde_json::from_value(value.clone()).unwrap_or_else(|_| Annotation::Other(value.clone()))
+    };
+    Ok(list.map(read).collect())
+}
+
+fn thoughts(fields: &Fields<'_>, key: &str) -> Result<Option<Vec<Part>>, ApiError> {
+    if fields.get(key).is_none() {
+        return Ok(None);
+    }
+    let path = fields.path(key);
+    let thought = |(index, value): (usize, &Value)| {
+        let fields = Fields::of(value, format!("{path}[{index}]"))?;
+        let text = fields.required("text")?;
+        match fields.required("type")?.as_str() {
+            "summary_text" => Ok(Part::SummaryText { text }),
+            "reasoning_text" => Ok(Part::ReasoningText { text }),
+            other => Err(fields.unknown("type", other, "`summary_text` or `reasoning_text`")),
+        }
+    };
+    fields
+        .list(key)?
+        .iter()
+        .enumerate()
+        .map(thought)
+        .collect::<Result<_, _>>()
+        .map(Some)
+}
+
+fn outputs(fields: &Fields<'_>) -> Result<Option<Vec<InterpreterOutput>>, ApiError> {
+    if fields.get("outputs").is_none() {
+        return Ok(None);
+    }
+    let path = fields.path("outputs");
+    let output = |(index, value): (usize, &Value)| {
+        let fields = Fields::of(value, format!("{path}[{index}]"))?;
+        match fields.required("type")?.as_str() {
+            "logs" => fields
+                .required("logs")
+                .map(|logs| InterpreterOutput::Logs { logs }),
+            "image" => fields.required("url").map(|url| InterpreterOutput::Image { url }),
+            other => Err(fields.unknown("type", other, "`logs` or `image`")),
+        }
+    };
+    fields
+        .list("outputs")?
+        .iter()
+        .enumerate()
+        .map(output)
+        .collect::<Result<_, _>>()
+        .map(Some)
+}

@@ -1,0 +1,180 @@
+//! The body of `POST /v1/responses`. Fields that nobody here knows are ignored, as SDKs send ever new ones.
+
+mod fields;
+mod items;
+mod tools;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use fields::Fields;
+
+use super::error::{ApiError, ErrorKind};
+use super::id::Ids;
+use super::item::Item;
+use super::response::{ReasoningOptions, Text, TextFormat, Truncation};
+use super::tool::{Tool, ToolChoice};
+
+/// What a client asks for.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the API has these switches, each by its name"
+)]
+pub struct Request {
+    /// The model.
+    pub model: String,
+    /// What is said; a text alone is a message of the user.
+    pub input: Vec<Item>,
+    /// What the application tells the model.
+    pub instructions: Option<String>,
+    /// Tools.
+    pub tools: Vec<Tool>,
+    /// Which of them may or must be chosen: each is among [`tools`](Self::tools).
+    pub tool_choice: ToolChoice,
+    /// Whether several tools may be called at once; yes, unless told otherwise.
+    pub parallel_tool_calls: bool,
+    /// The most calls of hosted tools.
+    pub max_tool_calls: Option<u64>,
+    /// The most tokens of output.
+    pub max_output_tokens: Option<u64>,
+    /// The response that it goes on from.
+    pub previous_response_id: Option<String>,
+    /// Whether it is kept; yes, unless told otherwise.
+    pub store: bool,
+    /// Whether its events are streamed.
+    pub stream: bool,
+    /// Whether it goes on without the client.
+    pub background: bool,
+    /// What is told besides, such as `code_interpreter_call.outputs`.
+    pub include: Vec<String>,
+    /// The client's notes.
+    pub metadata: BTreeMap<String, String>,
+    /// The form of the answer.
+    pub text: Text,
+    /// How the model thinks.
+    pub reasoning: ReasoningOptions,
+    /// Whether a conversation that is too long may be cut.
+    pub truncation: Truncation,
+    /// How freely the model samples, 0 to 2.
+    pub temperature: Option<f64>,
+    /// Sampling among the most probable tokens, 0 to 1.
+    pub top_p: Option<f64>,
+    /// Against what was said already, -2 to 2.
+    pub presence_penalty: Option<f64>,
+    /// Against what was said often, -2 to 2.
+    pub frequency_penalty: Option<f64>,
+    /// Alternatives whose probabilities are wanted, 0 to 20.
+    pub top_logprobs: Option<u32>,
+    /// The provider's class of service.
+    pub service_tier: Option<String>,
+    /// The client's name for its user.
+    pub safety_identifier: Option<String>,
+    /// The client's name for what it repeats.
+    pub prompt_cache_key: Option<String>,
+}
+
+impl Request {
+    /// Reads a body. Items without an id get one.
+    pub fn parse(body: &[u8], ids: &mut Ids) -> Result<Self, ApiError> {
+        let body: Value = serde_json::from_slice(body).map_err(|error| ApiError {
+            kind: ErrorKind::InvalidRequestError,
+            code: Some("invalid_json".to_owned()),
+            message: format!("the body is not JSON: {error}"),
+            param: None,
+        })?;
+        let fields = Fields::of(&body, "").map_err(|error| ApiError {
+            message: "the body has to be a JSON object".to_owned(),
+            param: None,
+            ..error
+        })?;
+        Self::read(&fields, ids)
+    }
+
+    /// Whether the outputs of code belong to the response.
+    pub fn includes_outputs(&self) -> bool {
+        self.include
+            .iter()
+            .any(|name| name == "code_interpreter_call.outputs")
+    }
+
+    fn read(fields: &Fields<'_>, ids: &mut Ids) -> Result<Self, ApiError> {
+        let tools = tools::tools(fields)?;
+        let background = fields.flag("background")?.unwrap_or(false);
+        let store = fields.flag("store")?.unwrap_or(true);
+        if background && !store {
+            let message = "`background` needs `store`: what nobody waits for has to be kept";
+            return Err(ApiError::invalid("background", "invalid_value", message));
+        }
+        // In range and without a fraction.
+        fields.number("top_logprobs", 0.0, 20.0)?;
+        let top_logprobs = fields.count("top_logprobs", 0)?;
+        Ok(Self {
+            model: fields.required("model")?,
+            input: items::input(fields, ids)?,
+            instructions: fields.text("instructions")?,
+            tool_choice: tools::choice(fields, &tools)?,
+            tools,
+            parallel_tool_calls: fields.flag("parallel_tool_calls")?.unwrap_or(true),
+            max_tool_calls: fields.count("max_tool_calls", 1)?,
+            max_output_tokens: fields.count("max_output_tokens", 1)?,
+            previous_response_id: fields.text("previous_response_id")?,
+            store,
+            stream: fields.flag("stream")?.unwrap_or(false),
+            background,
+            include: fields.texts("include")?,
+            metadata: fields.notes("metadata")?,
+            text: text(fields)?,
+            reasoning: reasoning(fields)?,
+            truncation: truncation(fields)?,
+            temperature: fields.number("temperature", 0.0, 2.0)?,
+            top_p: fields.number("top_p", 0.0, 1.0)?,
+            presence_penalty: fields.number("presence_penalty", -2.0, 2.0)?,
+            frequency_penalty: fields.number("frequency_penalty", -2.0, 2.0)?,
+            top_logprobs: top_logprobs.and_then(|count| u32::try_from(count).ok()),
+            service_tier: fields.text("service_tier")?,
+            safety_identifier: fields.text("safety_identifier")?,
+            prompt_cache_key: fields.text("prompt_cache_key")?,
+        })
+    }
+}
+
+fn truncation(fields: &Fields<'_>) -> Result<Truncation, ApiError> {
+    match fields.text("truncation")?.as_deref() {
+        None | Some("disabled") => Ok(Truncation::Disabled),
+        Some("auto") => Ok(Truncation::Auto),
+        Some(other) => Err(fields.unknown("truncation", other, "`auto` or `disabled`")),
+    }
+}
+
+fn reasoning(fields: &Fields<'_>) -> Result<ReasoningOptions, ApiError> {
+    let Some(fields) = fields.fields("reasoning")? else {
+        return Ok(ReasoningOptions::default());
+    };
+    let (effort, summary) = (fields.text("effort")?, fields.text("summary")?);
+    Ok(ReasoningOptions { effort, summary })
+}
+
+fn text(fields: &Fields<'_>) -> Result<Text, ApiError> {
+    let Some(fields) = fields.fields("text")? else {
+        return Ok(Text::default());
+    };
+    let verbosity = fields.text("verbosity")?;
+    let Some(format) = fields.fields("format")? else {
+        let format = TextFormat::Text;
+        return Ok(Text { format, verbosity });
+    };
+    let format = match format.required("type")?.as_str() {
+        "text" => TextFormat::Text,
+        "json_object" => TextFormat::JsonObject,
+        "json_schema" => TextFormat::JsonSchema {
+            name: tools::name(&format, "name")?,
+            description: format.text("description")?,
+            schema: format.object("schema")?.ok_or_else(|| format.missing("schema"))?,
+            strict: format.flag("strict")?,
+        },
+        other => return Err(format.unknown("type", other, "`text`, `json_object` or `json_schema`")),
+    };
+    Ok(Text { format, verbosity })
+}

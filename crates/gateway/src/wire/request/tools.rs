@@ -1,0 +1,165 @@
+//! The tools of a request, and which of them may or must be chosen.
+
+use serde_json::Value;
+
+use super::fields::{Fields, wrong};
+use crate::wire::error::ApiError;
+use crate::wire::tool::{
+    AllowedMode, AutoContainer, ChoiceMode, Container, Function, Tool, ToolChoice, ToolName,
+};
+
+/// The most tools that a request may offer.
+const MAX_TOOLS: usize = 128;
+
+/// Reads `tools`.
+pub(super) fn tools(fields: &Fields<'_>) -> Result<Vec<Tool>, ApiError> {
+    let list = fields.list("tools")?;
+    if list.len() > MAX_TOOLS {
+        let message = format!(
+            "`tools` has {} entries; at most {MAX_TOOLS} are allowed",
+            list.len()
+        );
+        return Err(ApiError::invalid("tools", "array_above_max_length", message));
+    }
+    let mut tools: Vec<Tool> = Vec::new();
+    for (index, value) in list.iter().enumerate() {
+        let tool = tool(value, format!("tools[{index}]"))?;
+        if tools.iter().any(|other| other.name() == tool.name()) {
+            let message = format!("a tool named `{}` is there already", tool.name());
+            return Err(ApiError::invalid(
+                format!("tools[{index}]"),
+                "invalid_value",
+                message,
+            ));
+        }
+        tools.push(tool);
+    }
+    Ok(tools)
+}
+
+/// Reads a function's name, or a schema's.
+pub(super) fn name(fields: &Fields<'_>, key: &str) -> Result<String, ApiError> {
+    let name = fields.required(key)?;
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if (1..=64).contains(&name.len()) && name.bytes().all(legal) {
+        return Ok(name);
+    }
+    let path = fields.path(key);
+    let message = format!("`{path}` has to have 1 to 64 of `a-z A-Z 0-9 _ -`");
+    Err(ApiError::invalid(path, "invalid_value", message))
+}
+
+fn tool(value: &Value, path: String) -> Result<Tool, ApiError> {
+    let fields = Fields::of(value, path)?;
+    match fields.required("type")?.as_str() {
+        "function" => Ok(Tool::Function(Function {
+            name: name(&fields, "name")?,
+            description: fields.text("description")?,
+            parameters: fields.object("parameters")?,
+            strict: fields.flag("strict")?,
+        })),
+        "code_interpreter" => Ok(Tool::CodeInterpreter {
+            container: container(&fields)?,
+        }),
+        other => Err(fields.unknown("type", other, "`function` or `code_interpreter`")),
+    }
+}
+
+fn container(tool: &Fields<'_>) -> Result<Container, ApiError> {
+    let fields = match tool.get("container") {
+        None => return Err(tool.missing("container")),
+        Some(Value::String(id)) => return Ok(Container::Id(id.clone())),
+        Some(value @ Value::Object(_)) => Fields::of(value, tool.path("container"))?,
+        Some(other) => {
+            return Err(wrong(
+                tool.path("container"),
+                "a container's id or an object",
+                other,
+            ));
+        }
+    };
+    let kind = fields.required("type")?;
+    if kind != "auto" {
+        return Err(fields.unknown("type", &kind, "`auto`"));
+    }
+    let memory_limit = fields.text("memory_limit")?;
+    if let Some(limit) = &memory_limit
+        && !["1g", "4g", "16g", "64g"].contains(&limit.as_str())
+    {
+        return Err(fields.unknown("memory_limit", limit, "`1g`, `4g`, `16g` or `64g`"));
+    }
+    if let Some(network) = fields.fields("network_policy")? {
+        let kind = network.required("type")?;
+        if kind != "disabled" {
+            let known = "`disabled`: code has no network here";
+            return Err(network.unknown("type", &kind, known));
+        }
+    }
+    Ok(Container::Auto(AutoContainer {
+        r#type: kind,
+        file_ids: fields.texts("file_ids")?,
+        memory_limit,
+    }))
+}
+
+/// Reads `tool_choice`; what it names has to be offered.
+pub(super) fn choice(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolChoice, ApiError> {
+    let known = "`none`, `auto`, `required`, or an object";
+    let mode = match fields.get("tool_choice") {
+        None => return Ok(ToolChoice::Mode(ChoiceMode::Auto)),
+        Some(Value::String(mode)) => mode.as_str(),
+        Some(value) => return chosen(&Fields::of(value, "tool_choice")?, tools),
+    };
+    match mode {
+        "none" => Ok(ToolChoice::Mode(ChoiceMode::None)),
+        "auto" => Ok(ToolChoice::Mode(ChoiceMode::Auto)),
+        "required" if tools.is_empty() => {
+            let message = "`tool_choice` is `required`, but `tools` is empty";
+            Err(ApiError::invalid("tool_choice", "invalid_value", message))
+        }
+        "required" => Ok(ToolChoice::Mode(ChoiceMode::Required)),
+        other => Err(fields.unknown("tool_choice", other, known)),
+    }
+}
+
+fn chosen(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolChoice, ApiError> {
+    if fields.required("type")? != "allowed_tools" {
+        return Ok(ToolChoice::Tool(offered(fields, tools)?));
+    }
+    let mode = match fields.text("mode")?.as_deref() {
+        None | Some("auto") => AllowedMode::Auto,
+        Some("required") => AllowedMode::Required,
+        Some(other) => return Err(fields.unknown("mode", other, "`auto` or `required`")),
+    };
+    let names = fields.list("tools")?;
+    if names.is_empty() {
+        return Err(fields.missing("tools"));
+    }
+    let name = |(index, value)| offered(&Fields::of(value, format!("tool_choice.tools[{index}]"))?, tools);
+    Ok(ToolChoice::Allowed {
+        r#type: "allowed_tools".to_owned(),
+        mode,
+        tools: names.iter().enumerate().map(name).collect::<Result<_, _>>()?,
+    })
+}
+
+fn offered(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, ApiError> {
+    let (key, name) = match fields.required("type")?.as_str() {
+        "function" => (
+            "name",
+            ToolName::Function {
+                name: name(fields, "name")?,
+            },
+        ),
+        "code_interpreter" => ("type", ToolName::CodeInterpreter),
+        other => {
+            return Err(fields.unknown("type", other, "`function`, `code_interpreter` or `allowed_tools`"));
+        }
+    };
+    if tools.iter().any(|tool| name.names(tool)) {
+        return Ok(name);
+    }
+    let path = fields.path(key);
+    let message = format!("`{path}` names a tool that is not in `tools`");
+    Err(ApiError::invalid(path, "invalid_value", message))
+}
