@@ -1,14 +1,13 @@
 //! Lines that were plotted with gaps.
 
-use cellblock_artifact::Store;
 use serde_json::json;
 
-use super::emitted::{Emitted, data};
+use super::emitted::{Artifact, Emitted};
 use super::policy::Policy;
 use crate::chart;
 use crate::contract::ArtifactKind;
-use crate::error::Result;
 use crate::finding::Finding;
+use crate::output::Figure;
 use crate::rejection::Rejection;
 
 /// The finding's and the rejection's code.
@@ -22,46 +21,46 @@ struct Line {
     coverage: f64,
 }
 
-/// One finding for each line of what was emitted that covers less than the policy asks for.
-pub(super) async fn findings(emitted: &Emitted<'_>, store: &Store, policy: &Policy) -> Result<Vec<Finding>> {
-    let mut lines = of_figures(emitted);
-    for chart in &emitted.charts {
-        let data = data(store, chart).await?;
-        // What was decoded is right; its rows are read again as they are not kept in memory.
-        if let Ok(chart) = chart::from_json(&chart.spec, &data, None, None) {
-            lines.extend(of_chart(&chart));
+/// One finding for each line of what was emitted that covers less than the policy asks for: of figures, then of charts.
+pub(super) fn findings(emitted: &Emitted<'_>, policy: &Policy) -> Vec<Finding> {
+    let (mut lines, mut of_charts) = (Vec::new(), Vec::new());
+    for artifact in &emitted.artifacts {
+        match artifact {
+            Artifact::Image(figure, ..) => lines.extend(of_figure(figure)),
+            // What was decoded is right, so this reads again what can be read.
+            Artifact::Chart(chart, rows) => {
+                if let Ok(chart) = chart::from_json(&chart.spec, rows, None, None) {
+                    of_charts.extend(of_chart(&chart));
+                }
+            }
         }
     }
-    let low = lines
-        .into_iter()
-        .filter(|line| line.coverage < policy.coverage_threshold);
-    Ok(low.map(|line| finding(line, policy.coverage_threshold)).collect())
+    lines.append(&mut of_charts);
+    low(lines, policy)
 }
 
 /// The same for a chart alone.
 pub(super) fn of_one_chart(chart: &chart::Chart, policy: &Policy) -> Vec<Finding> {
-    let low = of_chart(chart)
-        .into_iter()
-        .filter(|line| line.coverage < policy.coverage_threshold);
-    low.map(|line| finding(line, policy.coverage_threshold)).collect()
+    low(of_chart(chart), policy)
 }
 
-fn of_figures(emitted: &Emitted<'_>) -> Vec<Line> {
-    let mut lines = Vec::new();
-    for figure in &emitted.figures {
-        for (number, series) in figure.series.iter().enumerate() {
-            let label = series.label.clone().filter(|label| !label.is_empty());
+fn low(lines: Vec<Line>, policy: &Policy) -> Vec<Finding> {
+    let threshold = policy.coverage_threshold;
+    let low = lines.into_iter().filter(|line| line.coverage < threshold);
+    low.map(|line| finding(line, threshold)).collect()
+}
+
+fn of_figure(figure: &Figure) -> Vec<Line> {
+    let lines = figure.series.iter().enumerate().filter_map(|(number, series)| {
+        let label = series.label.clone().filter(|label| !label.is_empty());
+        Some(Line {
+            artifact: ArtifactKind::Image,
+            series: label.unwrap_or_else(|| format!("line {}", number + 1)),
             // What comes out of a sandbox may be no share at all.
-            if let Some(coverage) = series.coverage.filter(|share| (0.0..=1.0).contains(share)) {
-                lines.push(Line {
-                    artifact: ArtifactKind::Image,
-                    series: label.unwrap_or_else(|| format!("line {}", number + 1)),
-                    coverage,
-                });
-            }
-        }
-    }
-    lines
+            coverage: series.coverage.filter(|share| (0.0..=1.0).contains(share))?,
+        })
+    });
+    lines.collect()
 }
 
 fn of_chart(chart: &chart::Chart) -> Vec<Line> {

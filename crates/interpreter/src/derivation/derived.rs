@@ -33,8 +33,6 @@ pub struct Derived {
     pub output_alias: Option<String>,
     /// How many calls may fail from now on.
     pub attempts_left: u32,
-    /// How many there may be in a row.
-    pub max_attempts: u32,
 }
 
 impl Derived {

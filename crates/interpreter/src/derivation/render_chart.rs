@@ -1,6 +1,6 @@
 //! `render_chart` outside Python: a chart straight from one tool result.
 
-use cellblock_artifact::{About, ArtifactEnvelope, Kind};
+use cellblock_artifact::{About, ArtifactEnvelope, CHART, Kind};
 use cellblock_protocol::InputFormat;
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,7 +13,6 @@ use crate::chart::{self, Chart};
 use crate::contract::{Known, unknown_alias};
 use crate::error::Result;
 use crate::execution::Outcome;
-use crate::output::CHART;
 use crate::rejection::Rejection;
 
 /// Bytes of a tool result that is read for a chart; more is for Python, which is not asked to hold it twice.

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::coverage;
 use super::derived::{BoundInput, Derived};
-use super::emitted::{Emitted, envelopes};
+use super::emitted::Emitted;
 use super::policy::{LowCoverage, Policy};
 use super::probe::{Artifacts, Probe, Stage};
 use crate::alias::{AliasError, AliasStore};
@@ -125,7 +125,6 @@ impl Derivation {
         contract: &Contract,
         events: Option<mpsc::Sender<Event>>,
     ) -> Result<Derived> {
-        self.shared.audited().await?;
         let binding = Arc::new(Binding::new(&self.aliases, &call.inputs)?);
         let start = |sandbox: &str, made| {
             let (code, aliases) = (call.code.len() as u64, self.aliases.aliases().len() as u64);
@@ -172,44 +171,50 @@ impl Derivation {
         mut execution: Execution,
         binding: &Binding,
     ) -> Result<Derived> {
-        let mut findings = std::mem::take(&mut execution.findings);
-        let mut outcome = execution.outcome.clone();
-        if outcome == Outcome::Completed {
-            let emitted = Emitted::of(&execution.outputs);
-            let low = coverage::findings(&emitted, &self.shared.store, &self.policy).await?;
-            let most = self.policy.contract.max_artifacts;
-            let mut rejections = check_after(contract, &emitted.kinds, emitted.unsaved, most);
-            if self.policy.low_coverage == LowCoverage::Reject {
-                rejections.extend(low.iter().map(coverage::rejection));
-            }
-            findings.extend(low);
-            if !rejections.is_empty() {
-                outcome = Outcome::Rejected { rejections };
-                execution.outcome = outcome.clone();
-            }
-        }
-        let completed = outcome == Outcome::Completed;
-        let mut derived = self.derived(&call.intent, outcome);
-        if completed {
-            derived.artifacts = envelopes(&execution.outputs, &self.shared.store, &self.policy.urls).await?;
-            derived.result = Emitted::of(&execution.outputs).result.cloned();
-            if let Some(result) = &derived.result {
-                match self.aliases.record(TOOL, result).await {
-                    Ok(entry) => derived.output_alias = Some(entry.alias.clone()),
-                    // The call has its result; only later calls cannot derive from it.
-                    Err(error) if error.code().is_some() => findings.push(not_recorded(&error)),
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            self.attempts.succeed();
-        } else {
-            self.attempts.fail();
-        }
-        derived.attempts_left = self.attempts.left();
-        derived.findings = findings;
+        let mut derived = self.derived(&call.intent, execution.outcome.clone());
+        derived.findings = std::mem::take(&mut execution.findings);
         derived.inputs = self.bound(call, contract, binding)?;
+        if derived.ok() {
+            let emitted = Emitted::read(&execution.outputs, &self.shared.store).await?;
+            self.judge(contract, &emitted, &mut derived);
+            if derived.ok() {
+                self.accept(&emitted, &mut derived).await?;
+            }
+        }
+        execution.outcome = derived.outcome.clone();
+        self.count(&mut derived);
         derived.execution = Some(execution);
         Ok(derived)
+    }
+
+    /// Rejects a cell that completed and is not what it had declared, or not what the policy asks for.
+    fn judge(&self, contract: &Contract, emitted: &Emitted<'_>, derived: &mut Derived) {
+        let low = coverage::findings(emitted, &self.policy);
+        let most = self.policy.contract.max_artifacts;
+        let mut rejections = check_after(contract, &emitted.kinds(), emitted.unsaved, most);
+        if self.policy.low_coverage == LowCoverage::Reject {
+            rejections.extend(low.iter().map(coverage::rejection));
+        }
+        derived.findings.extend(low);
+        if !rejections.is_empty() {
+            derived.outcome = Outcome::Rejected { rejections };
+        }
+    }
+
+    /// Takes over what was emitted, and records the result as one that later calls can derive from.
+    async fn accept(&self, emitted: &Emitted<'_>, derived: &mut Derived) -> Result<()> {
+        derived.artifacts = emitted.envelopes(&self.policy.urls);
+        let Some(result) = emitted.result else {
+            return Ok(());
+        };
+        derived.result = Some(result.clone());
+        match self.aliases.record(TOOL, result).await {
+            Ok(entry) => derived.output_alias = Some(entry.alias.clone()),
+            // The call has its result; only later calls cannot derive from it.
+            Err(error) if error.code().is_some() => derived.findings.push(not_recorded(&error)),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
     }
 
     /// What the call said that it derives from.
@@ -243,11 +248,10 @@ impl Derivation {
             execution: None,
             result: None,
             artifacts: Vec::new(),
-            findings: Vec::<Finding>::new(),
+            findings: Vec::new(),
             inputs: Vec::new(),
             output_alias: None,
             attempts_left: self.attempts.left(),
-            max_attempts: self.attempts.max(),
         }
     }
 
@@ -255,6 +259,7 @@ impl Derivation {
         &self.shared
     }
 
+    /// Counts a call by how it ended.
     pub(super) fn count(&mut self, derived: &mut Derived) {
         if derived.ok() {
             self.attempts.succeed();
@@ -307,10 +312,9 @@ fn tell(probe: Probe, derived: &Derived) {
         }
         outcome => {
             let stage = match outcome {
-                Outcome::Rejected { rejections } if rejections.iter().all(|it| it.code == "guard") => {
-                    Stage::Python
+                Outcome::Rejected { rejections } if rejections.iter().any(|it| it.code != "guard") => {
+                    Stage::ContractAfter
                 }
-                Outcome::Rejected { .. } => Stage::ContractAfter,
                 _ => Stage::Python,
             };
             probe.fail(stage, &message(derived));

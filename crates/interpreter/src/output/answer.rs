@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use cellblock_artifact::{Kind, Origin};
+use cellblock_artifact::{CHART, Kind, Origin};
 use cellblock_protocol::{self as protocol, Blob};
 use tokio::task::spawn_blocking;
 
@@ -13,8 +13,6 @@ use super::{Limits, OutputError};
 use crate::chart::{self, Rows};
 
 const JSON: &str = "application/json";
-/// The media type of a chart's document.
-pub(crate) const CHART: &str = cellblock_artifact::CHART;
 
 impl Decoding {
     pub(super) async fn answer(

@@ -17,7 +17,7 @@ mod value;
 #[doc(hidden)]
 pub mod fuzz;
 
-pub(crate) use answer::{CHART, bytes_of};
+pub(crate) use answer::bytes_of;
 pub use decode::Decoding;
 pub use error::OutputError;
 pub use limits::Limits;
