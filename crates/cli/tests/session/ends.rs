@@ -148,20 +148,7 @@ fn a_host_that_hangs_is_stopped_all_the_same() -> Result<()> {
 fn a_call_that_is_cancelled_ends_its_command_and_not_the_session() -> Result<()> {
     let world = World::new()?;
     let id = world.start(&[])?;
-    let arguments = json!({ "command": ["sleep", "250"], "timeout": 300 }).to_string();
-    let call = [
-        "tools",
-        "call",
-        "sandbox_exec",
-        "--session",
-        &id,
-        "--args",
-        &arguments,
-    ];
-    let running = world.cli(call).start()?;
-    until("the call's start", || {
-        Ok(world.listed(&id)?.context("gone")?["state"] == "busy")
-    })?;
+    let running = world.busy(&id)?;
     running.signal(Signal::INT)?;
     let finished = running.finish()?;
     assert_eq!(
@@ -183,20 +170,7 @@ fn a_stop_ends_a_call_that_runs() -> Result<()> {
     let world = World::new()?;
     let id = world.start(&[])?;
     let owner = owner(&world, &id)?;
-    let arguments = json!({ "command": ["sleep", "250"], "timeout": 300 }).to_string();
-    let call = [
-        "tools",
-        "call",
-        "sandbox_exec",
-        "--session",
-        &id,
-        "--args",
-        &arguments,
-    ];
-    let running = world.cli(call).start()?;
-    until("the call's start", || {
-        Ok(world.listed(&id)?.context("gone")?["state"] == "busy")
-    })?;
+    let running = world.busy(&id)?;
     assert_eq!(world.said(["session", "stop", &id])?, format!("stopped {id}"));
     let finished = running.finish()?;
     assert_eq!((finished.code(), finished.stdout.as_str()), (70, ""));

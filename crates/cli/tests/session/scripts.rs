@@ -125,18 +125,9 @@ fn calls_at_once_are_all_answered() -> Result<()> {
     let sessions = [world.start(&[])?, world.start(&[])?];
     let running: Vec<_> = (0..8)
         .map(|number| {
-            let arguments = json!({ "command": ["echo", number.to_string()] }).to_string();
-            let session = &sessions[number % 2];
+            let arguments = json!({ "command": ["echo", number.to_string()] });
             world
-                .cli([
-                    "tools",
-                    "call",
-                    "sandbox_exec",
-                    "--session",
-                    session,
-                    "--args",
-                    &arguments,
-                ])
+                .calling(&sessions[number % 2], "sandbox_exec", &arguments, &[])
                 .start()
         })
         .collect::<Result<_>>()?;
@@ -183,19 +174,11 @@ fn what_a_command_writes_is_shown_on_stderr_where_that_is_asked_for() -> Result<
     let world = World::new()?;
     let id = world.start(&[])?;
     let code = "import sys; print('\\x1b[2Jout'); print('err', file=sys.stderr)";
-    let arguments = json!({ "command": ["python", "-c", code] }).to_string();
-    let call = [
-        "tools",
-        "call",
-        "sandbox_exec",
-        "--session",
-        &id,
-        "--args",
-        &arguments,
-    ];
-    let quiet = world.cli(call).run()?;
+    let arguments = json!({ "command": ["python", "-c", code] });
+    let call = |more: &[&str]| world.calling(&id, "sandbox_exec", &arguments, more).run();
+    let quiet = call(&[])?;
     assert_eq!(quiet.stderr, "");
-    let watched = world.cli(call.into_iter().chain(["--watch"])).run()?;
+    let watched = call(&["--watch"])?;
     assert_eq!(watched.stdout.lines().count(), 1);
     assert!(!watched.stderr.contains('\x1b'), "{:?}", watched.stderr);
     for line in ["out\n", "err\n"] {

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use cellblock_testkit::{Cli, Finished, ORDINARY_UID, binary, home};
+use cellblock_testkit::{Cli, Finished, ORDINARY_UID, Running, binary, home};
 use rustix::process::geteuid;
 use serde_json::Value;
 
@@ -132,16 +132,24 @@ impl World {
 
     /// Calls a tool.
     pub(crate) fn call(&self, id: &str, tool: &str, arguments: &Value) -> Result<Finished> {
-        self.cli([
-            "tools",
-            "call",
-            tool,
-            "--session",
-            id,
-            "--args",
-            &arguments.to_string(),
-        ])
-        .run()
+        self.calling(id, tool, arguments, &[]).run()
+    }
+
+    /// The command that calls a tool, with more options.
+    pub(crate) fn calling(&self, id: &str, tool: &str, arguments: &Value, more: &[&str]) -> Cli {
+        let arguments = arguments.to_string();
+        let call = ["tools", "call", tool, "--session", id, "--args", &arguments];
+        self.cli(call.into_iter().chain(more.iter().copied()))
+    }
+
+    /// Starts a call that does not end by itself, and waits until the session is busy with it.
+    pub(crate) fn busy(&self, id: &str) -> Result<Running> {
+        let arguments = serde_json::json!({ "command": ["sleep", "250"], "timeout": 300 });
+        let running = self.calling(id, "sandbox_exec", &arguments, &[]).start()?;
+        until("the call's start", || {
+            Ok(self.listed(id)?.context("gone")?["state"] == "busy")
+        })?;
+        Ok(running)
     }
 
     /// Runs a command in the sandbox; gives the result.

@@ -1,10 +1,10 @@
 //! What a model is asked, whichever provider it has.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::wire::{
-    CodeInterpreterCall, Function, FunctionCall, FunctionCallOutput, InterpreterOutput, Item, ItemStatus,
-    Output, ReasoningOptions, Text, ToolChoice, ToolName,
+    AllowedMode, ChoiceMode, CodeInterpreterCall, Function, FunctionCall, FunctionCallOutput,
+    InterpreterOutput, Item, ItemStatus, Output, ReasoningOptions, Text, ToolChoice, ToolName,
 };
 
 /// What a model is asked.
@@ -49,10 +49,24 @@ impl ModelRequest {
 }
 
 /// What a model calls a tool.
-pub(super) fn function_name(tool: &ToolName) -> &str {
+fn function_name(tool: &ToolName) -> &str {
     match tool {
         ToolName::Function { name } => name,
         ToolName::CodeInterpreter => INTERPRETER,
+    }
+}
+
+/// What a model has to choose, as both APIs write it, but for one function by name, which each writes in a form of its own.
+pub(super) fn choice(choice: &ToolChoice, named: impl FnOnce(&str) -> Value) -> Value {
+    match choice {
+        ToolChoice::Mode(ChoiceMode::None) => json!("none"),
+        ToolChoice::Mode(ChoiceMode::Auto)
+        | ToolChoice::Allowed {
+            mode: AllowedMode::Auto,
+            ..
+        } => json!("auto"),
+        ToolChoice::Mode(ChoiceMode::Required) | ToolChoice::Allowed { .. } => json!("required"),
+        ToolChoice::Tool(tool) => named(function_name(tool)),
     }
 }
 

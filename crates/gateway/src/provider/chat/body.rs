@@ -3,12 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::Dialect;
-use crate::provider::request::{function_name, plain};
+use crate::provider::request::{choice, plain};
 use crate::provider::{ModelRequest, ProviderError};
-use crate::wire::{
-    AllowedMode, ChoiceMode, FunctionCall, Item, Message, Output, Part, Reasoning, Role, TextFormat,
-    ToolChoice,
-};
+use crate::wire::{FunctionCall, Item, Message, Output, Part, Reasoning, Role, TextFormat};
 
 /// The body that asks for a stream.
 pub(super) fn body(request: &ModelRequest, dialect: &Dialect) -> Result<Value, ProviderError> {
@@ -43,7 +40,8 @@ pub(super) fn body(request: &ModelRequest, dialect: &Dialect) -> Result<Value, P
     let tools = offered(request);
     if !tools.is_empty() {
         set("tools", Some(Value::Array(tools)));
-        set("tool_choice", Some(choice(&request.tool_choice)));
+        let named = |name: &str| json!({"type": "function", "function": {"name": name}});
+        set("tool_choice", Some(choice(&request.tool_choice, named)));
         // Only what differs from the default is sent: not every server knows the field.
         set(
             "parallel_tool_calls",
@@ -71,19 +69,6 @@ fn offered(request: &ModelRequest) -> Vec<Value> {
             json!({"type": "function", "function": function})
         })
         .collect()
-}
-
-fn choice(choice: &ToolChoice) -> Value {
-    match choice {
-        ToolChoice::Mode(ChoiceMode::None) => json!("none"),
-        ToolChoice::Mode(ChoiceMode::Auto)
-        | ToolChoice::Allowed {
-            mode: AllowedMode::Auto,
-            ..
-        } => json!("auto"),
-        ToolChoice::Mode(ChoiceMode::Required) | ToolChoice::Allowed { .. } => json!("required"),
-        ToolChoice::Tool(tool) => json!({"type": "function", "function": {"name": function_name(tool)}}),
-    }
 }
 
 fn format(format: &TextFormat) -> Option<Value> {

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::provider::ModelRequest;
-use crate::provider::request::{function_name, plain};
-use crate::wire::{AllowedMode, ChoiceMode, Item, Part, TextFormat, ToolChoice};
+use crate::provider::request::{choice, plain};
+use crate::wire::{Item, Part, TextFormat};
 
 /// The body that asks for a stream.
 pub(super) fn body(request: &ModelRequest) -> Value {
@@ -45,7 +45,8 @@ pub(super) fn body(request: &ModelRequest) -> Value {
     let tools = offered(request);
     if !tools.is_empty() {
         set("tools", Some(Value::Array(tools)));
-        set("tool_choice", Some(choice(&request.tool_choice)));
+        let named = |name: &str| json!({"type": "function", "name": name});
+        set("tool_choice", Some(choice(&request.tool_choice, named)));
         set(
             "parallel_tool_calls",
             (!request.parallel_tool_calls).then_some(json!(false)),
@@ -68,19 +69,6 @@ fn offered(request: &ModelRequest) -> Vec<Value> {
             shallow(form)
         })
         .collect()
-}
-
-fn choice(choice: &ToolChoice) -> Value {
-    match choice {
-        ToolChoice::Mode(ChoiceMode::None) => json!("none"),
-        ToolChoice::Mode(ChoiceMode::Auto)
-        | ToolChoice::Allowed {
-            mode: AllowedMode::Auto,
-            ..
-        } => json!("auto"),
-        ToolChoice::Mode(ChoiceMode::Required) | ToolChoice::Allowed { .. } => json!("required"),
-        ToolChoice::Tool(tool) => json!({"type": "function", "name": function_name(tool)}),
-    }
 }
 
 /// An item without what only its own server knows: ids of things that it has kept, and citations of files.
