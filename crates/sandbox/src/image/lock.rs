@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{Errno, retry_on_intr};
@@ -13,10 +14,33 @@ use super::error::{At, Result};
 /// A held lock, released when its last clone is dropped and every program that has it for its stdin has ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Lock {
-    file: Arc<File>,
+    held: Arc<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    file: File,
+    lent: AtomicBool,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // A child that another thread has forked and that has not become its program yet holds a copy of the descriptor:
+        // closing ours would leave the lock with it for a moment. One that was lent stays with its borrower.
+        if !self.lent.load(Ordering::Relaxed) {
+            let _ = flock(&self.file, FlockOperation::Unlock);
+        }
+    }
 }
 
 impl Lock {
+    fn held(file: File) -> Self {
+        let lent = AtomicBool::new(false);
+        Self {
+            held: Arc::new(Held { file, lent }),
+        }
+    }
+
     /// Takes the lock alone, calling `waiting` once if somebody else holds it.
     pub(crate) fn exclusive(path: &Path, waiting: impl FnOnce()) -> Result<Self> {
         if let Some(parent) = path.parent() {
@@ -37,12 +61,13 @@ impl Lock {
             }
             Err(error) => return Err(error).at("lock", path),
         }
-        Ok(Self { file: Arc::new(file) })
+        Ok(Self::held(file))
     }
 
     /// An empty stdin that shares the lock: a program that outlives a killed builder keeps the next one waiting.
     pub(crate) fn stdin(&self) -> Result<Stdio> {
-        let file = self.file.try_clone().at("share", Path::new("lock"))?;
+        let file = self.held.file.try_clone().at("share", Path::new("lock"))?;
+        self.held.lent.store(true, Ordering::Relaxed);
         Ok(Stdio::from(file))
     }
 
@@ -50,7 +75,7 @@ impl Lock {
     pub(crate) fn try_exclusive(path: &Path) -> Result<Option<Self>> {
         let file = File::open(path).at("open", path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Self { file: Arc::new(file) })),
+            Ok(()) => Ok(Some(Self::held(file))),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(error).at("lock", path),
         }
@@ -60,13 +85,15 @@ impl Lock {
     pub(crate) fn shared(path: &Path) -> Result<Self> {
         let file = File::open(path).at("open", path)?;
         retry_on_intr(|| flock(&file, FlockOperation::LockShared)).at("lock", path)?;
-        Ok(Self { file: Arc::new(file) })
+        Ok(Self::held(file))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::process::Command;
+    use std::thread;
+    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -84,7 +111,12 @@ mod tests {
         assert!(Lock::try_exclusive(&path).unwrap().is_none());
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(Lock::try_exclusive(&path).unwrap().is_some());
+        // What other tests fork at this moment has a copy of the lent descriptor until it becomes its program.
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while Lock::try_exclusive(&path).unwrap().is_none() {
+            assert!(Instant::now() < deadline, "the lock outlives the program that had it");
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     #[test]
