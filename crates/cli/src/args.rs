@@ -11,6 +11,7 @@ use crate::policy::PolicyArgs;
 use crate::size::Size;
 use crate::toolset::ToolsetArgs;
 
+pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod tools;
 
@@ -30,6 +31,8 @@ pub(crate) enum Command {
     /// Several FILEs run as consecutive cells of one session: variables of one are there in the next. A file is split into cells at its
     /// `# %%` lines, wherever they stand. The first cell that does not complete is the last to run.
     Run(Box<RunArgs>),
+    /// Serve the OpenAI-compatible API over HTTP
+    Serve(serve::ServeArgs),
     /// List tools, and call them in sessions that outlive a command
     Tools(tools::ToolsArgs),
     /// Start, list and stop sessions that outlive a command

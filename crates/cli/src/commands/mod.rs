@@ -3,5 +3,6 @@
 pub(crate) mod doctor;
 pub(crate) mod image;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod tools;

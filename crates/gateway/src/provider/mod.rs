@@ -9,6 +9,7 @@
 //! A stream that ends otherwise ends with an error. Each call has one begin, its arguments after that, and one end.
 
 pub mod chat;
+pub mod demo;
 mod error;
 mod http;
 mod key;

@@ -69,7 +69,7 @@ impl Answer {
         self
     }
 
-    fn steps(self) -> Vec<Result<ModelEvent, ProviderError>> {
+    pub(super) fn steps(self) -> Vec<Result<ModelEvent, ProviderError>> {
         let mut steps: Vec<_> = self.events.into_iter().map(Ok).collect();
         if let Some(error) = self.failure {
             steps.push(Err(error));

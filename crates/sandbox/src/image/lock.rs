@@ -114,7 +114,10 @@ mod tests {
         // What other tests fork at this moment has a copy of the lent descriptor until it becomes its program.
         let deadline = Instant::now() + Duration::from_secs(30);
         while Lock::try_exclusive(&path).unwrap().is_none() {
-            assert!(Instant::now() < deadline, "the lock outlives the program that had it");
+            assert!(
+                Instant::now() < deadline,
+                "the lock outlives the program that had it"
+            );
             thread::sleep(Duration::from_millis(1));
         }
     }

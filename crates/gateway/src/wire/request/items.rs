@@ -54,7 +54,7 @@ fn item(value: &Value, index: usize, ids: &mut Ids) -> Result<Item, ApiError> {
         None if fields.get("role").is_some() => "message",
         None => return Err(fields.missing("type")),
     };
-    let mut id = |prefix| Ok(fields.text("id")?.unwrap_or_else(|| ids.mint(prefix)));
+    let mut id = |prefix| Ok::<_, ApiError>(fields.text("id")?.unwrap_or_else(|| ids.mint(prefix)));
     Ok(match kind {
         "message" => {
             let role = role(&fields)?;

@@ -1,0 +1,45 @@
+//! Bodies of JSON, whose mistakes are told in the API's form.
+
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{FromRequest, Request};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::wire::{ApiError, ErrorKind};
+
+/// A body of JSON. One that cannot be read is an [`ApiError`].
+#[derive(Clone, Copy, Debug)]
+pub struct Json<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
+        match axum::Json::from_request(request, state).await {
+            Ok(axum::Json(body)) => Ok(Self(body)),
+            Err(rejection) => Err(refuse(&rejection)),
+        }
+    }
+}
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        axum::Json(self.0).into_response()
+    }
+}
+
+fn refuse(rejection: &JsonRejection) -> Response {
+    let error = ApiError {
+        kind: ErrorKind::InvalidRequestError,
+        code: Some("invalid_json".to_owned()),
+        message: rejection.body_text(),
+        param: None,
+    };
+    let mut response = error.into_response();
+    // 413 and 415 say more than 400.
+    if rejection.status() != axum::http::StatusCode::UNPROCESSABLE_ENTITY {
+        *response.status_mut() = rejection.status();
+    }
+    response
+}
