@@ -66,6 +66,7 @@ const RULES: &[Rule] = &[
             "cellblock-artifact",
             "cellblock-sandbox",
             "cellblock-interpreter",
+            "cellblock-gateway",
         ],
         never: &[],
     },
