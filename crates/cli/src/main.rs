@@ -4,6 +4,7 @@ mod args;
 mod cancel;
 mod cells;
 mod commands;
+mod config;
 mod env_vars;
 mod error;
 mod exit_code;
