@@ -45,5 +45,7 @@ pub use interpreter::{Config, Interpreter};
 pub use rejection::Rejection;
 #[doc(hidden)]
 pub use session::fuzz_file_name;
-pub use session::{Prepared, Running, Session, SessionOptions};
+pub use session::{
+    CommandEnd, FileListing, ListedFile, OpenedFile, Prepared, Program, ProgramRun, Running, Session, SessionOptions,
+};
 pub use workbench::Workbench;
