@@ -25,6 +25,7 @@ mod interpreter;
 pub mod output;
 mod rejection;
 pub mod render;
+pub mod report;
 mod session;
 mod stream;
 pub mod turn;
@@ -46,6 +47,7 @@ pub use rejection::Rejection;
 #[doc(hidden)]
 pub use session::fuzz_file_name;
 pub use session::{
-    CommandEnd, FileListing, ListedFile, OpenedFile, Prepared, Program, ProgramRun, Running, Session, SessionOptions,
+    CommandEnd, FileListing, ListedFile, OpenedFile, Prepared, Program, ProgramRun, Running, Session,
+    SessionOptions,
 };
 pub use workbench::Workbench;

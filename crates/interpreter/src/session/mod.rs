@@ -278,8 +278,7 @@ impl Session {
     /// Lists the regular files below a folder of the sandbox: `/workspace` or `/tmp`, or one below them. A session that has no sandbox has no files.
     pub async fn list_files(&self, root: impl Into<String>, most: u32) -> Result<FileListing> {
         let root = root.into();
-        self.ask(|answer| Request::ListFiles { root, most, answer })
-            .await
+        self.ask(|answer| Request::ListFiles { root, most, answer }).await
     }
 
     /// Copies a file of the sandbox into an unlinked file of the host, up to the limit for collected files.
