@@ -149,6 +149,16 @@ impl Interpreter {
         self.shared.taken.load(Ordering::Relaxed)
     }
 
+    /// The limits of sandboxes and cells, where a session has none of its own.
+    pub fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    /// The id of the image that sandboxes start from.
+    pub fn image(&self) -> &str {
+        &self.shared.image_id
+    }
+
     /// The store of artifacts.
     pub fn store(&self) -> &Store {
         &self.shared.store

@@ -25,6 +25,7 @@ mod interpreter;
 pub mod output;
 mod rejection;
 pub mod render;
+pub mod report;
 mod session;
 mod stream;
 pub mod turn;
@@ -45,5 +46,8 @@ pub use interpreter::{Config, Interpreter};
 pub use rejection::Rejection;
 #[doc(hidden)]
 pub use session::fuzz_file_name;
-pub use session::{Prepared, Running, Session, SessionOptions};
+pub use session::{
+    CommandEnd, FileListing, ListedFile, OpenedFile, Prepared, Program, ProgramRun, Running, Session,
+    SessionOptions,
+};
 pub use workbench::Workbench;
