@@ -22,3 +22,4 @@ pub mod wire;
 
 pub use models::Models;
 pub use options::Options;
+pub use responses::ResponseOptions;

@@ -2,6 +2,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use crate::responses::ResponseOptions;
+
 /// How a gateway is set up.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -11,6 +13,8 @@ pub struct Options {
     pub max_body: usize,
     /// The most model calls of a turn.
     pub max_steps: u32,
+    /// How responses are answered and kept.
+    pub responses: ResponseOptions,
 }
 
 impl Default for Options {
@@ -19,6 +23,7 @@ impl Default for Options {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             max_body: 16 << 20,
             max_steps: 20,
+            responses: ResponseOptions::default(),
         }
     }
 }

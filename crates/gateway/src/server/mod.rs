@@ -38,6 +38,8 @@ pub struct Shared {
     pub interpreter: Interpreter,
     /// Told when it begins to stop.
     pub stopping: CancellationToken,
+    /// What responses share.
+    pub(crate) responses: responses::Live,
     /// What goes on without a client and is waited for at the end.
     pub tasks: TaskTracker,
 }
@@ -53,11 +55,13 @@ impl std::ops::Deref for Gateway {
 impl Gateway {
     /// A gateway that nobody can reach yet.
     pub fn new(options: Options, records: Records, models: Models, interpreter: Interpreter) -> Self {
+        let responses = responses::Live::new(&options.responses);
         Self(Arc::new(Shared {
             options,
             records,
             models,
             interpreter,
+            responses,
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }))
@@ -76,6 +80,7 @@ impl Gateway {
 
     /// Answers on a listener until it is told to stop; then lets what runs come to its end.
     pub async fn serve(&self, listener: TcpListener) -> std::io::Result<()> {
+        responses::start(self).await.map_err(std::io::Error::other)?;
         let stopping = self.stopping.clone();
         axum::serve(listener, self.router())
             .with_graceful_shutdown(async move { stopping.cancelled().await })

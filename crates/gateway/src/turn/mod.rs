@@ -105,6 +105,20 @@ impl Turn {
         earlier: Vec<Item>,
         events: mpsc::Sender<Event>,
     ) -> Response {
+        let mut conversation = earlier;
+        conversation.extend(request.input.iter().cloned());
+        self.converse(request, response, &mut conversation, events).await
+    }
+
+    /// The same where `conversation` is everything that the model is asked, the request's input too. What the model said and read is added
+    /// to it, so that another turn can go on from there.
+    pub async fn converse(
+        &self,
+        request: &Request,
+        response: Response,
+        conversation: &mut Vec<Item>,
+        events: mpsc::Sender<Event>,
+    ) -> Response {
         let hosted = |tool: &Tool| matches!(tool, Tool::CodeInterpreter { .. });
         let mut telling = Telling {
             draft: Draft::begin(response),
@@ -119,7 +133,9 @@ impl Turn {
                 .collect(),
         };
         let mut usage = Usage::default();
-        let ended = self.steps_of(request, earlier, &mut telling, &mut usage).await;
+        let ended = self
+            .steps_of(request, conversation, &mut telling, &mut usage)
+            .await;
         let draft = telling.draft;
         let (response, last) = match ended {
             Ok(None) => draft.complete(usage, now()),
@@ -143,22 +159,21 @@ impl Turn {
     async fn steps_of(
         &self,
         request: &Request,
-        earlier: Vec<Item>,
+        items: &mut Vec<Item>,
         telling: &mut Telling<'_>,
         usage: &mut Usage,
     ) -> Result<Option<&'static str>, Stop> {
-        let mut items = earlier;
-        items.extend(request.input.iter().cloned());
         let mut left = request.max_tool_calls.unwrap_or(u64::MAX);
         telling.flush().await?;
         for taken in 0..self.steps {
-            let asked = ask(request, &items, taken > 0);
+            let asked = ask(request, items, taken > 0);
             let stream = tokio::select! {
                 stream = self.provider.stream(asked) => stream?,
                 () = telling.events.closed() => return Err(Stop::Gone),
             };
             let step = Step::follow(stream, telling).await?;
             *usage += step.usage;
+            items.extend(step.message(telling.ids.mint("msg")));
             match step.finish {
                 // Calls that were cut off are not run.
                 Finish::Length => return Ok(Some("max_output_tokens")),
@@ -166,7 +181,6 @@ impl Turn {
                 Finish::Stop | Finish::Calls if step.calls.is_empty() => return Ok(None),
                 Finish::Stop | Finish::Calls => {}
             }
-            items.extend(step.message(telling.ids.mint("msg")));
             items.extend(step.calls.iter().map(|call| call.item(telling.ids.mint("fc"))));
             let for_client = step
                 .calls
@@ -287,26 +301,20 @@ fn interpreter() -> Function {
     }
 }
 
-fn told(error: &ProviderError) -> ApiError {
+/// What a client is told of a provider that failed.
+pub(crate) fn told(error: &ProviderError) -> ApiError {
     tracing::warn!(
         error = error as &dyn std::error::Error,
         "the model's provider failed"
     );
-    let busy = matches!(error, ProviderError::Status { status: 429, .. });
+    let (kind, code) = match error {
+        ProviderError::Status { status: 429, .. } => (ErrorKind::TooManyRequests, "rate_limit_exceeded"),
+        error if error.is_too_long() => (ErrorKind::InvalidRequestError, "context_length_exceeded"),
+        _ => (ErrorKind::ModelError, "server_error"),
+    };
     ApiError {
-        kind: if busy {
-            ErrorKind::TooManyRequests
-        } else {
-            ErrorKind::ModelError
-        },
-        code: Some(
-            if busy {
-                "rate_limit_exceeded"
-            } else {
-                "server_error"
-            }
-            .to_owned(),
-        ),
+        kind,
+        code: Some(code.to_owned()),
         message: error.to_string(),
         param: None,
     }
