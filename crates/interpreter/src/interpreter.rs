@@ -149,6 +149,11 @@ impl Interpreter {
         self.shared.taken.load(Ordering::Relaxed)
     }
 
+    /// The limits of sessions that ask for none.
+    pub fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
     /// The store of artifacts.
     pub fn store(&self) -> &Store {
         &self.shared.store

@@ -149,6 +149,29 @@ impl Actor {
     }
 }
 
+/// Files that come from the host, and that are taken away.
+impl Actor {
+    pub(super) async fn put_file(&mut self, path: &str, file: std::fs::File) -> Result<()> {
+        self.ready().await?;
+        let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
+        sandbox.guest().write(path, 0o644, file).await?;
+        let (_, _, stamp) = sandbox.guest().read_stamped(path, 0, 1).await?;
+        if let Some(stamp) = stamp {
+            self.collected.note(path, (stamp.size, stamp.mtime_ns));
+        }
+        Ok(())
+    }
+
+    pub(super) async fn remove_file(&mut self, path: &str) -> Result<()> {
+        let Some(sandbox) = &self.sandbox else {
+            return Err(Error::Request(format!(
+                "remove `{path}`: nothing has run in this session yet"
+            )));
+        };
+        Ok(sandbox.guest().remove(path).await?)
+    }
+}
+
 /// Copies a file of the sandbox into an unlinked file of the host, positioned at its start.
 async fn download(guest: &Guest, path: &str, limit: u64) -> Result<(std::fs::File, u64)> {
     let spool = |source| spool(path, &source);

@@ -116,6 +116,15 @@ pub(crate) enum Request {
         content: Vec<u8>,
         answer: oneshot::Sender<Result<()>>,
     },
+    PutFile {
+        path: String,
+        file: std::fs::File,
+        answer: oneshot::Sender<Result<()>>,
+    },
+    RemoveFile {
+        path: String,
+        answer: oneshot::Sender<Result<()>>,
+    },
     Command {
         order: Order,
         answer: oneshot::Sender<Result<Executed>>,
@@ -249,6 +258,18 @@ impl Session {
             answer,
         })
         .await
+    }
+
+    /// Writes a file of the sandbox from one of the host, read from where it is; parents are made. Cells do not hand it back unless they change it.
+    pub async fn put_file(&self, path: impl Into<String>, file: std::fs::File) -> Result<()> {
+        let path = path.into();
+        self.ask(|answer| Request::PutFile { path, file, answer }).await
+    }
+
+    /// Removes a file of the sandbox. One that is not there is an error.
+    pub async fn remove_file(&self, path: impl Into<String>) -> Result<()> {
+        let path = path.into();
+        self.ask(|answer| Request::RemoveFile { path, answer }).await
     }
 
     /// Runs a command to its end.
