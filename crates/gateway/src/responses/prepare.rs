@@ -13,7 +13,7 @@ use crate::containers;
 use crate::provider::Provider;
 use crate::records::responses;
 use crate::server::{Caller, Gateway};
-use crate::turn::{Code, Ran, Runner, Turn};
+use crate::turn::{Code, Place, Ran, Runner, Turn};
 use crate::wire::{ApiError, Container, Dialect, Ids, Item, Request, Response, Tool, Truncation};
 
 /// A conversation that a connection remembers, of a response that is not stored.
@@ -176,6 +176,12 @@ async fn runner(
 struct Nowhere;
 
 impl Runner for Nowhere {
+    fn place(&self, _before: usize) -> BoxFuture<'_, Arc<dyn Place>> {
+        Box::pin(async { Arc::new(Self) as Arc<dyn Place> })
+    }
+}
+
+impl Place for Nowhere {
     fn container(&self) -> &'static str {
         ""
     }
@@ -183,6 +189,4 @@ impl Runner for Nowhere {
     fn run(&self, _code: Code) -> BoxFuture<'_, Ran> {
         Box::pin(async { Ran::refused("The code was not run: there is no interpreter.") })
     }
-
-    fn stop(&self) {}
 }

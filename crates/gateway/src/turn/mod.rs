@@ -9,6 +9,8 @@
 //!
 //! The end is always told: `completed`, `incomplete` with a reason, or `failed`. A client that is gone stops the model and the code.
 
+mod calls;
+mod cite;
 mod runner;
 mod session;
 mod step;
@@ -23,14 +25,15 @@ use tokio::sync::mpsc;
 
 use crate::provider::{Finish, INTERPRETER, ModelRequest, Provider, ProviderError};
 use crate::wire::{
-    AllowedMode, ApiError, ChoiceMode, Draft, ErrorKind, Event, Function, FunctionCallOutput, Ids, Item,
-    ItemStatus, Output, Request, Response, Tool, ToolChoice, Usage,
+    AllowedMode, ApiError, ChoiceMode, Draft, ErrorKind, Event, Function, Ids, Item, Request, Response, Tool,
+    ToolChoice, Usage,
 };
 
-pub use runner::{Code, Ran, Runner};
+pub use runner::{Code, Made, Place, Ran, Runner};
 pub use session::SessionRunner;
+pub(crate) use session::{Shown, tell, words};
 
-use step::{Call, Step, Stop, Wants};
+use step::{Step, Stop, Wants};
 
 /// Answers requests with a model and a runner of its code.
 #[derive(Clone)]
@@ -51,14 +54,17 @@ impl std::fmt::Debug for Turn {
 }
 
 /// What is told, and to whom.
-#[derive(Debug)]
 struct Telling<'a> {
     draft: Draft,
     events: mpsc::Sender<Event>,
     ids: Ids,
-    /// Where code runs, if the request allows any.
-    container: Option<&'a str>,
+    /// What runs code, if the request allows any.
+    runner: Option<&'a dyn Runner>,
     functions: Vec<String>,
+    /// Whether outputs of code are told.
+    outputs: bool,
+    /// Files that code made and no text has cited yet.
+    made: Vec<Made>,
 }
 
 impl Telling<'_> {
@@ -124,13 +130,15 @@ impl Turn {
             draft: Draft::begin(response),
             events: events.clone(),
             ids: self.ids.clone(),
-            container: request.tools.iter().any(hosted).then(|| self.runner.container()),
+            runner: request.tools.iter().any(hosted).then_some(&*self.runner),
             functions: request
                 .tools
                 .iter()
                 .filter(|tool| !hosted(tool))
                 .map(|tool| tool.name().to_owned())
                 .collect(),
+            outputs: request.includes_outputs(),
+            made: Vec::new(),
         };
         let mut usage = Usage::default();
         let ended = self
@@ -165,8 +173,13 @@ impl Turn {
     ) -> Result<Option<&'static str>, Stop> {
         let mut left = request.max_tool_calls.unwrap_or(u64::MAX);
         telling.flush().await?;
+        // What users sent is read once, and recorded as it was sent.
+        let given = items.len();
+        let read = self.runner.read(items.clone()).await;
+        let interpreter = interpreter(&self.runner.files());
         for taken in 0..self.steps {
-            let asked = ask(request, items, taken > 0);
+            let conversation = read.iter().chain(&items[given..]).cloned().collect();
+            let asked = ask(request, conversation, &interpreter, taken > 0);
             let stream = tokio::select! {
                 stream = self.provider.stream(asked) => stream?,
                 () = telling.events.closed() => return Err(Stop::Gone),
@@ -186,63 +199,17 @@ impl Turn {
                 .calls
                 .iter()
                 .any(|call| matches!(call.wants, Wants::Client(_)));
-            for call in step.calls {
-                items.extend(self.serve(call, request, &mut left, telling).await?);
-            }
+            items.extend(calls::serve(step.calls, &mut left, telling).await?);
             if for_client {
                 return Ok(None);
             }
         }
         Ok(Some("max_steps"))
     }
-
-    /// Runs a call if it is one of code, and gives its result for the model. Calls of one step share a container, and so run one by one.
-    async fn serve(
-        &self,
-        call: Call,
-        request: &Request,
-        left: &mut u64,
-        telling: &mut Telling<'_>,
-    ) -> Result<Option<Item>, Stop> {
-        let result = match call.wants {
-            Wants::Client(_) => return Ok(None),
-            Wants::Nothing => Output::Text(format!("There is no tool named `{}`.", call.name)),
-            Wants::Code { slot, decoder } => {
-                let ran = match step::code(decoder.finish()) {
-                    Err(why) => Ran::refused(why),
-                    Ok(_) if *left == 0 => {
-                        Ran::refused("The code was not run: no calls are left; answer with what there is.")
-                    }
-                    Ok(code) => {
-                        *left -= 1;
-                        telling.draft.interpret(&slot);
-                        telling.flush().await?;
-                        tokio::select! {
-                            ran = self.runner.run(code) => ran,
-                            () = telling.events.closed() => {
-                                self.runner.stop();
-                                return Err(Stop::Gone);
-                            }
-                        }
-                    }
-                };
-                let outputs = request.includes_outputs().then_some(ran.outputs);
-                telling.draft.end_interpreter(slot, ran.status, outputs);
-                telling.flush().await?;
-                ran.result
-            }
-        };
-        Ok(Some(Item::FunctionCallOutput(FunctionCallOutput {
-            id: telling.ids.mint("fco"),
-            status: ItemStatus::Completed,
-            call_id: call.id,
-            output: result,
-        })))
-    }
 }
 
 /// What a model is asked in one step. A choice that forces a tool holds for the first step only: else no turn would end.
-fn ask(request: &Request, items: &[Item], again: bool) -> ModelRequest {
+fn ask(request: &Request, items: Vec<Item>, interpreter: &Function, again: bool) -> ModelRequest {
     let mut tool_choice = request.tool_choice.clone();
     if again {
         match &mut tool_choice {
@@ -255,12 +222,12 @@ fn ask(request: &Request, items: &[Item], again: bool) -> ModelRequest {
     }
     let tools = request.tools.iter().map(|tool| match tool {
         Tool::Function(function) => function.clone(),
-        Tool::CodeInterpreter { .. } => interpreter(),
+        Tool::CodeInterpreter { .. } => interpreter.clone(),
     });
     ModelRequest {
         model: request.model.clone(),
         instructions: request.instructions.clone(),
-        items: items.to_vec(),
+        items,
         tools: tools.collect(),
         tool_choice,
         parallel_tool_calls: request.parallel_tool_calls,
@@ -274,8 +241,11 @@ fn ask(request: &Request, items: &[Item], again: bool) -> ModelRequest {
     }
 }
 
+/// Paths of files that a model is told of; beyond them there are too many to name.
+const NAMED: usize = 100;
+
 /// The interpreter as a model is told of it.
-fn interpreter() -> Function {
+fn interpreter(files: &[String]) -> Function {
     let parameters = json!({
         "type": "object",
         "properties": {
@@ -289,13 +259,23 @@ fn interpreter() -> Function {
         "required": ["code"],
         "additionalProperties": false,
     });
+    let mut description = "Runs Python in a sandbox without a network and shows what it prints, its last value, tables and charts. \
+                           Variables and files are kept from call to call. The current directory is `/mnt/data`: write a file there to \
+                           hand it to the user, and link it in the answer as `[name](sandbox:/mnt/data/name)`."
+        .to_owned();
+    if !files.is_empty() {
+        let named: Vec<_> = files.iter().take(NAMED).map(|path| format!("`{path}`")).collect();
+        let more = files.len() - named.len();
+        description.push_str(&format!(" Files that are there: {}", named.join(", ")));
+        description.push_str(&if more > 0 {
+            format!(" and {more} more.")
+        } else {
+            ".".to_owned()
+        });
+    }
     Function {
         name: INTERPRETER.to_owned(),
-        description: Some(
-            "Runs Python in a sandbox without a network and shows what it prints, its last value, tables and charts. \
-             Variables and files are kept from call to call."
-                .to_owned(),
-        ),
+        description: Some(description),
         parameters: parameters.as_object().cloned(),
         strict: None,
     }

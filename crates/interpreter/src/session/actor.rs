@@ -185,12 +185,8 @@ impl Actor {
                     let result = self.open_file(&path).await;
                     let _ = answer.send(self.keep_or_destroy(result));
                 }
-                Request::StoreFile {
-                    path,
-                    content,
-                    answer,
-                } => {
-                    let result = self.take_file(&path, content).await;
+                Request::PutFile { path, file, answer } => {
+                    let result = self.put_file(&path, file).await;
                     let _ = answer.send(self.keep_or_destroy(result));
                 }
                 Request::RemoveFile { path, answer } => {

@@ -86,11 +86,15 @@ impl Actor {
         })
     }
 
-    pub(super) async fn take_file(&mut self, path: &str, content: File) -> Result<()> {
+    pub(super) async fn put_file(&mut self, path: &str, file: File) -> Result<()> {
         self.ready().await?;
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
         self.has_files = true;
-        sandbox.guest().write(path, 0o644, content).await?;
+        sandbox.guest().write(path, 0o644, file).await?;
+        let (_, _, stamp) = sandbox.guest().read_stamped(path, 0, 1).await?;
+        if let Some(stamp) = stamp {
+            self.collected.note(path, (stamp.size, stamp.mtime_ns));
+        }
         Ok(())
     }
 

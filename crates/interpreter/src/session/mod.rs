@@ -131,9 +131,9 @@ pub(crate) enum Request {
         path: String,
         answer: oneshot::Sender<Result<OpenedFile>>,
     },
-    StoreFile {
+    PutFile {
         path: String,
-        content: File,
+        file: File,
         answer: oneshot::Sender<Result<()>>,
     },
     RemoveFile {
@@ -287,18 +287,13 @@ impl Session {
         self.ask(|answer| Request::OpenFile { path, answer }).await
     }
 
-    /// Writes a file of the sandbox from one of the host, read from where it stands; parents are made.
-    pub async fn store_file(&self, path: impl Into<String>, content: File) -> Result<()> {
+    /// Writes a file of the sandbox from one of the host, read from where it stands; parents are made. Cells do not hand it back unless they change it.
+    pub async fn put_file(&self, path: impl Into<String>, file: File) -> Result<()> {
         let path = path.into();
-        self.ask(|answer| Request::StoreFile {
-            path,
-            content,
-            answer,
-        })
-        .await
+        self.ask(|answer| Request::PutFile { path, file, answer }).await
     }
 
-    /// Removes a file of the sandbox.
+    /// Removes a file of the sandbox. One that is not there is an error.
     pub async fn remove_file(&self, path: impl Into<String>) -> Result<()> {
         let path = path.into();
         self.ask(|answer| Request::RemoveFile { path, answer }).await
