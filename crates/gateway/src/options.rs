@@ -2,6 +2,10 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use crate::metrics::MetricsOptions;
+use crate::quotas::QuotaOptions;
+use crate::server::{AuthOptions, ConnectionOptions, HostOptions, StopOptions, TlsOptions};
+
 /// How a gateway is set up.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -11,6 +15,20 @@ pub struct Options {
     pub max_body: usize,
     /// The most model calls of a turn.
     pub max_steps: u32,
+    /// Who may call.
+    pub auth: AuthOptions,
+    /// How much callers may have and use.
+    pub quotas: QuotaOptions,
+    /// By which names it is reached, and from which pages.
+    pub hosts: HostOptions,
+    /// What a connection may take.
+    pub connections: ConnectionOptions,
+    /// Certificates, where it encrypts.
+    pub tls: Option<TlsOptions>,
+    /// Who is told what was counted.
+    pub metrics: MetricsOptions,
+    /// How it stops.
+    pub stop: StopOptions,
 }
 
 impl Default for Options {
@@ -19,6 +37,13 @@ impl Default for Options {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             max_body: 16 << 20,
             max_steps: 20,
+            auth: AuthOptions::default(),
+            quotas: QuotaOptions::default(),
+            hosts: HostOptions::default(),
+            connections: ConnectionOptions::default(),
+            tls: None,
+            metrics: MetricsOptions::default(),
+            stop: StopOptions::default(),
         }
     }
 }

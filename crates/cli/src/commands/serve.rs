@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use cellblock_artifact::Store;
 use cellblock_gateway::provider::demo::Demo;
-use cellblock_gateway::records::Records;
-use cellblock_gateway::server::Gateway;
+use cellblock_gateway::records::{self, Records};
+use cellblock_gateway::server::{self, Gateway};
 use cellblock_gateway::{Models, Options};
 use cellblock_interpreter::{Config, Interpreter, Limits};
 use cellblock_sandbox::image::Home;
@@ -34,6 +34,12 @@ pub(crate) async fn run(args: ServeArgs) -> ExitCode {
 async fn serve(args: &ServeArgs) -> Result<()> {
     let display = Display::on_stderr();
     let home = Home::find()?;
+    let records = Records::open(&records::path_below(home.root()))?;
+    let options = Options {
+        listen: args.listen,
+        ..Options::default()
+    };
+    server::check(&options, &records).await?;
     let store = Store::local(home.root().join("artifacts")).map_err(|source| Error::Store {
         action: "open the store of artifacts",
         source,
@@ -54,11 +60,6 @@ async fn serve(args: &ServeArgs) -> Result<()> {
     if args.demo {
         models = models.with("demo", Arc::new(Demo));
     }
-    let records = Records::in_memory().map_err(|error| Error::Refused(error.to_string()))?;
-    let options = Options {
-        listen: args.listen,
-        ..Options::default()
-    };
     let listener = TcpListener::bind(options.listen)
         .await
         .map_err(Error::process("listen"))?;
@@ -69,11 +70,14 @@ async fn serve(args: &ServeArgs) -> Result<()> {
     let mut terminated = signal(SignalKind::terminate()).map_err(Error::process("listen for SIGTERM"))?;
     let stopping = gateway.clone();
     tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupted.recv() => {}
-            _ = terminated.recv() => {}
+        // The second signal ends at once.
+        loop {
+            tokio::select! {
+                _ = interrupted.recv() => {}
+                _ = terminated.recv() => {}
+            }
+            stopping.stop();
         }
-        stopping.stop();
     });
-    gateway.serve(listener).await.map_err(Error::process("serve"))
+    Ok(gateway.serve(listener).await?)
 }

@@ -9,8 +9,10 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response as Answer};
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::mpsc;
+use tracing::Instrument as _;
 
 use crate::containers;
+use crate::quotas::Metered;
 use crate::server::{Caller, Gateway};
 use crate::turn::Turn;
 use crate::wire::{ApiError, Container, DONE, Ids, Request, Response, Tool};
@@ -32,7 +34,10 @@ pub(super) async fn create(
     });
     let auto = Container::Id(String::new());
     let runner = containers::runner(&gateway, &caller, container.as_ref().unwrap_or(&auto)).await?;
-    let turn = Turn::new(provider, Arc::clone(&runner)).steps(gateway.options.max_steps);
+    let runner = Arc::new(Metered::new(runner, gateway.quotas.clone(), caller.owner.clone()));
+    let turn = Turn::new(provider, runner)
+        .steps(gateway.options.max_steps)
+        .until(gateway.ending.clone());
     let created = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
@@ -41,7 +46,7 @@ pub(super) async fn create(
     let stream = request.stream;
     let run = async move { turn.run(&request, response, Vec::new(), sender).await };
     if stream {
-        gateway.tasks.spawn(run);
+        gateway.tasks.spawn(run.in_current_span());
         let frames = stream::poll_fn(move |context| events.poll_recv(context)).map(|event| event.frame());
         let frames = frames.chain(stream::once(async { DONE.to_owned() }));
         let body = Body::from_stream(frames.map(Ok::<_, std::convert::Infallible>));

@@ -20,6 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use crate::provider::{Finish, INTERPRETER, ModelRequest, Provider, ProviderError};
 use crate::wire::{
@@ -39,6 +40,7 @@ pub struct Turn {
     runner: Arc<dyn Runner>,
     steps: u32,
     ids: Ids,
+    until: CancellationToken,
 }
 
 impl std::fmt::Debug for Turn {
@@ -73,12 +75,13 @@ impl Telling<'_> {
 
 impl Turn {
     /// A turn of at most 20 model calls.
-    pub const fn new(provider: Arc<dyn Provider>, runner: Arc<dyn Runner>) -> Self {
+    pub fn new(provider: Arc<dyn Provider>, runner: Arc<dyn Runner>) -> Self {
         Self {
             provider,
             runner,
             steps: 20,
             ids: Ids::random(),
+            until: CancellationToken::new(),
         }
     }
 
@@ -86,6 +89,13 @@ impl Turn {
     #[must_use]
     pub const fn steps(mut self, steps: u32) -> Self {
         self.steps = steps;
+        self
+    }
+
+    /// Fails when this is cancelled, as the server is ending.
+    #[must_use]
+    pub fn until(mut self, ending: CancellationToken) -> Self {
+        self.until = ending;
         self
     }
 
@@ -119,18 +129,22 @@ impl Turn {
                 .collect(),
         };
         let mut usage = Usage::default();
-        let ended = self.steps_of(request, earlier, &mut telling, &mut usage).await;
+        let ended = tokio::select! {
+            ended = self.steps_of(request, earlier, &mut telling, &mut usage) => ended,
+            () = self.until.cancelled() => {
+                self.runner.stop();
+                Err(Stop::Ending)
+            }
+        };
         let draft = telling.draft;
         let (response, last) = match ended {
             Ok(None) => draft.complete(usage, now()),
             Ok(Some(reason)) => draft.incomplete(reason, usage),
             Err(Stop::Gone) => draft.incomplete("client_gone", usage),
-            Err(Stop::Failed(error)) => {
-                // What nobody counted is not nothing.
-                let counted = (usage != Usage::default()).then_some(usage);
-                draft.fail(told(&error), counted)
-            }
+            Err(Stop::Failed(error)) => draft.fail(told(&error), counted(usage)),
+            Err(Stop::Ending) => draft.fail(server_ending(), counted(usage)),
         };
+        crate::metrics::turn_ended(response.status);
         for event in last {
             if events.send(event).await.is_err() {
                 break;
@@ -284,6 +298,20 @@ fn interpreter() -> Function {
         ),
         parameters: parameters.as_object().cloned(),
         strict: None,
+    }
+}
+
+/// What nobody counted is not nothing.
+fn counted(usage: Usage) -> Option<Usage> {
+    (usage != Usage::default()).then_some(usage)
+}
+
+fn server_ending() -> ApiError {
+    ApiError {
+        kind: ErrorKind::ServerError,
+        code: Some("server_error".to_owned()),
+        message: "the gateway was stopped before the response was whole; send the request again".to_owned(),
+        param: None,
     }
 }
 
