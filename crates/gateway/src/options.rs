@@ -2,7 +2,10 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use crate::metrics::MetricsOptions;
+use crate::quotas::QuotaOptions;
 use crate::responses::ResponseOptions;
+use crate::server::{AuthOptions, ConnectionOptions, HostOptions, StopOptions, TlsOptions};
 
 /// How a gateway is set up.
 #[derive(Clone, Debug)]
@@ -15,6 +18,20 @@ pub struct Options {
     pub max_steps: u32,
     /// How responses are answered and kept.
     pub responses: ResponseOptions,
+    /// Who may call.
+    pub auth: AuthOptions,
+    /// How much callers may have and use.
+    pub quotas: QuotaOptions,
+    /// By which names it is reached, and from which pages.
+    pub hosts: HostOptions,
+    /// What a connection may take.
+    pub connections: ConnectionOptions,
+    /// Certificates, where it encrypts.
+    pub tls: Option<TlsOptions>,
+    /// Who is told what was counted.
+    pub metrics: MetricsOptions,
+    /// How it stops.
+    pub stop: StopOptions,
 }
 
 impl Default for Options {
@@ -24,6 +41,13 @@ impl Default for Options {
             max_body: 16 << 20,
             max_steps: 20,
             responses: ResponseOptions::default(),
+            auth: AuthOptions::default(),
+            quotas: QuotaOptions::default(),
+            hosts: HostOptions::default(),
+            connections: ConnectionOptions::default(),
+            tls: None,
+            metrics: MetricsOptions::default(),
+            stop: StopOptions::default(),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use cellblock_artifact::Store;
 use cellblock_gateway::provider::demo::Demo;
-use cellblock_gateway::records::Records;
-use cellblock_gateway::server::Gateway;
+use cellblock_gateway::records::{self, Records};
+use cellblock_gateway::server::{self, Gateway};
 use cellblock_gateway::{Models, Options};
 use cellblock_interpreter::{Config, Interpreter};
 use cellblock_sandbox::image::Home;
@@ -47,15 +47,18 @@ async fn serve(args: &ServeArgs) -> Result<()> {
     let models = models(&loaded, args.demo)?;
     let options = options(&loaded);
     // Before anything that takes long: a port that is taken is told at once.
-    let listener = TcpListener::bind(options.listen).await.map_err(|source| Error::Listen {
-        address: options.listen,
-        source,
-    })?;
+    let listener = TcpListener::bind(options.listen)
+        .await
+        .map_err(|source| Error::Listen {
+            address: options.listen,
+            source,
+        })?;
     let mut interrupted = signal(SignalKind::interrupt()).map_err(Error::process("listen for Ctrl-C"))?;
     let mut terminated = signal(SignalKind::terminate()).map_err(Error::process("listen for SIGTERM"))?;
     let start = async {
         let home = Home::find()?;
         let records = records(&loaded, &home, args.demo)?;
+        server::check(&options, &records).await?;
         let interpreter = interpreter(&loaded, &home).await?;
         Ok::<_, Error>(Gateway::new(options, records, models, interpreter))
     };
@@ -69,13 +72,16 @@ async fn serve(args: &ServeArgs) -> Result<()> {
     tell(address, args.demo);
     let stopping = gateway.clone();
     tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupted.recv() => {}
-            _ = terminated.recv() => {}
+        // The second signal ends at once.
+        loop {
+            tokio::select! {
+                _ = interrupted.recv() => {}
+                _ = terminated.recv() => {}
+            }
+            stopping.stop();
         }
-        stopping.stop();
     });
-    gateway.serve(listener).await.map_err(Error::process("serve"))
+    Ok(gateway.serve(listener).await?)
 }
 
 fn models(loaded: &Loaded, demo: bool) -> Result<Models> {
@@ -106,9 +112,8 @@ fn records(loaded: &Loaded, home: &Home, demo: bool) -> Result<Records> {
         state => {
             let state = state
                 .as_deref()
-                .map_or_else(|| home.root().join("gateway"), |state| loaded.path(state));
-            std::fs::create_dir_all(&state).map_err(Error::own_file("make the directory of the state", &state))?;
-            Records::open(&state.join("records.sqlite"))
+                .map_or_else(|| home.root().to_owned(), |state| loaded.path(state));
+            Records::open(&records::path_below(&state))
         }
     };
     records.map_err(Error::Records)

@@ -3,8 +3,12 @@
 //! Each kind of record has a module of its own here with its statements; they all go through [`Records::with`], off the async threads.
 //! The schema grows by the files in `migrations/`, in order; `PRAGMA user_version` counts those that were applied.
 
+pub mod keys;
 pub(crate) mod responses;
+pub mod usage;
 
+use std::fs::{DirBuilder, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,10 +16,19 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 /// The steps of the schema, oldest first. Steps that were released do not change any more.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/responses.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/responses.sql"),
+    include_str!("migrations/keys.sql"),
+    include_str!("migrations/usage.sql"),
+];
 
 /// How long a statement waits for another process, such as `cellblock key`, that writes.
 const BUSY: Duration = Duration::from_secs(10);
+
+/// Where the records are below a home, unless the configuration names another place.
+pub fn path_below(home: &Path) -> PathBuf {
+    home.join("gateway").join("records.sqlite")
+}
 
 /// The records of a gateway. Clones share one connection.
 #[derive(Clone, Debug)]
@@ -33,6 +46,14 @@ pub enum RecordsError {
         path: PathBuf,
         /// Why not.
         source: rusqlite::Error,
+    },
+    /// Its file or directory cannot be made.
+    #[error("make the records at `{}`", path.display())]
+    Make {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
     },
     /// The file was written by a newer version.
     #[error(
@@ -54,7 +75,13 @@ pub enum RecordsError {
 
 impl Records {
     /// Opens the records, and makes them or brings them up to date where that is needed.
+    ///
+    /// They hold what people asked, so nobody but their owner can read them.
     pub fn open(path: &Path) -> Result<Self, RecordsError> {
+        make(path).map_err(|source| RecordsError::Make {
+            path: path.to_owned(),
+            source,
+        })?;
         let opened = Connection::open(path).map_err(|source| RecordsError::Open {
             path: path.to_owned(),
             source,
@@ -93,6 +120,16 @@ impl Records {
         });
         Ok(done.await.map_err(|_| RecordsError::Ending)??)
     }
+}
+
+/// Makes an empty file, and the directory around it, if they are not there. SQLite gives its other files the mode of this one.
+fn make(path: &Path) -> std::io::Result<()> {
+    if let Some(parent) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+    }
+    let mut options = OpenOptions::new();
+    options.create(true).append(true).mode(0o600).open(path)?;
+    Ok(())
 }
 
 fn migrate(connection: &mut Connection) -> Result<(), RecordsError> {

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
 
@@ -10,7 +9,9 @@ use super::resolve::resolve;
 use super::run::Job;
 use super::truncate::Truncating;
 use crate::containers;
+use crate::now;
 use crate::provider::Provider;
+use crate::quotas::Metered;
 use crate::records::responses;
 use crate::server::{Caller, Gateway};
 use crate::turn::{Code, Place, Ran, Runner, Turn};
@@ -59,7 +60,10 @@ pub(super) async fn prepare(
     });
     let container = used.or(earlier.container);
     let runner = runner(gateway, caller, &request, container.as_deref()).await?;
-    let turn = Turn::new(provider, runner).steps(gateway.options.max_steps);
+    let runner = Arc::new(Metered::new(runner, gateway.quotas.clone(), caller.owner.clone()));
+    let turn = Turn::new(provider, runner)
+        .steps(gateway.options.max_steps)
+        .until(gateway.ending.clone());
     let response = Response::new(&request, Ids::random().mint("resp"), now());
     Ok(Job {
         gateway: gateway.clone(),
@@ -74,13 +78,6 @@ pub(super) async fn prepare(
         dialect,
         generate: true,
     })
-}
-
-/// Seconds since 1970.
-pub(super) fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
 }
 
 async fn earlier(

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::keep;
 use super::log::Log;
-use super::prepare::now;
+use crate::now;
 use crate::server::Gateway;
 use crate::turn::Turn;
 use crate::wire::{

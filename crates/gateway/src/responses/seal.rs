@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
+use crate::random;
 use crate::records::responses;
 use crate::server::Gateway;
 use crate::wire::{ApiError, ErrorKind};
@@ -62,17 +63,6 @@ impl Seal {
 
 fn aad(owner: &str) -> Aad<Vec<u8>> {
     Aad::from([b"compaction of ", owner.as_bytes()].concat())
-}
-
-fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    let mut filled = 0;
-    while filled < N {
-        // The call cannot fail for so few bytes but when it is interrupted.
-        filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())
-            .unwrap_or(0);
-    }
-    bytes
 }
 
 fn broken() -> ApiError {

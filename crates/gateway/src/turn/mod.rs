@@ -18,11 +18,12 @@ mod step;
 mod tests;
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
+use crate::now;
 use crate::provider::{Finish, INTERPRETER, ModelRequest, Provider, ProviderError};
 use crate::wire::{
     AllowedMode, ApiError, ChoiceMode, Draft, ErrorKind, Event, Function, Ids, Item, Request, Response, Tool,
@@ -42,6 +43,7 @@ pub struct Turn {
     runner: Arc<dyn Runner>,
     steps: u32,
     ids: Ids,
+    until: CancellationToken,
 }
 
 impl std::fmt::Debug for Turn {
@@ -79,12 +81,13 @@ impl Telling<'_> {
 
 impl Turn {
     /// A turn of at most 20 model calls.
-    pub const fn new(provider: Arc<dyn Provider>, runner: Arc<dyn Runner>) -> Self {
+    pub fn new(provider: Arc<dyn Provider>, runner: Arc<dyn Runner>) -> Self {
         Self {
             provider,
             runner,
             steps: 20,
             ids: Ids::random(),
+            until: CancellationToken::new(),
         }
     }
 
@@ -92,6 +95,13 @@ impl Turn {
     #[must_use]
     pub const fn steps(mut self, steps: u32) -> Self {
         self.steps = steps;
+        self
+    }
+
+    /// Fails when this is cancelled, as the server is ending.
+    #[must_use]
+    pub fn until(mut self, ending: CancellationToken) -> Self {
+        self.until = ending;
         self
     }
 
@@ -141,20 +151,20 @@ impl Turn {
             made: Vec::new(),
         };
         let mut usage = Usage::default();
-        let ended = self
-            .steps_of(request, conversation, &mut telling, &mut usage)
-            .await;
+        let ended = tokio::select! {
+            ended = self.steps_of(request, conversation, &mut telling, &mut usage) => ended,
+            // Dropping the steps stops the code that they run.
+            () = self.until.cancelled() => Err(Stop::Ending),
+        };
         let draft = telling.draft;
         let (response, last) = match ended {
             Ok(None) => draft.complete(usage, now()),
             Ok(Some(reason)) => draft.incomplete(reason, usage),
             Err(Stop::Gone) => draft.incomplete("client_gone", usage),
-            Err(Stop::Failed(error)) => {
-                // What nobody counted is not nothing.
-                let counted = (usage != Usage::default()).then_some(usage);
-                draft.fail(told(&error), counted)
-            }
+            Err(Stop::Failed(error)) => draft.fail(told(&error), counted(usage)),
+            Err(Stop::Ending) => draft.fail(server_ending(), counted(usage)),
         };
+        crate::metrics::turn_ended(response.status);
         for event in last {
             if events.send(event).await.is_err() {
                 break;
@@ -281,6 +291,20 @@ fn interpreter(files: &[String]) -> Function {
     }
 }
 
+/// What nobody counted is not nothing.
+fn counted(usage: Usage) -> Option<Usage> {
+    (usage != Usage::default()).then_some(usage)
+}
+
+fn server_ending() -> ApiError {
+    ApiError {
+        kind: ErrorKind::ServerError,
+        code: Some("server_error".to_owned()),
+        message: "the gateway was stopped before the response was whole; send the request again".to_owned(),
+        param: None,
+    }
+}
+
 /// What a client is told of a provider that failed.
 pub(crate) fn told(error: &ProviderError) -> ApiError {
     tracing::warn!(
@@ -298,11 +322,4 @@ pub(crate) fn told(error: &ProviderError) -> ApiError {
         message: error.to_string(),
         param: None,
     }
-}
-
-/// Seconds since 1970.
-fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
 }

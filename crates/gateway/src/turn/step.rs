@@ -62,6 +62,8 @@ impl Call {
 pub(super) enum Stop {
     /// The client is gone.
     Gone,
+    /// The server is ending.
+    Ending,
     /// The provider failed.
     Failed(ProviderError),
 }

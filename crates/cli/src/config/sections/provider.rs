@@ -184,16 +184,29 @@ impl Provider {
         let only = |keys: &[&'static str], fits: bool, which: &str, check: &mut Check<'_>| {
             for key in keys {
                 if !fits && check.has(&path(key)) {
-                    check.wrong(&path(key), format!("it is of use only with `type: {which}`; remove it"));
+                    check.wrong(
+                        &path(key),
+                        format!("it is of use only with `type: {which}`; remove it"),
+                    );
                 }
             }
         };
-        let keys = ["base_url", "key_env", "key_file", "allow_http", "timeouts", "retries"];
+        let keys = [
+            "base_url",
+            "key_env",
+            "key_file",
+            "allow_http",
+            "timeouts",
+            "retries",
+        ];
         only(&keys, remote, "chat` or `type: responses", check);
         only(&["dialect"], self.kind == Kind::Chat, "chat", check);
         only(&["script"], self.kind == Kind::Scripted, "scripted", check);
         if self.key_env.is_some() && self.key_file.is_some() {
-            check.wrong(&path("key_file"), "it cannot stand beside `key_env`: there is one key; remove one of the two");
+            check.wrong(
+                &path("key_file"),
+                "it cannot stand beside `key_env`: there is one key; remove one of the two",
+            );
         }
         for (place, pattern) in self.models.iter().enumerate() {
             let inside = pattern.strip_suffix('*').unwrap_or(pattern);
@@ -213,7 +226,10 @@ impl Provider {
             check.positive(&["providers", name, "timeouts", key], time);
         }
         if self.retries.count > 10 {
-            check.wrong(&["providers", name, "retries", "count"], "10 tries more are the most");
+            check.wrong(
+                &["providers", name, "retries", "count"],
+                "10 tries more are the most",
+            );
         }
     }
 }

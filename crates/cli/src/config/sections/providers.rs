@@ -46,7 +46,10 @@ pub(in crate::config) fn check_names(check: &mut Check<'_>) {
         };
         let name = name.name.as_str();
         for (key, _) in keys {
-            if matches!(key.name.as_str(), "key" | "api_key" | "apikey" | "token" | "secret") {
+            if matches!(
+                key.name.as_str(),
+                "key" | "api_key" | "apikey" | "token" | "secret"
+            ) {
                 check.wrong_key(
                     &["providers", name, &key.name],
                     &key.origin,
