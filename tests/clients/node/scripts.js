@@ -84,6 +84,15 @@ export const SCRIPTS = {
     { after: 0, answer: run("print('kept', kept)") },
     { after: 1, answer: ([kept]) => ({ content: kept.trim() }) },
   ],
+  "Refuse.": [
+    {
+      after: 0,
+      answer: { error: { message: "the prompt is too long", type: "invalid_request_error" }, status: 400 },
+    },
+  ],
+  "Break off.": [
+    { after: 0, answer: { content: "This sentence has no " + "very long ".repeat(20) }, truncateAfterChunks: 5 },
+  ],
   // Long enough for somebody to go away meanwhile.
   "Count slowly.": [
     {

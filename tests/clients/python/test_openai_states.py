@@ -2,7 +2,6 @@
 
 import time
 import unittest
-from collections.abc import Callable
 from typing import Any
 
 import openai
@@ -54,9 +53,9 @@ class Kept(Gateway):
 
 
 class Background(Gateway):
-    def until(self, response: Response, done: Callable[[Response], bool]) -> Response:
+    def until_ended(self, response: Response) -> Response:
         deadline = time.monotonic() + LIMIT
-        while not done(response):
+        while response.status in ("queued", "in_progress"):
             self.assertLess(time.monotonic(), deadline, f"still {response.status}")
             time.sleep(0.05)
             response = self.openai.responses.retrieve(response.id)
@@ -70,7 +69,7 @@ class Background(Gateway):
                 )
                 self.assertIn(begun.status, ("queued", "in_progress"))
                 self.assertTrue(begun.background)
-                ended = self.until(begun, lambda now: now.status not in ("queued", "in_progress"))
+                ended = self.until_ended(begun)
                 self.assertEqual((ended.status, ended.output_text), ("completed", "Now: repaired 1.0"))
                 self.assertEqual(logs(calls(ended)[1]), "repaired 1.0\n")
 
@@ -80,7 +79,7 @@ class Background(Gateway):
                 container = self.openai.containers.create(name="cancelled")
                 tools: Any = [interpreter(container.id)]
                 begun = self.openai.responses.create(model=model, input="Run for ever.", tools=tools, background=True)
-                self.until(begun, lambda _: began(self.openai, container.id))
+                until_began(self.openai, container.id)
                 cancelled = self.openai.responses.cancel(begun.id)
                 self.assertEqual(cancelled.status, "cancelled")
                 self.assertEqual(self.openai.responses.retrieve(begun.id).status, "cancelled")
@@ -89,8 +88,13 @@ class Background(Gateway):
                 self.assertEqual(after.output_text, "['began', 'ended']")
 
 
-def began(client: openai.OpenAI, container: str) -> bool:
-    return any(file.path == "/mnt/data/began" for file in client.containers.files.list(container))
+def until_began(client: openai.OpenAI, container: str) -> None:
+    """Waits until code that was told to run for ever runs."""
+    deadline = time.monotonic() + LIMIT
+    while not any(file.path == "/mnt/data/began" for file in client.containers.files.list(container)):
+        if time.monotonic() > deadline:
+            raise AssertionError("the code does not begin")
+        time.sleep(0.05)
 
 
 class BrokenOff(Gateway):
@@ -112,10 +116,7 @@ class BrokenOff(Gateway):
                     for event in stream:
                         if event.type == "response.code_interpreter_call.interpreting":
                             break
-                    deadline = time.monotonic() + LIMIT
-                    while not began(self.openai, container.id):
-                        self.assertLess(time.monotonic(), deadline, "the code does not begin")
-                        time.sleep(0.05)
+                    until_began(self.openai, container.id)
                 # The same container runs the next code, which sees that the one before came to its end.
                 after = self.openai.responses.create(model=model, input="What was there?", tools=tools, timeout=LIMIT)
                 self.assertEqual(after.output_text, "['began', 'ended']")
