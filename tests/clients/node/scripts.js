@@ -93,12 +93,6 @@ export const SCRIPTS = {
   "Break off.": [
     { after: 0, answer: { content: "This sentence has no " + "very long ".repeat(20) }, truncateAfterChunks: 5 },
   ],
-  // Long enough for somebody to go away meanwhile.
-  "Count slowly.": [
-    {
-      after: 0,
-      answer: { content: Array.from({ length: 2000 }, (_, n) => `${n} `).join("") },
-      latency: 20,
-    },
-  ],
+  // More than anybody should hold for a client that does not read it.
+  "Flood.": [{ after: 0, answer: () => ({ content: "x".repeat(40 << 20) }), chunkSize: 16 << 10 }],
 };
