@@ -8,7 +8,7 @@ use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::sync::{Mutex, Notify, watch};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::link::Link;
 use super::mux::{Receiving, Sending};
@@ -19,6 +19,9 @@ use crate::error::{During, Result};
 
 /// How long an interrupt waits for what was written to the kernel before it. One that has no room for more is interrupted at once.
 const BEFORE: Duration = Duration::from_millis(200);
+
+/// How long what a lost connection has brought waits for its reader.
+const AFTER: Duration = Duration::from_secs(1);
 
 /// Signals for a kernel elsewhere, until they are sent.
 #[derive(Debug, Default)]
@@ -91,7 +94,14 @@ pub(super) fn kernel(
                 }
             }
         };
-        let said = bridge.carry(receiving, &link);
+        let mut bridge = bridge;
+        let said = async {
+            tokio::select! {
+                () = bridge.carry(receiving, &link) => {}
+                // What has come is handed on to whoever reads it, and not kept for ever for somebody who does not.
+                () = async { link.ended().await; sleep(AFTER).await } => {}
+            }
+        };
         tokio::select! {
             () = said => {}
             // A kernel that nobody speaks to any more may go on speaking.
@@ -125,9 +135,19 @@ struct Bridge {
     end: watch::Sender<Option<Ending>>,
 }
 
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        self.end.send_if_modified(|end| {
+            let first = end.is_none();
+            end.get_or_insert(Ending::Unknown);
+            first
+        });
+    }
+}
+
 impl Bridge {
     /// Hands on what the kernel does, one thing after the other, until it has ended or the connection is lost.
-    async fn carry(mut self, mut receiving: Receiving, link: &Link) {
+    async fn carry(&mut self, mut receiving: Receiving, link: &Link) {
         let mut records = Records::default();
         'connected: while let Some(bytes) = receiving.next().await {
             records.push(&bytes);
@@ -147,8 +167,6 @@ impl Bridge {
             }
             receiving.done(bytes.len()).await;
         }
-        self.end
-            .send_if_modified(|end| end.replace(end.unwrap_or(Ending::Unknown)).is_none());
     }
 
     /// Whether there may be more. That nobody reads one of the channels is no reason to stop: the others are still read.

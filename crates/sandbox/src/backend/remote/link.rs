@@ -84,6 +84,11 @@ impl Link {
         self.mux.tell(message).await
     }
 
+    /// Completes when the connection has ended.
+    pub(super) async fn ended(&self) {
+        self.mux.ended().await;
+    }
+
     /// Ends the connection, as the other side cannot be believed.
     pub(super) fn fail(&self, reason: String) {
         self.mux.fail(reason);

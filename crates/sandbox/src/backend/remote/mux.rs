@@ -170,6 +170,12 @@ impl Mux {
         self.shared.is_lost()
     }
 
+    /// Completes when it has ended.
+    pub(super) async fn ended(&self) {
+        let mut lost = self.shared.lost.subscribe();
+        let _ = lost.wait_for(Option::is_some).await;
+    }
+
     /// The error of whoever needs a connection that has ended.
     pub(super) fn lost(&self) -> crate::Error {
         self.shared.lost_error()
