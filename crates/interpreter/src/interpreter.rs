@@ -6,15 +6,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cellblock_artifact::Store;
+use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::Backend;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
+use cellblock_sandbox::backend::remote::RemoteBackend;
 use cellblock_sandbox::image::{self, Image};
 use cellblock_sandbox::jail::protection::{Demands, Report};
 use cellblock_sandbox::pool::{Lease, Pool, PoolConfig, create};
-use cellblock_sandbox::{Limits, layer};
+
 use tokio::sync::OnceCell;
 
 use crate::alias::AliasStore;
+use crate::base::Base;
 use crate::derivation::{Derivation, Policy};
 use crate::error::Result;
 use crate::output::Decoding;
@@ -58,11 +61,25 @@ impl Config {
     }
 }
 
+/// What an interpreter is made of whose sandboxes another Cellblock has.
+#[derive(Debug)]
+pub struct Remote {
+    /// Where they are.
+    pub backend: RemoteBackend,
+    /// Limits of sandboxes and cells; those of sandboxes must be within what the other side gives.
+    pub limits: Limits,
+    /// How many sandboxes are kept ready, each with a connection.
+    pub pool: PoolConfig,
+    /// Where artifacts are kept, on this side.
+    pub store: Store,
+    /// A directory of this side for datasets on their way to a sandbox, which other processes of the same user may share.
+    pub spool: PathBuf,
+}
+
 /// Makes sessions. Dropping it ends every sandbox that its sessions do not hold.
 #[derive(Debug)]
 pub struct Interpreter {
     shared: Arc<Shared>,
-    process: ProcessBackend,
 }
 
 /// What sessions share.
@@ -73,7 +90,7 @@ pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) decoding: Decoding,
     pub(crate) image_id: String,
-    image: Image,
+    pub(crate) base: Base,
     pool: Pool,
     in_use: Mutex<BTreeSet<String>>,
     taken: AtomicU64,
@@ -98,25 +115,52 @@ impl Interpreter {
             launcher: config.launcher,
         })
         .await?;
-        let backend: Arc<dyn Backend> = Arc::new(process.clone());
-        let pool = Pool::start(Arc::clone(&backend), config.limits.clone(), config.pool);
-        let decoding = Decoding::new(config.store.clone());
+        let backend = Arc::new(process.clone());
+        let base = Base::Here {
+            image: config.image,
+            process,
+        };
+        Ok(Self::over(
+            backend,
+            base,
+            config.limits,
+            config.pool,
+            config.store,
+        ))
+    }
+
+    /// Starts with the sandboxes of another Cellblock, whose image they start from.
+    pub fn start_remote(remote: Remote) -> Self {
+        let backend = Arc::new(remote.backend);
+        let base = Base::Remote {
+            remote: Arc::clone(&backend),
+            spool: remote.spool,
+        };
+        Self::over(backend, base, remote.limits, remote.pool, remote.store)
+    }
+
+    fn over(backend: Arc<dyn Backend>, base: Base, limits: Limits, pool: PoolConfig, store: Store) -> Self {
+        let pool = Pool::start(Arc::clone(&backend), limits.clone(), pool);
         let shared = Shared {
             backend,
-            limits: config.limits,
-            store: config.store,
-            decoding,
-            image_id: config.image.id().to_string(),
-            image: config.image,
+            limits,
+            decoding: Decoding::new(store.clone()),
+            store,
+            image_id: base.manifest().id.clone(),
+            base,
             pool,
             in_use: Mutex::default(),
             taken: AtomicU64::new(0),
             audit: OnceCell::new(),
         };
-        Ok(Self {
+        Self {
             shared: Arc::new(shared),
-            process,
-        })
+        }
+    }
+
+    /// What sessions share.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// Completes once kernels start without waiting for the image's libraries.
@@ -126,7 +170,7 @@ impl Interpreter {
 
     /// Modules of the image that could not be imported, with reasons; empty before [`warmed`](Self::warmed).
     pub fn failed_modules(&self) -> Vec<String> {
-        self.process.failed_modules()
+        self.shared.base.failed_modules()
     }
 
     /// The state of every protection.
@@ -192,7 +236,7 @@ impl Shared {
     /// Makes sure that the image holds no network client, whatever its own policy allows: the first of the four layers that keep a
     /// derivation from fetching.
     pub(crate) async fn audited(&self) -> Result<()> {
-        let report = self.audit.get_or_try_init(|| self.image.audit()).await?;
+        let report = self.audit.get_or_try_init(|| self.base.audit()).await?;
         if report.findings.is_empty() {
             return Ok(());
         }
@@ -202,7 +246,7 @@ impl Shared {
             .map(|found| format!("{} ({}, at {})", found.client, found.reason, found.path))
             .collect();
         Err(crate::Error::Clients {
-            image: self.image.manifest().name.clone(),
+            image: self.base.manifest().name.clone(),
             found: found.into_iter().collect::<Vec<_>>().join(", "),
         })
     }
@@ -216,14 +260,8 @@ impl Shared {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The image that sandboxes start from.
-    pub(crate) fn image(&self) -> &Image {
-        &self.image
-    }
-
     /// The id of a layer with these requirements, installed if need be.
     pub(crate) async fn layer(&self, requirements: &[String]) -> Result<String> {
-        let layer = layer::resolve_layer(&self.image, requirements, image::Sink::silent()).await?;
-        Ok(layer.id)
+        self.base.layer(requirements).await
     }
 }

@@ -32,7 +32,7 @@ mod program;
 mod rescue;
 mod run;
 mod sandbox;
-mod spool;
+pub(crate) mod spool;
 mod standby;
 
 pub use actor::SessionOptions;
@@ -169,7 +169,7 @@ impl Session {
     pub(crate) fn start(shared: Arc<Shared>, options: SessionOptions) -> Self {
         let (requests, queue) = mpsc::channel(QUEUE);
         let mounts = datasets::can_mount(&shared);
-        let spool = shared.image().home().root().join("datasets").into();
+        let spool = shared.base.spool().into();
         let (interrupts, interrupted) = watch::channel(0);
         tokio::spawn(Actor::new(shared, options, interrupted).serve(queue));
         Self {
