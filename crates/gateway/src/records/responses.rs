@@ -221,8 +221,8 @@ fn forget_turns(connection: &Connection) -> Result<()> {
 pub(crate) fn recover(connection: &mut Connection) -> Result<usize> {
     let transaction = connection.transaction()?;
     let broken: Vec<(String, String)> = {
-        let mut statement =
-            transaction.prepare("SELECT id, body FROM responses WHERE status IN ('queued', 'in_progress')")?;
+        let mut statement = transaction
+            .prepare("SELECT id, body FROM responses WHERE status IN ('queued', 'in_progress')")?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         rows.collect::<Result<_>>()?
     };
@@ -246,7 +246,9 @@ pub(crate) fn secret(connection: &Connection, name: &str, new: &[u8]) -> Result<
         "INSERT INTO secrets (name, key) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
         params![name, new],
     )?;
-    connection.query_row("SELECT key FROM secrets WHERE name = ?1", [name], |row| row.get(0))
+    connection.query_row("SELECT key FROM secrets WHERE name = ?1", [name], |row| {
+        row.get(0)
+    })
 }
 
 #[cfg(test)]

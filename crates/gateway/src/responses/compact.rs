@@ -54,9 +54,7 @@ pub(super) async fn compact(
         .stream(asked)
         .await
         .map_err(|error| crate::turn::told(&error))?;
-    let (summary, usage) = summary(answer)
-        .await
-        .map_err(|error| crate::turn::told(&error))?;
+    let (summary, usage) = summary(answer).await.map_err(|error| crate::turn::told(&error))?;
     if summary.trim().is_empty() {
         return Err(ApiError {
             kind: ErrorKind::ModelError,

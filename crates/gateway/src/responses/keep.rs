@@ -111,9 +111,9 @@ fn known(output: &[Item], conversation: &[Item]) -> Vec<(String, String)> {
 }
 
 fn ran(call: &FunctionCall, conversation: &[Item]) -> Option<[Item; 2]> {
-    let output = conversation.iter().find(
-        |item| matches!(item, Item::FunctionCallOutput(output) if output.call_id == call.call_id),
-    );
+    let output = conversation
+        .iter()
+        .find(|item| matches!(item, Item::FunctionCallOutput(output) if output.call_id == call.call_id));
     Some([Item::FunctionCall(call.clone()), output?.clone()])
 }
 

@@ -21,8 +21,6 @@ mod seal;
 mod socket;
 mod start;
 mod stream;
-#[cfg(test)]
-mod tests;
 mod truncate;
 
 use axum::Router;

@@ -43,8 +43,9 @@ pub(super) async fn get(
     // What is gone is told before the stream begins.
     let first = tokio::time::timeout(std::time::Duration::ZERO, log.at(from)).await;
     if let Ok(At::Gone(first)) = first {
-        let message =
-            format!("the events before {first} are not kept any more; retrieve the response without `stream`");
+        let message = format!(
+            "the events before {first} are not kept any more; retrieve the response without `stream`"
+        );
         return Err(ApiError::invalid("starting_after", "events_not_kept", message));
     }
     Ok(stream::follow(&gateway, log, from))
@@ -82,7 +83,11 @@ pub(super) async fn cancel(
     let response: Value = super::keep::read(&kept.body)?;
     if response["background"] != true {
         let message = "only background responses can be cancelled; to stop another, close its connection";
-        return Err(ApiError::invalid("response_id", "response_not_cancellable", message));
+        return Err(ApiError::invalid(
+            "response_id",
+            "response_not_cancellable",
+            message,
+        ));
     }
     Ok(body(kept))
 }
@@ -208,7 +213,10 @@ mod tests {
     #[test]
     fn a_list_is_read_page_by_page_and_the_newest_is_first() {
         let (first, more) = ids(&page(None, 2, None));
-        assert_eq!((first, more), (vec!["msg_5".to_owned(), "msg_4".to_owned()], true));
+        assert_eq!(
+            (first, more),
+            (vec!["msg_5".to_owned(), "msg_4".to_owned()], true)
+        );
         let (last, more) = ids(&page(Some("msg_2"), 2, None));
         assert_eq!((last, more), (vec!["msg_1".to_owned()], false));
         let (all, more) = ids(&page(None, 5, Some("asc")));

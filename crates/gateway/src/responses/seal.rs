@@ -69,8 +69,8 @@ fn random<const N: usize>() -> [u8; N] {
     let mut filled = 0;
     while filled < N {
         // The call cannot fail for so few bytes but when it is interrupted.
-        filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())
-            .unwrap_or(0);
+        filled +=
+            rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()).unwrap_or(0);
     }
     bytes
 }

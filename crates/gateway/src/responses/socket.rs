@@ -174,7 +174,8 @@ impl Connection {
                 Ok(())
             }
             Some(Ok(Message::Text(_))) => {
-                let message = format!("{MAX_WAITING} requests wait already; send the next when one is answered");
+                let message =
+                    format!("{MAX_WAITING} requests wait already; send the next when one is answered");
                 self.refuse(&ApiError {
                     kind: ErrorKind::TooManyRequests,
                     code: Some("rate_limit_exceeded".to_owned()),
@@ -195,8 +196,7 @@ impl Connection {
 
     /// A continuation that failed leaves nothing to go on from, unless it is stored.
     fn forget(&mut self, previous: Option<&str>) {
-        self.memory
-            .take_if(|memory| Some(memory.id.as_str()) == previous);
+        self.memory.take_if(|memory| Some(memory.id.as_str()) == previous);
     }
 
     async fn too_old(&mut self) -> Result<String, Over> {

@@ -31,10 +31,7 @@ pub(crate) async fn start(gateway: &Gateway) -> Result<(), RecordsError> {
                 () = tokio::time::sleep(HOUR) => {}
             }
             if let Err(error) = sweep(&gateway, retention).await {
-                tracing::error!(
-                    error = &error as &dyn std::error::Error,
-                    "delete old responses"
-                );
+                tracing::error!(error = &error as &dyn std::error::Error, "delete old responses");
             }
         }
     });

@@ -46,10 +46,7 @@ fn frames(log: Arc<Log>, from: u64, keep_alive: Duration) -> impl Stream<Item = 
             Ok(At::Frame(frame)) => (Bytes::from(frame.to_string()), Some((log, number + 1))),
             // A client that reads so slowly has to ask again; what it missed is in the response.
             Ok(At::Gone(_) | At::End) => (Bytes::from_static(DONE.as_bytes()), None),
-            Err(_) => (
-                Bytes::from_static(STILL_HERE.as_bytes()),
-                Some((log, number)),
-            ),
+            Err(_) => (Bytes::from_static(STILL_HERE.as_bytes()), Some((log, number))),
         })
     })
 }

@@ -57,9 +57,7 @@ impl Provider for Truncating {
 fn cut(items: &mut Vec<Item>) {
     let last = items.iter().rposition(|item| says(item, Role::User));
     let may_go = |place: usize, item: &Item| {
-        last.is_some_and(|last| place < last)
-            && !says(item, Role::System)
-            && !says(item, Role::Developer)
+        last.is_some_and(|last| place < last) && !says(item, Role::System) && !says(item, Role::Developer)
     };
     let all = items
         .iter()
@@ -129,13 +127,7 @@ mod tests {
         cut(&mut items);
         assert_eq!(
             kinds(&items),
-            [
-                "be kind",
-                "function_call",
-                "function_call_output",
-                "two",
-                "three"
-            ]
+            ["be kind", "function_call", "function_call_output", "two", "three"]
         );
         cut(&mut items);
         assert_eq!(kinds(&items), ["be kind", "two", "three"]);

@@ -35,7 +35,7 @@ pub struct Shared {
     /// The models that it offers.
     pub models: Models,
     /// What runs code.
-    pub interpreter: Interpreter,
+    pub interpreter: Arc<Interpreter>,
     /// Told when it begins to stop.
     pub stopping: CancellationToken,
     /// What responses share.
@@ -54,13 +54,18 @@ impl std::ops::Deref for Gateway {
 
 impl Gateway {
     /// A gateway that nobody can reach yet.
-    pub fn new(options: Options, records: Records, models: Models, interpreter: Interpreter) -> Self {
+    pub fn new(
+        options: Options,
+        records: Records,
+        models: Models,
+        interpreter: impl Into<Arc<Interpreter>>,
+    ) -> Self {
         let responses = responses::Live::new(&options.responses);
         Self(Arc::new(Shared {
             options,
             records,
             models,
-            interpreter,
+            interpreter: interpreter.into(),
             responses,
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),

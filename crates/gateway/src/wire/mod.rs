@@ -28,8 +28,8 @@ pub use error::{ApiError, ErrorKind};
 pub use event::{DONE, Event, EventKind, StreamError};
 pub use id::Ids;
 pub use item::{
-    CodeInterpreterCall, Compaction, FunctionCall, FunctionCallOutput, InterpreterOutput, Item, ItemReference,
-    ItemStatus, Message, Output, Reasoning, Role,
+    CodeInterpreterCall, Compaction, FunctionCall, FunctionCallOutput, InterpreterOutput, Item,
+    ItemReference, ItemStatus, Message, Output, Reasoning, Role,
 };
 pub use request::Request;
 pub use response::{

@@ -7,15 +7,14 @@ use crate::wire::content::{Annotation, Part};
 use crate::wire::error::ApiError;
 use crate::wire::id::Ids;
 use crate::wire::item::{
-    CodeInterpreterCall, Compaction, FunctionCall, FunctionCallOutput, InterpreterOutput, Item, ItemReference,
-    ItemStatus, Message, Output, Reasoning, Role,
+    CodeInterpreterCall, Compaction, FunctionCall, FunctionCallOutput, InterpreterOutput, Item,
+    ItemReference, ItemStatus, Message, Output, Reasoning, Role,
 };
 
 /// The most items that a request may carry.
 const MAX_ITEMS: usize = 10_000;
 
-const KINDS: &str =
-    "`message`, `function_call`, `function_call_output`, `reasoning`, `code_interpreter_call`, `compaction` or `item_reference`";
+const KINDS: &str = "`message`, `function_call`, `function_call_output`, `reasoning`, `code_interpreter_call`, `compaction` or `item_reference`";
 const PARTS: &str = "`input_text`, `input_image`, `input_file`, `output_text` or `refusal`";
 
 /// Reads `input`.
