@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response as Answer};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::live::Running;
 use super::log::Log;
@@ -46,9 +47,10 @@ pub(super) async fn create(
     }
     let (sender, events) = mpsc::channel(WAITING);
     // A task of its own: when the client leaves, the turn still comes to an end that is kept.
-    gateway
-        .tasks
-        .spawn(job.play(Ear::Client(sender), CancellationToken::new()));
+    gateway.tasks.spawn(
+        job.play(Ear::Client(sender), CancellationToken::new())
+            .in_current_span(),
+    );
     if stream {
         return Ok(stream::live(&gateway, events));
     }
@@ -95,11 +97,31 @@ async fn go_on(job: Job) -> Result<Arc<Log>, ApiError> {
     }
     let (log, cancel) = (Arc::clone(&running.log), running.cancel);
     let tasks = gateway.tasks.clone();
-    tasks.spawn(async move {
+    let listed = Listed {
+        gateway,
+        id,
+        log: Arc::clone(&log),
+    };
+    let run = async move {
         job.play(Ear::Log(log), cancel).await;
-        gateway.responses.remove(&id);
-    });
+        drop(listed);
+    };
+    tasks.spawn(run.in_current_span());
     Ok(running.log)
+}
+
+/// A background response among those that run. Its followers are let go when this is dropped, whatever happens.
+struct Listed {
+    gateway: Gateway,
+    id: String,
+    log: Arc<Log>,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.log.end();
+        self.gateway.responses.remove(&self.id);
+    }
 }
 
 /// The response, when it is whole. One that failed before anything came of it is an error.

@@ -17,6 +17,7 @@ mod prepare;
 mod resolve;
 mod retrieve;
 mod run;
+mod runner;
 mod seal;
 mod socket;
 mod start;

@@ -163,7 +163,7 @@ fn a_model_that_calls_for_ever_comes_to_an_end() {
     block_on(async {
         let provider = Arc::new(Scripted::new((0..9).map(|_| runs("c1", "1"))));
         let server = serve_with(Arc::clone(&provider) as Arc<dyn Provider>, |options| {
-            options.max_steps = 3
+            options.max_steps = 3;
         })
         .await;
         let response = server

@@ -186,6 +186,20 @@ fn a_client_that_does_not_read_is_waited_for_and_then_cancelled() {
 }
 
 #[test]
+fn a_model_that_talks_for_ever_comes_to_an_end() {
+    block_on(async {
+        let server = serve(Arc::new(Endless) as Arc<dyn Provider>).await;
+        let response = server.create(json!({"input": "x"})).await.ok();
+        assert_eq!(
+            (&response["status"], &response["incomplete_details"]["reason"]),
+            (&json!("incomplete"), &json!("max_output_bytes"))
+        );
+        let text = response["output"][0]["content"][0]["text"].as_str().unwrap();
+        assert!(text.len() < 20 << 20, "{} bytes", text.len());
+    });
+}
+
+#[test]
 fn a_turn_that_panics_fails_its_response_and_ends_its_stream() {
     block_on(async {
         let server = serve(Arc::new(Panicking) as Arc<dyn Provider>).await;
