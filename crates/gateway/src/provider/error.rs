@@ -93,8 +93,7 @@ impl ProviderError {
             _ => return false,
         };
         let message = message.to_ascii_lowercase();
-        let said = |words: &&str| message.contains(words);
-        code == Some("context_length_exceeded") || TOO_LONG.iter().any(|words| said(words))
+        code == Some("context_length_exceeded") || TOO_LONG.iter().any(|words| message.contains(words))
     }
 
     pub(super) fn malformed(what: impl Into<String>) -> Self {

@@ -97,12 +97,31 @@ async fn go_on(job: Job) -> Result<Arc<Log>, ApiError> {
     }
     let (log, cancel) = (Arc::clone(&running.log), running.cancel);
     let tasks = gateway.tasks.clone();
-    let play = async move {
-        job.play(Ear::Log(log), cancel).await;
-        gateway.responses.remove(&id);
+    let listed = Listed {
+        gateway,
+        id,
+        log: Arc::clone(&log),
     };
-    tasks.spawn(play.in_current_span());
+    let run = async move {
+        job.play(Ear::Log(log), cancel).await;
+        drop(listed);
+    };
+    tasks.spawn(run.in_current_span());
     Ok(running.log)
+}
+
+/// A background response among those that run. Its followers are let go when this is dropped, whatever happens.
+struct Listed {
+    gateway: Gateway,
+    id: String,
+    log: Arc<Log>,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.log.end();
+        self.gateway.responses.remove(&self.id);
+    }
 }
 
 /// The response, when it is whole. One that failed before anything came of it is an error.

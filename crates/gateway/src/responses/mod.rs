@@ -17,12 +17,11 @@ mod prepare;
 mod resolve;
 mod retrieve;
 mod run;
+mod runner;
 mod seal;
 mod socket;
 mod start;
 mod stream;
-#[cfg(test)]
-mod tests;
 mod truncate;
 
 use axum::Router;

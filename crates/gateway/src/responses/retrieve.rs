@@ -38,7 +38,7 @@ pub(super) async fn get(
     let from = wanted.starting_after.map_or(0, |number| number.saturating_add(1));
     let log = match gateway.responses.find(&caller.owner, &id) {
         Some(running) => running.log,
-        None => Arc::new(ended(find(&gateway, &caller, &id).await?)?),
+        None => Arc::new(ended(&find(&gateway, &caller, &id).await?)?),
     };
     // What is gone is told before the stream begins.
     let first = tokio::time::timeout(std::time::Duration::ZERO, log.at(from)).await;
@@ -154,7 +154,7 @@ async fn find(gateway: &Gateway, caller: &Caller, id: &str) -> Result<Kept, ApiE
 }
 
 /// The log of a response that does not run.
-fn ended(kept: Kept) -> Result<Log, ApiError> {
+fn ended(kept: &Kept) -> Result<Log, ApiError> {
     let events = kept.events.as_deref().map(Log::from_text);
     events.ok_or_else(|| {
         let message = "events are kept of background responses only; retrieve this one without `stream`";

@@ -15,12 +15,15 @@ use crate::now;
 use crate::server::Gateway;
 use crate::turn::Turn;
 use crate::wire::{
-    ApiError, Dialect, Draft, ErrorKind, Event, EventKind, Failure, Item, Numbers, Request, Response,
-    ResponseStatus, StreamError, Usage,
+    ApiError, Dialect, Draft, ErrorKind, Event, EventKind, Failure, Incomplete, Item, Numbers, Request,
+    Response, ResponseStatus, StreamError, Usage,
 };
 
 /// Events that wait for a client; when they are so many, the model waits too.
 pub(super) const WAITING: usize = 16;
+
+/// The most bytes that a model may say in one response. Without an end, a provider's answer would fill the memory.
+const MAX_SAID: usize = 16 << 20;
 
 /// A request that can be answered.
 #[derive(Debug)]
@@ -71,6 +74,8 @@ struct Relay {
     announced: bool,
     /// Items that are whole, for a response that breaks off without one.
     done: Vec<Item>,
+    /// Bytes that the model has said.
+    said: usize,
 }
 
 /// Why nobody listens any more.
@@ -82,6 +87,8 @@ enum Left {
     Gone,
     /// The client does not read.
     Stalled,
+    /// The model says more than it may.
+    Endless,
 }
 
 impl Job {
@@ -107,6 +114,7 @@ impl Job {
             patience: gateway.options.responses.patience,
             announced: false,
             done: Vec::new(),
+            said: 0,
         };
         let _place = if base.background {
             relay.announce(&base).await;
@@ -143,8 +151,13 @@ impl Job {
         });
         if left.is_some() && last.is_none() && response.status != ResponseStatus::Failed {
             tracing::debug!(response = response.id, ?left, "a response was cancelled");
-            response.status = ResponseStatus::Cancelled;
-            response.incomplete_details = None;
+            if left == Some(Left::Endless) {
+                let reason = "max_output_bytes".to_owned();
+                response.incomplete_details = Some(Incomplete { reason });
+            } else {
+                response.status = ResponseStatus::Cancelled;
+                response.incomplete_details = None;
+            }
         }
         keep::mend(&mut conversation);
         let container = keep::container(&response).or(container);
@@ -157,9 +170,6 @@ impl Job {
         let events = relay.ear.log().map(|log| log.text() + &last.frame());
         keep::ended(&gateway, &owner, previous, own, &played, events).await;
         relay.deliver(last).await;
-        if let Ear::Log(log) = &relay.ear {
-            log.end();
-        }
         played
     }
 }
@@ -216,6 +226,10 @@ impl Relay {
             }
             if let EventKind::ItemDone { item, .. } = &event.kind {
                 self.done.push((**item).clone());
+            }
+            self.said += event.kind.said();
+            if self.said > MAX_SAID {
+                return (None, Some(Left::Endless));
             }
             for kind in self.dialect.tell(event.kind) {
                 let event = self.numbers.next(kind);

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::create::dialect;
 use super::keep;
@@ -135,10 +136,10 @@ impl Connection {
             return self.refuse(&error).await;
         }
         let (sender, mut events) = mpsc::channel(WAITING);
-        let played = self
-            .gateway
-            .tasks
-            .spawn(job.play(Ear::Client(sender), CancellationToken::new()));
+        let played = self.gateway.tasks.spawn(
+            job.play(Ear::Client(sender), CancellationToken::new())
+                .in_current_span(),
+        );
         loop {
             tokio::select! {
                 event = events.recv() => match event {

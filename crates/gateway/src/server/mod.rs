@@ -70,7 +70,7 @@ pub struct Shared {
     /// The models that it offers.
     pub models: Models,
     /// What runs code.
-    pub interpreter: Interpreter,
+    pub interpreter: Arc<Interpreter>,
     /// Told when it begins to stop: nothing new is taken on.
     pub stopping: CancellationToken,
     /// Told when what still runs has to end, some time after that: turns fail, streams are closed, sandboxes go.
@@ -93,7 +93,12 @@ impl std::ops::Deref for Gateway {
 
 impl Gateway {
     /// A gateway that nobody can reach yet.
-    pub fn new(options: Options, records: Records, models: Models, interpreter: Interpreter) -> Self {
+    pub fn new(
+        options: Options,
+        records: Records,
+        models: Models,
+        interpreter: impl Into<Arc<Interpreter>>,
+    ) -> Self {
         crate::metrics::start();
         let responses = responses::Live::new(&options.responses);
         Self(Arc::new(Shared {
@@ -102,7 +107,7 @@ impl Gateway {
             options,
             records,
             models,
-            interpreter,
+            interpreter: interpreter.into(),
             responses,
             stopping: CancellationToken::new(),
             ending: CancellationToken::new(),

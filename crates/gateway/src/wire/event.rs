@@ -47,6 +47,18 @@ impl EventKind {
             _ => None,
         }
     }
+
+    /// How many bytes were added to what the model says, thinks or writes.
+    pub fn said(&self) -> usize {
+        match self {
+            Self::TextDelta { delta, .. }
+            | Self::RefusalDelta { delta, .. }
+            | Self::ReasoningDelta { delta, .. }
+            | Self::ArgumentsDelta { delta, .. }
+            | Self::CodeDelta { delta, .. } => delta.len(),
+            _ => 0,
+        }
+    }
 }
 
 /// What happened. Items are meant by their place in the output and their id, parts by their place in the item.
