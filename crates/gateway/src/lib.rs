@@ -4,14 +4,19 @@
 //! - [`provider`] asks models, and puts together what they answer; [`Models`] says which provider has which model.
 //! - [`turn`] answers a request: a model's steps, and the code that they run.
 //! - [`wire`] has the forms of the Responses API: requests, responses, items, events.
-//! - [`server`] is the HTTP server; `responses`, `containers`, `sessions` and `execute` have its routes.
+//! - [`server`] is the HTTP server; `responses`, `containers`, `sessions`, `artifacts` and `execute` have its routes.
+//! - [`openapi`] describes the routes.
 //! - [`records`] is what is remembered across restarts.
 
 pub mod arguments;
+mod artifacts;
 mod containers;
 mod execute;
+mod health;
 mod models;
+pub mod openapi;
 mod options;
+mod problem;
 pub mod provider;
 pub mod records;
 mod responses;
@@ -20,5 +25,7 @@ mod sessions;
 pub mod turn;
 pub mod wire;
 
+pub use execute::ExecuteOptions;
 pub use models::Models;
 pub use options::Options;
+pub use sessions::SessionsOptions;

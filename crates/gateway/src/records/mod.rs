@@ -3,6 +3,8 @@
 //! Each kind of record has a module of its own here with its statements; they all go through [`Records::with`], off the async threads.
 //! The schema grows by the files in `migrations/`, in order; `PRAGMA user_version` counts those that were applied.
 
+mod artifacts;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +12,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 /// The steps of the schema, oldest first. Steps that were released do not change any more.
-const MIGRATIONS: &[&str] = &[];
+const MIGRATIONS: &[&str] = &[include_str!("migrations/artifacts.sql")];
 
 /// How long a statement waits for another process, such as `cellblock key`, that writes.
 const BUSY: Duration = Duration::from_secs(10);

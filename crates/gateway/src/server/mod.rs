@@ -16,10 +16,12 @@ use tokio_util::task::TaskTracker;
 pub use caller::Caller;
 pub use json::Json;
 
+use crate::execute::Slots;
 use crate::models::Models;
 use crate::options::Options;
 use crate::records::Records;
-use crate::{containers, execute, responses, sessions};
+use crate::sessions::Sessions;
+use crate::{artifacts, containers, execute, health, openapi, responses, sessions};
 
 /// A gateway: what its routes share.
 #[derive(Clone, Debug)]
@@ -36,6 +38,10 @@ pub struct Shared {
     pub models: Models,
     /// What runs code.
     pub interpreter: Interpreter,
+    /// The sessions of its REST.
+    pub(crate) sessions: Sessions,
+    /// Executions that may run at a time.
+    pub(crate) slots: Slots,
     /// Told when it begins to stop.
     pub stopping: CancellationToken,
     /// What goes on without a client and is waited for at the end.
@@ -54,6 +60,8 @@ impl Gateway {
     /// A gateway that nobody can reach yet.
     pub fn new(options: Options, records: Records, models: Models, interpreter: Interpreter) -> Self {
         Self(Arc::new(Shared {
+            sessions: Sessions::default(),
+            slots: Slots::new(options.execute.concurrent),
             options,
             records,
             models,
@@ -69,7 +77,10 @@ impl Gateway {
             .merge(responses::routes())
             .merge(containers::routes())
             .merge(sessions::routes())
+            .merge(artifacts::routes())
             .merge(execute::routes())
+            .merge(health::routes())
+            .merge(openapi::routes())
             .layer(DefaultBodyLimit::max(self.options.max_body))
             .with_state(self.clone())
     }
