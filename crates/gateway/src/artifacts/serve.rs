@@ -22,8 +22,7 @@ const SANDBOXED: HeaderValue = HeaderValue::from_static("default-src 'none'; san
 
 /// The bytes of an artifact.
 #[utoipa::path(
-    get,
-    path = "/v1/artifacts/{sha256}",
+    get, operation_id = "read_artifact", path = "/v1/artifacts/{sha256}",
     tag = "artifacts",
     params(("sha256" = String, Path, description = "64 lowercase hexadecimal digits")),
     responses(

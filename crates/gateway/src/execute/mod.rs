@@ -85,7 +85,7 @@ pub(crate) struct ExecuteError {
 
 /// Runs a Python program in a fresh sandbox, which is disposed of afterwards.
 #[utoipa::path(
-    post, path = "/execute", tag = "sandbox server",
+    post, operation_id = "execute", path = "/execute", tag = "sandbox server",
     request_body = ExecuteRequest,
     responses(
         (status = 200, description = "What came of it, also where it failed, ran too long or packages could not be installed", body = ExecuteAnswer),
@@ -150,7 +150,7 @@ pub(crate) async fn execute(State(gateway): State<Gateway>, _caller: Caller, bod
 
 /// How the sandbox server is.
 #[utoipa::path(
-    get, path = "/health", tag = "sandbox server",
+    get, operation_id = "health", path = "/health", tag = "sandbox server",
     responses((status = 200, description = "It is there", body = Health))
 )]
 pub(crate) async fn health(State(gateway): State<Gateway>) -> Json<Health> {

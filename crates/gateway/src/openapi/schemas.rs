@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use cellblock_interpreter::workbench;
+use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Value, json};
 use utoipa::openapi::RefOr;
@@ -89,7 +90,7 @@ pub(super) fn fill(document: &mut Value) {
 fn named(generator: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
     macro_rules! of {
         ($($name:literal => $type:ty,)*) => {
-            vec![$(($name, generator.root_schema_for::<$type>().into())),*]
+            vec![$(($name, <$type as JsonSchema>::json_schema(generator).into())),*]
         };
     }
     of! {

@@ -70,7 +70,7 @@ impl From<&Entry> for AliasAnswer {
 
 /// Records a tool result: `tool` or `alias`, and one of `value`, `data` and `artifact`.
 #[utoipa::path(
-    post, path = "/v1/sessions/{id}/aliases", tag = "sessions",
+    post, operation_id = "record_alias", path = "/v1/sessions/{id}/aliases", tag = "sessions",
     params(("id" = String, Path)),
     request_body = AliasRequest,
     responses(
@@ -115,7 +115,7 @@ pub(crate) async fn add(
 
 /// The recorded tool results.
 #[utoipa::path(
-    get, path = "/v1/sessions/{id}/aliases", tag = "sessions",
+    get, operation_id = "list_aliases", path = "/v1/sessions/{id}/aliases", tag = "sessions",
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "The results, in the order in which they were recorded", body = crate::openapi::AliasList),

@@ -22,6 +22,17 @@ pub(super) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Re
             "send JSON with `Content-Type: application/json`",
         ));
     }
+    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+    // A list would be read as an object's values, in their order.
+    if first == Some(&b'[') {
+        return Err(ApiError {
+            kind: ErrorKind::InvalidRequestError,
+            code: Some("invalid_value".to_owned()),
+            message: "the body is a list; send an object".to_owned(),
+            param: None,
+        }
+        .into());
+    }
     serde_json::from_slice(body).map_err(|error| {
         let code = if error.is_data() {
             "invalid_value"

@@ -74,7 +74,7 @@ impl Kept {
 
 /// The last cells, the oldest first.
 #[utoipa::path(
-    get, path = "/v1/sessions/{id}/cells", tag = "sessions",
+    get, operation_id = "list_cells", path = "/v1/sessions/{id}/cells", tag = "sessions",
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "The cells that are kept", body = crate::openapi::CellList),
@@ -96,7 +96,7 @@ pub(crate) async fn list(
 
 /// One of the last cells.
 #[utoipa::path(
-    get, path = "/v1/sessions/{id}/cells/{cell}", tag = "sessions",
+    get, operation_id = "get_cell", path = "/v1/sessions/{id}/cells/{cell}", tag = "sessions",
     params(("id" = String, Path), ("cell" = u64, Path, description = "Its number, from 1")),
     responses(
         (status = 200, description = "The cell", body = crate::openapi::Cell),

@@ -54,7 +54,7 @@ pub(crate) struct CreateRequest {
 
 /// Makes a session. Its sandbox is made when it is first needed.
 #[utoipa::path(
-    post, path = "/v1/sessions", tag = "sessions",
+    post, operation_id = "create_session", path = "/v1/sessions", tag = "sessions",
     request_body = CreateRequest,
     responses(
         (status = 201, description = "The session", body = crate::openapi::Session),

@@ -28,7 +28,7 @@ pub(crate) struct DatasetQuery {
 
 /// Adds the body as a dataset: it appears in `/tmp/data` at once.
 #[utoipa::path(
-    post, path = "/v1/sessions/{id}/datasets", tag = "sessions",
+    post, operation_id = "add_dataset", path = "/v1/sessions/{id}/datasets", tag = "sessions",
     params(("id" = String, Path), DatasetQuery),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
@@ -81,7 +81,7 @@ pub(crate) async fn add(
 
 /// The session's datasets.
 #[utoipa::path(
-    get, path = "/v1/sessions/{id}/datasets", tag = "sessions",
+    get, operation_id = "list_datasets", path = "/v1/sessions/{id}/datasets", tag = "sessions",
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "The datasets", body = crate::openapi::MountedList),

@@ -51,7 +51,7 @@ pub(crate) struct FileWritten {
 
 /// Lists the files that code has made.
 #[utoipa::path(
-    get, path = "/v1/sessions/{id}/files", tag = "sessions",
+    get, operation_id = "list_files", path = "/v1/sessions/{id}/files", tag = "sessions",
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "The files below `/workspace` and `/tmp/output`", body = crate::openapi::FileList),
@@ -82,7 +82,7 @@ pub(crate) async fn list(
 
 /// Reads a file.
 #[utoipa::path(
-    get, path = "/v1/sessions/{id}/files/{path}", tag = "sessions",
+    get, operation_id = "read_file", path = "/v1/sessions/{id}/files/{path}", tag = "sessions",
     params(
         ("id" = String, Path),
         ("path" = String, Path, description = "The path in the sandbox without its first slash: `workspace/a.csv`, `tmp/output/b.png`"),
@@ -131,7 +131,7 @@ pub(crate) async fn get(
 
 /// Writes a file; folders that it needs are made.
 #[utoipa::path(
-    put, path = "/v1/sessions/{id}/files/{path}", tag = "sessions",
+    put, operation_id = "write_file", path = "/v1/sessions/{id}/files/{path}", tag = "sessions",
     params(
         ("id" = String, Path),
         ("path" = String, Path, description = "The path in the sandbox without its first slash: `workspace/a.csv`"),
@@ -166,7 +166,7 @@ pub(crate) async fn put(
 
 /// Removes a file.
 #[utoipa::path(
-    delete, path = "/v1/sessions/{id}/files/{path}", tag = "sessions",
+    delete, operation_id = "delete_file", path = "/v1/sessions/{id}/files/{path}", tag = "sessions",
     params(
         ("id" = String, Path),
         ("path" = String, Path, description = "The path in the sandbox without its first slash: `workspace/a.csv`"),

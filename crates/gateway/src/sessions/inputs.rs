@@ -59,7 +59,7 @@ pub(crate) struct InputBound {
 /// Binds an input: the body's bytes with a `format` or a content type that tells it; or, as `application/json` without a `format`, one of
 /// `value`, `data` and `artifact`.
 #[utoipa::path(
-    put, path = "/v1/sessions/{id}/inputs/{name}", tag = "sessions",
+    put, operation_id = "bind_input", path = "/v1/sessions/{id}/inputs/{name}", tag = "sessions",
     params(
         ("id" = String, Path),
         ("name" = String, Path, description = "A Python identifier"),

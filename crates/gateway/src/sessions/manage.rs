@@ -21,7 +21,7 @@ pub(crate) struct Interrupted {
 
 /// The caller's sessions, the oldest first.
 #[utoipa::path(
-    get, path = "/v1/sessions", tag = "sessions",
+    get, operation_id = "list_sessions", path = "/v1/sessions", tag = "sessions",
     responses((status = 200, description = "The sessions", body = crate::openapi::SessionList))
 )]
 pub(crate) async fn list(State(gateway): State<Gateway>, caller: Caller) -> Json<Listed<SessionAnswer>> {
@@ -33,7 +33,7 @@ pub(crate) async fn list(State(gateway): State<Gateway>, caller: Caller) -> Json
 
 /// A session.
 #[utoipa::path(
-    get, path = "/v1/sessions/{id}", tag = "sessions",
+    get, operation_id = "get_session", path = "/v1/sessions/{id}", tag = "sessions",
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "The session", body = crate::openapi::Session),
@@ -51,7 +51,7 @@ pub(crate) async fn get(
 
 /// Ends a session; what runs in it is interrupted. Answered when its sandbox is gone.
 #[utoipa::path(
-    delete, path = "/v1/sessions/{id}", tag = "sessions",
+    delete, operation_id = "delete_session", path = "/v1/sessions/{id}", tag = "sessions",
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "It is gone", body = crate::openapi::Deleted),
@@ -71,7 +71,7 @@ pub(crate) async fn delete(
 
 /// Stops what runs in a session. Variables are kept unless it does not listen.
 #[utoipa::path(
-    post, path = "/v1/sessions/{id}/interrupt", tag = "sessions",
+    post, operation_id = "interrupt_session", path = "/v1/sessions/{id}/interrupt", tag = "sessions",
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "It was told; the cell's own answer says how it ended", body = crate::openapi::Interrupted),
@@ -92,7 +92,7 @@ pub(crate) async fn interrupt(
 
 /// Drops all variables but the inputs. Files stay.
 #[utoipa::path(
-    post, path = "/v1/sessions/{id}/reset", tag = "sessions",
+    post, operation_id = "reset_session", path = "/v1/sessions/{id}/reset", tag = "sessions",
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "The session", body = crate::openapi::Session),
@@ -113,7 +113,7 @@ pub(crate) async fn reset(
 
 /// The session's variables.
 #[utoipa::path(
-    get, path = "/v1/sessions/{id}/variables", tag = "sessions",
+    get, operation_id = "list_variables", path = "/v1/sessions/{id}/variables", tag = "sessions",
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "Those that code has bound", body = crate::openapi::VariableList),

@@ -38,7 +38,7 @@ pub(crate) struct CellRequest {
 
 /// Runs a cell. Code that raises, runs too long or is refused is a 200 whose `outcome` says so. A client that goes away interrupts its cell.
 #[utoipa::path(
-    post, path = "/v1/sessions/{id}/cells", tag = "sessions",
+    post, operation_id = "run_cell", path = "/v1/sessions/{id}/cells", tag = "sessions",
     params(("id" = String, Path)),
     request_body = CellRequest,
     responses(

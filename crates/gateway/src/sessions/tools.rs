@@ -48,7 +48,7 @@ struct RunPython {
 
 /// The session's tools.
 #[utoipa::path(
-    get, path = "/v1/sessions/{id}/tools", tag = "sessions",
+    get, operation_id = "list_tools", path = "/v1/sessions/{id}/tools", tag = "sessions",
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "The tools, with JSON Schemas", body = crate::openapi::ToolList),
@@ -66,7 +66,7 @@ pub(crate) async fn list(
 
 /// Calls a tool. What the toolset refuses is a 200 that says so, as a model is to read it.
 #[utoipa::path(
-    post, path = "/v1/sessions/{id}/tools/{name}", tag = "sessions",
+    post, operation_id = "call_tool", path = "/v1/sessions/{id}/tools/{name}", tag = "sessions",
     params(("id" = String, Path), ("name" = String, Path, description = "Such as `run_python`, `sandbox_exec`, `code_interpreter`")),
     request_body(content = Object, description = "The tool's arguments"),
     responses(
