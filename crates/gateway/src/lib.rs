@@ -4,17 +4,22 @@
 //! - [`provider`] asks models, and puts together what they answer; [`Models`] says which provider has which model.
 //! - [`turn`] answers a request: a model's steps, and the code that they run.
 //! - [`wire`] has the forms of the Responses API: requests, responses, items, events.
-//! - [`server`] is the HTTP server; `responses`, `containers`, `sessions` and `execute` have its routes.
+//! - [`server`] is the HTTP server; `responses`, `containers`, `sessions`, `artifacts` and `execute` have its routes.
 //! - [`keys`] says who may call, [`quotas`] how much; `metrics` counts.
+//! - [`openapi`] describes the routes.
 //! - [`records`] is what is remembered across restarts.
 
 pub mod arguments;
+mod artifacts;
 mod containers;
 mod execute;
+mod health;
 pub mod keys;
 mod metrics;
 mod models;
+pub mod openapi;
 mod options;
+mod problem;
 pub mod provider;
 pub mod quotas;
 pub mod records;
@@ -24,10 +29,12 @@ mod sessions;
 pub mod turn;
 pub mod wire;
 
+pub use execute::ExecuteOptions;
 pub use metrics::MetricsOptions;
 pub use models::Models;
 pub use options::Options;
 pub use responses::ResponseOptions;
+pub use sessions::SessionsOptions;
 
 /// Where events go that whoever watches over security wants to see.
 pub(crate) const SECURITY: &str = "cellblock::security";

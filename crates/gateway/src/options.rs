@@ -2,10 +2,12 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use crate::execute::ExecuteOptions;
 use crate::metrics::MetricsOptions;
 use crate::quotas::QuotaOptions;
 use crate::responses::ResponseOptions;
 use crate::server::{AuthOptions, ConnectionOptions, HostOptions, StopOptions, TlsOptions};
+use crate::sessions::SessionsOptions;
 
 /// How a gateway is set up.
 #[derive(Clone, Debug)]
@@ -32,6 +34,10 @@ pub struct Options {
     pub metrics: MetricsOptions,
     /// How it stops.
     pub stop: StopOptions,
+    /// Sessions.
+    pub sessions: SessionsOptions,
+    /// The sandbox server.
+    pub execute: ExecuteOptions,
 }
 
 impl Default for Options {
@@ -48,6 +54,8 @@ impl Default for Options {
             tls: None,
             metrics: MetricsOptions::default(),
             stop: StopOptions::default(),
+            sessions: SessionsOptions::default(),
+            execute: ExecuteOptions::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Each kind of record has a module of its own here with its statements; they all go through [`Records::with`], off the async threads.
 //! The schema grows by the files in `migrations/`, in order; `PRAGMA user_version` counts those that were applied.
 
+pub(crate) mod artifacts;
 pub mod keys;
 pub(crate) mod responses;
 pub mod usage;
@@ -18,6 +19,7 @@ use rusqlite::Connection;
 /// The steps of the schema, oldest first. Steps that were released do not change any more.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/responses.sql"),
+    include_str!("migrations/artifacts.sql"),
     include_str!("migrations/keys.sql"),
     include_str!("migrations/usage.sql"),
 ];

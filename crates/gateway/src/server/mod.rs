@@ -9,11 +9,11 @@ mod answers;
 mod auth;
 mod caller;
 mod error;
-mod health;
 mod hosts;
 mod json;
 mod observe;
 pub(crate) mod retry;
+mod scrape;
 mod start;
 mod stop;
 mod throttle;
@@ -42,12 +42,14 @@ pub use start::{ServeError, check};
 pub use stop::StopOptions;
 pub use tls::{TlsError, TlsOptions};
 
+use crate::execute::Slots;
 use crate::keys::Keys;
 use crate::models::Models;
 use crate::options::Options;
 use crate::quotas::Quotas;
 use crate::records::Records;
-use crate::{containers, execute, responses, sessions};
+use crate::sessions::Sessions;
+use crate::{artifacts, containers, execute, health, openapi, responses, sessions};
 
 /// Where metrics are told.
 const METRICS: &str = "/metrics";
@@ -71,6 +73,10 @@ pub struct Shared {
     pub models: Models,
     /// What runs code.
     pub interpreter: Arc<Interpreter>,
+    /// The sessions of its REST.
+    pub(crate) sessions: Sessions,
+    /// Executions that may run at a time.
+    pub(crate) slots: Slots,
     /// Told when it begins to stop: nothing new is taken on.
     pub stopping: CancellationToken,
     /// Told when what still runs has to end, some time after that: turns fail, streams are closed, sandboxes go.
@@ -104,6 +110,8 @@ impl Gateway {
         Self(Arc::new(Shared {
             keys: Keys::new(records.clone()),
             quotas: Quotas::new(options.quotas.clone(), records.clone()),
+            sessions: Sessions::default(),
+            slots: Slots::new(options.execute.concurrent),
             options,
             records,
             models,
@@ -123,8 +131,11 @@ impl Gateway {
             .merge(responses::routes())
             .merge(containers::routes())
             .merge(sessions::routes())
+            .merge(artifacts::routes())
             .merge(execute::routes())
             .merge(health::routes())
+            .merge(scrape::routes())
+            .merge(openapi::routes())
             .layer(DefaultBodyLimit::max(self.options.max_body))
             .layer(from_fn_with_state(self.clone(), auth::check))
             .layer(self.cors())

@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::accept::Acceptor;
 use super::start::{ServeError, check};
 use super::tls::Tls;
-use super::{Gateway, health};
+use super::{Gateway, scrape};
 
 /// How a gateway stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Gateway {
             let address = listener.local_addr().map_err(listen)?;
             tracing::info!(%address, "listening for metrics");
             let metrics = Acceptor {
-                router: health::metrics().with_state(self.clone()),
+                router: scrape::routes().with_state(self.clone()),
                 tls: None,
                 ..acceptor.clone()
             };
