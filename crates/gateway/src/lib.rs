@@ -4,12 +4,15 @@
 //! - [`provider`] asks models, and puts together what they answer; [`Models`] says which provider has which model.
 //! - [`turn`] answers a request: a model's steps, and the code that they run.
 //! - [`wire`] has the forms of the Responses API: requests, responses, items, events.
-//! - [`server`] is the HTTP server; `responses`, `containers`, `sessions` and `execute` have its routes.
+//! - [`server`] is the HTTP server; `responses`, `containers`, `files`, `sessions` and `execute` have its routes.
 //! - [`records`] is what is remembered across restarts.
 
 pub mod arguments;
+mod clock;
 mod containers;
 mod execute;
+mod files;
+mod listing;
 mod models;
 mod options;
 pub mod provider;
@@ -20,5 +23,7 @@ mod sessions;
 pub mod turn;
 pub mod wire;
 
+pub use containers::{ContainerOptions, Containers};
+pub use files::FileOptions;
 pub use models::Models;
 pub use options::Options;

@@ -2,6 +2,9 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use crate::containers::ContainerOptions;
+use crate::files::FileOptions;
+
 /// How a gateway is set up.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -11,6 +14,10 @@ pub struct Options {
     pub max_body: usize,
     /// The most model calls of a turn.
     pub max_steps: u32,
+    /// Containers.
+    pub containers: ContainerOptions,
+    /// Files.
+    pub files: FileOptions,
 }
 
 impl Default for Options {
@@ -19,6 +26,8 @@ impl Default for Options {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             max_body: 16 << 20,
             max_steps: 20,
+            containers: ContainerOptions::default(),
+            files: FileOptions::default(),
         }
     }
 }

@@ -3,14 +3,25 @@
 //! Each kind of record has a module of its own here with its statements; they all go through [`Records::with`], off the async threads.
 //! The schema grows by the files in `migrations/`, in order; `PRAGMA user_version` counts those that were applied.
 
+mod containers;
+mod files;
+mod page;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
 
+pub(crate) use containers::{ContainerFileRow, ContainerRow};
+pub(crate) use files::FileRow;
+pub(crate) use page::{Page, Paged};
+
 /// The steps of the schema, oldest first. Steps that were released do not change any more.
-const MIGRATIONS: &[&str] = &[];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/containers.sql"),
+    include_str!("migrations/files.sql"),
+];
 
 /// How long a statement waits for another process, such as `cellblock key`, that writes.
 const BUSY: Duration = Duration::from_secs(10);

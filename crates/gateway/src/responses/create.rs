@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use crate::containers;
 use crate::server::{Caller, Gateway};
 use crate::turn::Turn;
-use crate::wire::{ApiError, Container, DONE, Ids, Request, Response, Tool};
+use crate::wire::{ApiError, DONE, Ids, Request, Response};
 
 /// Events that wait for a client; when they are so many, the model waits too.
 const WAITING: usize = 64;
@@ -26,17 +26,13 @@ pub(super) async fn create(
     let mut ids = Ids::random();
     let request = Request::parse(&body, &mut ids)?;
     let provider = gateway.models.provider(&request.model)?;
-    let container = request.tools.iter().find_map(|tool| match tool {
-        Tool::CodeInterpreter { container } => Some(container.clone()),
-        Tool::Function(_) => None,
-    });
-    let auto = Container::Id(String::new());
-    let runner = containers::runner(&gateway, &caller, container.as_ref().unwrap_or(&auto)).await?;
+    let id = ids.mint("resp");
+    let runner = containers::runner(&gateway, &caller, &request, &id).await?;
     let turn = Turn::new(provider, Arc::clone(&runner)).steps(gateway.options.max_steps);
     let created = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
-    let response = Response::new(&request, ids.mint("resp"), created);
+    let response = Response::new(&request, id, created);
     let (sender, mut events) = mpsc::channel(WAITING);
     let stream = request.stream;
     let run = async move { turn.run(&request, response, Vec::new(), sender).await };

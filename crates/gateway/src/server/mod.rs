@@ -16,10 +16,11 @@ use tokio_util::task::TaskTracker;
 pub use caller::Caller;
 pub use json::Json;
 
+use crate::containers::Containers;
 use crate::models::Models;
 use crate::options::Options;
 use crate::records::Records;
-use crate::{containers, execute, responses, sessions};
+use crate::{containers, execute, files, responses, sessions};
 
 /// A gateway: what its routes share.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub struct Shared {
     pub models: Models,
     /// What runs code.
     pub interpreter: Interpreter,
+    /// Containers that are at hand.
+    pub containers: Containers,
     /// Told when it begins to stop.
     pub stopping: CancellationToken,
     /// What goes on without a client and is waited for at the end.
@@ -58,6 +61,7 @@ impl Gateway {
             records,
             models,
             interpreter,
+            containers: Containers::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }))
@@ -68,6 +72,7 @@ impl Gateway {
         Router::new()
             .merge(responses::routes())
             .merge(containers::routes())
+            .merge(files::routes())
             .merge(sessions::routes())
             .merge(execute::routes())
             .layer(DefaultBodyLimit::max(self.options.max_body))
@@ -76,12 +81,14 @@ impl Gateway {
 
     /// Answers on a listener until it is told to stop; then lets what runs come to its end.
     pub async fn serve(&self, listener: TcpListener) -> std::io::Result<()> {
+        self.tasks.spawn(containers::sweep(self.clone()));
         let stopping = self.stopping.clone();
         axum::serve(listener, self.router())
             .with_graceful_shutdown(async move { stopping.cancelled().await })
             .await?;
         self.tasks.close();
         self.tasks.wait().await;
+        self.containers.close().await;
         Ok(())
     }
 
