@@ -39,6 +39,8 @@ pub(crate) struct Live {
     /// Whether a response made it for itself, rather than a client by name.
     pub(crate) auto: bool,
     pub(crate) memory_limit: Option<String>,
+    /// The first container of its response, where it is one of a call beside the first.
+    pub(crate) beside: Option<String>,
     pub(crate) idle: Duration,
     pub(crate) session: Session,
     /// Held while code runs: calls of one container run one after the other.
@@ -158,6 +160,15 @@ impl Containers {
             return None;
         }
         Some(self.shared.hold(entry))
+    }
+
+    /// Holds the first container of the response that one belongs to.
+    pub(crate) fn hold_first(&self, owner: &str, id: &str) -> Option<Held> {
+        let held = self.hold(owner, id)?;
+        match held.beside.clone() {
+            Some(first) => self.hold(owner, &first),
+            None => Some(held),
+        }
     }
 
     /// Whether one is at hand and has not expired.

@@ -24,6 +24,8 @@ pub(crate) struct New {
     pub(crate) auto: bool,
     pub(crate) idle: Option<Duration>,
     pub(crate) memory_limit: Option<String>,
+    /// The response's first container, where this is another one of it.
+    pub(crate) beside: Option<String>,
 }
 
 impl New {
@@ -34,6 +36,7 @@ impl New {
             auto: true,
             idle: None,
             memory_limit: None,
+            beside: None,
         }
     }
 
@@ -58,6 +61,7 @@ impl New {
             owner: owner.to_owned(),
             auto: self.auto,
             memory_limit: self.memory_limit.clone(),
+            beside: self.beside,
             idle,
             session,
             state: tokio::sync::Mutex::new(State::default()),

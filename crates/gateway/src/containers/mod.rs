@@ -30,15 +30,15 @@ use crate::files::attach::Attachments;
 use crate::records::Page;
 use crate::server::{Caller, Gateway};
 use crate::turn::Runner;
-use crate::wire::{ApiError, Container, ErrorKind, Item, Request, Tool};
+use crate::wire::{ApiError, Container, ErrorKind, Request, Tool};
 
-/// What runs the code of a response, in the container that its request names, and reads the files of its messages. What is wrong with
-/// either is told here, before anything is asked of a model.
+/// What runs the code of a response, in the container that its request names, and reads the files of its messages. With `auto` that is the
+/// container that the conversation has `used`, as long as it is there. What is wrong is told here, before anything is asked of a model.
 pub(crate) async fn runner(
     gateway: &Gateway,
     caller: &Caller,
     request: &Request,
-    response: &str,
+    used: Option<&str>,
 ) -> Result<Arc<dyn Runner>, ApiError> {
     let owner = &caller.owner;
     let container = request
@@ -63,17 +63,12 @@ pub(crate) async fn runner(
                 attachments
                     .take(&options.file_ids, &format!("{param}.file_ids"))
                     .await?;
-                main = earlier(gateway, owner, request).await?;
-                // What was made with another limit is not what is asked for.
-                main = main.filter(|held| {
-                    options.memory_limit.is_none() || held.memory_limit == options.memory_limit
-                });
-                if let Some(held) = &main {
-                    let records = &gateway.records;
-                    records
-                        .set_container_of_response(owner, response, &held.id)
-                        .await?;
-                }
+                // One that has expired, or was made with another limit, is not what is asked for.
+                let fits =
+                    |held: &Held| options.memory_limit.is_none() || held.memory_limit == options.memory_limit;
+                main = used
+                    .and_then(|id| gateway.containers.hold_first(owner, id))
+                    .filter(fits);
                 auto = Some(New {
                     memory_limit: options.memory_limit.clone(),
                     ..New::of_a_response()
@@ -99,7 +94,6 @@ pub(crate) async fn runner(
     Ok(Arc::new(Places {
         gateway: gateway.clone(),
         owner: owner.clone(),
-        response: response.to_owned(),
         auto,
         main: tokio::sync::Mutex::new(main.map(Arc::new)),
         others: Mutex::default(),
@@ -121,20 +115,6 @@ async fn named(gateway: &Gateway, owner: &str, id: &str, param: &str) -> Result<
         .containers
         .hold(owner, id)
         .ok_or_else(|| expired(id, param))
-}
-
-/// The container that a conversation has had, if it is still there.
-async fn earlier(gateway: &Gateway, owner: &str, request: &Request) -> Result<Option<Held>, ApiError> {
-    let told = match &request.previous_response_id {
-        Some(response) => gateway.records.container_of_response(owner, response).await?,
-        None => None,
-    };
-    let sent = request.input.iter().rev().find_map(|item| match item {
-        Item::CodeInterpreterCall(call) => Some(call.container_id.clone()),
-        _ => None,
-    });
-    let found = sent.or(told);
-    Ok(found.and_then(|id| gateway.containers.hold(owner, &id)))
 }
 
 fn unknown(id: &str) -> ApiError {

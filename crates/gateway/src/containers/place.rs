@@ -19,7 +19,6 @@ use crate::wire::{ApiError, Ids, Item};
 pub(super) struct Places {
     pub(super) gateway: Gateway,
     pub(super) owner: String,
-    pub(super) response: String,
     /// How containers of its own are made; `None` where all calls share the one that there is.
     pub(super) auto: Option<New>,
     /// The container that it has, once it has one.
@@ -92,7 +91,12 @@ impl Places {
         let Some(auto) = self.auto.as_ref().filter(|_| before > 0) else {
             return self.main().await;
         };
-        let held = Arc::new(auto.clone().make(&self.gateway, &self.owner).await?);
+        let beside = self.main.lock().await.as_ref().map(|main| main.id.clone());
+        let new = New {
+            beside,
+            ..auto.clone()
+        };
+        let held = Arc::new(new.make(&self.gateway, &self.owner).await?);
         self.others
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -107,10 +111,6 @@ impl Places {
             // A container that was named is there from the start.
             let new = self.auto.clone().unwrap_or_else(New::of_a_response);
             let held = new.make(&self.gateway, &self.owner).await?;
-            let records = &self.gateway.records;
-            records
-                .set_container_of_response(&self.owner, &self.response, &held.id)
-                .await?;
             *main = Some(Arc::new(held));
         }
         let held = main

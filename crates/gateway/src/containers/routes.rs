@@ -46,6 +46,7 @@ async fn create(
         auto: false,
         idle,
         memory_limit: create.memory_limit,
+        beside: None,
     };
     let held = new.make(&gateway, &caller.owner).await?;
     for file in attachments.into_files() {

@@ -22,7 +22,8 @@ pub(crate) async fn sweep(gateway: Gateway) {
         }
         for live in gateway.containers.take_expired() {
             tracing::info!(container = live.id, "a container has expired");
-            live.end().await;
+            // One that does not want to end holds up no other.
+            gateway.tasks.spawn(async move { live.end().await });
         }
         if count % SELDOM == 0
             && let Err(error) = forget(&gateway).await

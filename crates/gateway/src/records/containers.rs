@@ -214,37 +214,6 @@ impl Records {
         })
         .await
     }
-
-    /// Remembers in which container a response runs its code.
-    pub(crate) async fn set_container_of_response(
-        &self,
-        owner: &str,
-        response: &str,
-        id: &str,
-    ) -> Result<(), RecordsError> {
-        let values = (response.to_owned(), owner.to_owned(), id.to_owned());
-        self.with(move |connection| {
-            let sql =
-                "INSERT OR REPLACE INTO response_containers (response, owner, container) VALUES (?1, ?2, ?3)";
-            connection.execute(sql, values)
-        })
-        .await
-        .map(drop)
-    }
-
-    /// In which container a response ran its code.
-    pub(crate) async fn container_of_response(
-        &self,
-        owner: &str,
-        response: &str,
-    ) -> Result<Option<String>, RecordsError> {
-        let values = (response.to_owned(), owner.to_owned());
-        self.with(move |connection| {
-            let sql = "SELECT container FROM response_containers WHERE response = ?1 AND owner = ?2";
-            connection.query_row(sql, values, |row| row.get(0)).optional()
-        })
-        .await
-    }
 }
 
 fn file_ids(connection: &Connection, id: &str) -> rusqlite::Result<Vec<String>> {

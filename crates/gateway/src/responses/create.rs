@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use crate::containers;
 use crate::server::{Caller, Gateway};
 use crate::turn::Turn;
-use crate::wire::{ApiError, DONE, Ids, Request, Response};
+use crate::wire::{ApiError, DONE, Ids, Item, Request, Response};
 
 /// Events that wait for a client; when they are so many, the model waits too.
 const WAITING: usize = 64;
@@ -26,13 +26,16 @@ pub(super) async fn create(
     let mut ids = Ids::random();
     let request = Request::parse(&body, &mut ids)?;
     let provider = gateway.models.provider(&request.model)?;
-    let id = ids.mint("resp");
-    let runner = containers::runner(&gateway, &caller, &request, &id).await?;
+    let used = request.input.iter().rev().find_map(|item| match item {
+        Item::CodeInterpreterCall(call) => Some(call.container_id.as_str()),
+        _ => None,
+    });
+    let runner = containers::runner(&gateway, &caller, &request, used).await?;
     let turn = Turn::new(provider, Arc::clone(&runner)).steps(gateway.options.max_steps);
     let created = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
-    let response = Response::new(&request, id, created);
+    let response = Response::new(&request, ids.mint("resp"), created);
     let (sender, mut events) = mpsc::channel(WAITING);
     let stream = request.stream;
     let run = async move { turn.run(&request, response, Vec::new(), sender).await };

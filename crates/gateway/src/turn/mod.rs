@@ -159,10 +159,12 @@ impl Turn {
         items.extend(request.input.iter().cloned());
         let mut left = request.max_tool_calls.unwrap_or(u64::MAX);
         telling.flush().await?;
-        let mut items = self.runner.read(items).await;
+        // What the model reads of what came before this turn.
+        let (read, before) = (self.runner.read(items.clone()).await, items.len());
         let interpreter = interpreter(&self.runner.files());
         for taken in 0..self.steps {
-            let asked = ask(request, &items, &interpreter, taken > 0);
+            let asked = [&read[..], &items[before..]].concat();
+            let asked = ask(request, asked, &interpreter, taken > 0);
             let stream = tokio::select! {
                 stream = self.provider.stream(asked) => stream?,
                 () = telling.events.closed() => return Err(Stop::Gone),
@@ -192,7 +194,7 @@ impl Turn {
 }
 
 /// What a model is asked in one step. A choice that forces a tool holds for the first step only: else no turn would end.
-fn ask(request: &Request, items: &[Item], interpreter: &Function, again: bool) -> ModelRequest {
+fn ask(request: &Request, items: Vec<Item>, interpreter: &Function, again: bool) -> ModelRequest {
     let mut tool_choice = request.tool_choice.clone();
     if again {
         match &mut tool_choice {
@@ -210,7 +212,7 @@ fn ask(request: &Request, items: &[Item], interpreter: &Function, again: bool) -
     ModelRequest {
         model: request.model.clone(),
         instructions: request.instructions.clone(),
-        items: items.to_vec(),
+        items,
         tools: tools.collect(),
         tool_choice,
         parallel_tool_calls: request.parallel_tool_calls,

@@ -24,11 +24,3 @@ CREATE TABLE container_files (
     current INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX container_files_of_container ON container_files (container, path);
-
--- In which container the code of a response ran, for the responses that go on from it.
-CREATE TABLE response_containers (
-    response TEXT PRIMARY KEY,
-    owner TEXT NOT NULL,
-    container TEXT NOT NULL REFERENCES containers (id) ON DELETE CASCADE
-) STRICT;
-CREATE INDEX response_containers_of_container ON response_containers (container);
