@@ -8,7 +8,7 @@ use axum::routing::get;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::object::{self, Deleted};
+use super::object;
 use super::{expired, path, run, unknown};
 use crate::files::{fetch, upload};
 use crate::listing::{self, Queried};
@@ -126,7 +126,7 @@ async fn remove(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path((container, file)): Path<(String, String)>,
-) -> Result<Json<Deleted>, ApiError> {
+) -> Result<Json<Value>, ApiError> {
     let row = find(&gateway, &caller.owner, &container, &file).await?;
     let versions = gateway.records.versions_at(&container, &row.path).await?;
     gateway
@@ -148,7 +148,7 @@ async fn remove(
             );
         }
     }
-    Ok(Json(Deleted::new(file, "container.file.deleted")))
+    Ok(Json(object::deleted(&file, "container.file.deleted")))
 }
 
 async fn find(

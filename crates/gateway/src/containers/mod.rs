@@ -17,7 +17,7 @@ mod sweep;
 use std::sync::{Arc, Mutex};
 
 pub use live::Containers;
-pub(crate) use object::Deleted;
+pub(crate) use object::deleted;
 pub use options::ContainerOptions;
 pub(crate) use routes::routes;
 pub(crate) use sweep::sweep;

@@ -1,6 +1,6 @@
 //! What the API says of containers and their files, and what clients ask for.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::records::{ContainerFileRow, ContainerRow};
@@ -101,16 +101,6 @@ pub(super) fn file(row: &ContainerFileRow) -> Value {
 }
 
 /// Something that is there no more.
-#[derive(Debug, Serialize)]
-pub(crate) struct Deleted {
-    pub(crate) id: String,
-    pub(crate) object: &'static str,
-    pub(crate) deleted: bool,
-}
-
-impl Deleted {
-    pub(crate) fn new(id: String, object: &'static str) -> Self {
-        let deleted = true;
-        Self { id, object, deleted }
-    }
+pub(crate) fn deleted(id: &str, object: &str) -> Value {
+    json!({"id": id, "object": object, "deleted": true})
 }

@@ -8,7 +8,7 @@ use axum::routing::get;
 use serde_json::Value;
 
 use super::make::New;
-use super::object::{self, Create, Deleted};
+use super::object::{self, Create};
 use super::{file_routes, run, sweep, unknown};
 use crate::files::attach::Attachments;
 use crate::listing::{self, Queried};
@@ -99,9 +99,9 @@ async fn remove(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Deleted>, ApiError> {
+) -> Result<Json<Value>, ApiError> {
     if sweep::remove(&gateway, &caller.owner, &id).await? {
-        Ok(Json(Deleted::new(id, "container.deleted")))
+        Ok(Json(object::deleted(&id, "container.deleted")))
     } else {
         Err(unknown(&id))
     }

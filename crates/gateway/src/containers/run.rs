@@ -1,6 +1,6 @@
 //! Running code in a container, and keeping what it made.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -142,17 +142,13 @@ async fn keep(gateway: &Gateway, held: &Held, execution: &Execution) -> Ran {
             ),
         }
     }
-    let files: HashMap<_, _> = execution
-        .files
-        .iter()
-        .map(|file| (file.sha256.as_str(), ()))
-        .collect();
+    let files: HashSet<_> = execution.files.iter().map(|file| file.sha256.as_str()).collect();
     for block in render::to_model(&execution.outputs, ALL) {
         let Block::Image { image, .. } = block else {
             continue;
         };
         let sha256 = image.sha256.to_string();
-        if files.contains_key(sha256.as_str()) && image.bytes <= gateway.options.containers.inline_picture {
+        if files.contains(sha256.as_str()) && image.bytes <= gateway.options.containers.inline_picture {
             continue;
         }
         let id = Ids::random().mint("cfile");

@@ -25,7 +25,7 @@ pub(crate) async fn sweep(gateway: Gateway) {
             // One that does not want to end holds up no other.
             gateway.tasks.spawn(async move { live.end().await });
         }
-        if count % SELDOM == 0
+        if count.is_multiple_of(SELDOM)
             && let Err(error) = forget(&gateway).await
         {
             tracing::error!(

@@ -1,5 +1,6 @@
 //! Bytes of files in the artifact store: kept, opened, and sent.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{Seek as _, Write as _};
 
@@ -85,7 +86,8 @@ fn encoded(name: &str) -> String {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_') {
             encoded.push(char::from(byte));
         } else {
-            encoded.push_str(&format!("%{byte:02X}"));
+            // Writing to a string does not fail.
+            let _ = write!(encoded, "%{byte:02X}");
         }
     }
     encoded

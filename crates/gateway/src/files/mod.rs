@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 pub use options::FileOptions;
 
 use crate::clock::now_ms;
-use crate::containers::Deleted;
+use crate::containers::deleted;
 use crate::listing::{self, Queried};
 use crate::records::FileRow;
 use crate::server::{Caller, Gateway, Json};
@@ -113,18 +113,18 @@ fn expires(fields: &BTreeMap<String, String>) -> Result<Option<i64>, ApiError> {
     let invalid = |param: &str, message: String| Err(ApiError::invalid(param, "invalid_value", message));
     match (anchor.map(String::as_str), seconds) {
         (None, None) => Ok(None),
-        (Some("created_at"), Some(text)) => match text
-            .parse::<i64>()
-            .ok()
-            .filter(|seconds| EXPIRES.contains(seconds))
-        {
-            Some(seconds) => Ok(Some(seconds)),
-            None => {
-                let (least, most) = (EXPIRES.start(), EXPIRES.end());
-                let message = format!("`expires_after.seconds` is `{text}`; it can be {least} to {most}");
-                invalid("expires_after.seconds", message)
+        (Some("created_at"), Some(text)) => {
+            let seconds = text
+                .parse::<i64>()
+                .ok()
+                .filter(|seconds| EXPIRES.contains(seconds));
+            if seconds.is_some() {
+                return Ok(seconds);
             }
-        },
+            let (least, most) = (EXPIRES.start(), EXPIRES.end());
+            let message = format!("`expires_after.seconds` is `{text}`; it can be {least} to {most}");
+            invalid("expires_after.seconds", message)
+        }
         _ => invalid(
             "expires_after",
             "`expires_after` has to have `anchor`, which is `created_at`, and `seconds`".to_owned(),
@@ -166,10 +166,10 @@ async fn delete(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Deleted>, ApiError> {
+) -> Result<Json<Value>, ApiError> {
     find(&gateway, &caller.owner, &id, "file_id").await?;
     remove(&gateway, &caller.owner, &id).await?;
-    Ok(Json(Deleted::new(id, "file")))
+    Ok(Json(deleted(&id, "file")))
 }
 
 /// A file as it is told.

@@ -17,6 +17,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -251,12 +252,14 @@ fn interpreter(files: &[String]) -> Function {
     if !files.is_empty() {
         let named: Vec<_> = files.iter().take(NAMED).map(|path| format!("`{path}`")).collect();
         let more = files.len() - named.len();
-        description.push_str(&format!(" Files that are there: {}", named.join(", ")));
-        description.push_str(&if more > 0 {
-            format!(" and {more} more.")
+        let more = if more > 0 {
+            format!(" and {more} more")
         } else {
-            ".".to_owned()
-        });
+            String::new()
+        };
+        let named = named.join(", ");
+        // Writing to a string does not fail.
+        let _ = write!(description, " Files that are there: {named}{more}.");
     }
     Function {
         name: INTERPRETER.to_owned(),
