@@ -4,17 +4,20 @@
 //! - [`provider`] asks models, and puts together what they answer; [`Models`] says which provider has which model.
 //! - [`turn`] answers a request: a model's steps, and the code that they run.
 //! - [`wire`] has the forms of the Responses API: requests, responses, items, events.
-//! - [`server`] is the HTTP server; `responses`, `containers`, `sessions`, `artifacts` and `execute` have its routes.
+//! - [`server`] is the HTTP server; `responses`, `containers`, `files`, `sessions`, `artifacts` and `execute` have its routes.
 //! - [`keys`] says who may call, [`quotas`] how much; `metrics` counts.
 //! - [`openapi`] describes the routes.
 //! - [`records`] is what is remembered across restarts.
 
 pub mod arguments;
 mod artifacts;
+mod clock;
 mod containers;
 mod execute;
+mod files;
 mod health;
 pub mod keys;
+mod listing;
 mod metrics;
 mod models;
 pub mod openapi;
@@ -29,7 +32,10 @@ mod sessions;
 pub mod turn;
 pub mod wire;
 
+pub(crate) use clock::now;
+pub use containers::{ContainerOptions, Containers};
 pub use execute::ExecuteOptions;
+pub use files::FileOptions;
 pub use metrics::MetricsOptions;
 pub use models::Models;
 pub use options::Options;
@@ -38,12 +44,6 @@ pub use sessions::SessionsOptions;
 
 /// Where events go that whoever watches over security wants to see.
 pub(crate) const SECURITY: &str = "cellblock::security";
-
-/// Seconds since 1970.
-pub(crate) fn now() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
-}
 
 /// Bytes of the operating system's generator.
 pub(crate) fn random<const BYTES: usize>() -> [u8; BYTES] {

@@ -2,7 +2,9 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use crate::containers::ContainerOptions;
 use crate::execute::ExecuteOptions;
+use crate::files::FileOptions;
 use crate::metrics::MetricsOptions;
 use crate::quotas::QuotaOptions;
 use crate::responses::ResponseOptions;
@@ -38,6 +40,10 @@ pub struct Options {
     pub sessions: SessionsOptions,
     /// The sandbox server.
     pub execute: ExecuteOptions,
+    /// Containers.
+    pub containers: ContainerOptions,
+    /// Files.
+    pub files: FileOptions,
 }
 
 impl Default for Options {
@@ -56,6 +62,8 @@ impl Default for Options {
             stop: StopOptions::default(),
             sessions: SessionsOptions::default(),
             execute: ExecuteOptions::default(),
+            containers: ContainerOptions::default(),
+            files: FileOptions::default(),
         }
     }
 }

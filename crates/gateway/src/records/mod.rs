@@ -1,10 +1,13 @@
-//! What a gateway remembers across restarts, in one SQLite file.
+//! What a gateway remembers across restarts, in one `SQLite` file.
 //!
 //! Each kind of record has a module of its own here with its statements; they all go through [`Records::with`], off the async threads.
 //! The schema grows by the files in `migrations/`, in order; `PRAGMA user_version` counts those that were applied.
 
 pub(crate) mod artifacts;
+mod containers;
+mod files;
 pub mod keys;
+mod page;
 pub(crate) mod responses;
 pub mod usage;
 
@@ -16,12 +19,18 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+pub(crate) use containers::{ContainerFileRow, ContainerRow};
+pub(crate) use files::FileRow;
+pub(crate) use page::{Page, Paged};
+
 /// The steps of the schema, oldest first. Steps that were released do not change any more.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/responses.sql"),
     include_str!("migrations/artifacts.sql"),
     include_str!("migrations/keys.sql"),
     include_str!("migrations/usage.sql"),
+    include_str!("migrations/containers.sql"),
+    include_str!("migrations/files.sql"),
 ];
 
 /// How long a statement waits for another process, such as `cellblock key`, that writes.

@@ -17,7 +17,6 @@ mod prepare;
 mod resolve;
 mod retrieve;
 mod run;
-mod runner;
 mod seal;
 mod socket;
 mod start;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::resolve::resolve;
 use super::run::Job;
-use super::runner::runner;
 use super::truncate::Truncating;
+use crate::containers;
 use crate::now;
 use crate::provider::Provider;
 use crate::quotas::Metered;
@@ -57,7 +57,7 @@ pub(super) async fn prepare(
         _ => None,
     });
     let container = used.or(earlier.container);
-    let runner = runner(gateway, caller, &request, container.as_deref()).await?;
+    let runner = containers::runner(gateway, caller, &request, container.as_deref()).await?;
     let runner = Arc::new(Metered::new(runner, gateway.quotas.clone(), caller.owner.clone()));
     let turn = Turn::new(provider, runner)
         .steps(gateway.options.max_steps)

@@ -42,6 +42,7 @@ pub use start::{ServeError, check};
 pub use stop::StopOptions;
 pub use tls::{TlsError, TlsOptions};
 
+use crate::containers::Containers;
 use crate::execute::Slots;
 use crate::keys::Keys;
 use crate::models::Models;
@@ -49,7 +50,7 @@ use crate::options::Options;
 use crate::quotas::Quotas;
 use crate::records::Records;
 use crate::sessions::Sessions;
-use crate::{artifacts, containers, execute, health, openapi, responses, sessions};
+use crate::{artifacts, containers, execute, files, health, openapi, responses, sessions};
 
 /// Where metrics are told.
 const METRICS: &str = "/metrics";
@@ -73,6 +74,8 @@ pub struct Shared {
     pub models: Models,
     /// What runs code.
     pub interpreter: Arc<Interpreter>,
+    /// Containers that are at hand.
+    pub containers: Containers,
     /// The sessions of its REST.
     pub(crate) sessions: Sessions,
     /// Executions that may run at a time.
@@ -116,6 +119,7 @@ impl Gateway {
             records,
             models,
             interpreter: interpreter.into(),
+            containers: Containers::default(),
             responses,
             stopping: CancellationToken::new(),
             ending: CancellationToken::new(),
@@ -130,6 +134,7 @@ impl Gateway {
         Router::new()
             .merge(responses::routes())
             .merge(containers::routes())
+            .merge(files::routes())
             .merge(sessions::routes())
             .merge(artifacts::routes())
             .merge(execute::routes())

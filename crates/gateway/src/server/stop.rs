@@ -44,6 +44,7 @@ impl Gateway {
         self.tell_what_is_missing();
         let tls = self.options.tls.as_ref().map(Tls::load).transpose()?;
         crate::responses::start(self).await?;
+        self.tasks.spawn(crate::containers::sweep(self.clone()));
         let acceptor = Acceptor {
             router: self.router(),
             options: self.options.connections,
@@ -67,6 +68,7 @@ impl Gateway {
         let writing = tokio::spawn(self.clone().write_usage());
         acceptor.clone().run(listener).await;
         self.drain(&acceptor).await;
+        self.containers.close().await;
         writing.abort();
         self.quotas.flush().await?;
         Ok(())

@@ -17,6 +17,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -183,13 +184,12 @@ impl Turn {
     ) -> Result<Option<&'static str>, Stop> {
         let mut left = request.max_tool_calls.unwrap_or(u64::MAX);
         telling.flush().await?;
-        // What users sent is read once, and recorded as it was sent.
-        let given = items.len();
-        let read = self.runner.read(items.clone()).await;
+        // What the model reads of what came before this turn.
+        let (read, before) = (self.runner.read(items.clone()).await, items.len());
         let interpreter = interpreter(&self.runner.files());
         for taken in 0..self.steps {
-            let conversation = read.iter().chain(&items[given..]).cloned().collect();
-            let asked = ask(request, conversation, &interpreter, taken > 0);
+            let asked = [&read[..], &items[before..]].concat();
+            let asked = ask(request, asked, &interpreter, taken > 0);
             let stream = tokio::select! {
                 stream = self.provider.stream(asked) => stream?,
                 () = telling.events.closed() => return Err(Stop::Gone),
@@ -276,12 +276,14 @@ fn interpreter(files: &[String]) -> Function {
     if !files.is_empty() {
         let named: Vec<_> = files.iter().take(NAMED).map(|path| format!("`{path}`")).collect();
         let more = files.len() - named.len();
-        description.push_str(&format!(" Files that are there: {}", named.join(", ")));
-        description.push_str(&if more > 0 {
-            format!(" and {more} more.")
+        let more = if more > 0 {
+            format!(" and {more} more")
         } else {
-            ".".to_owned()
-        });
+            String::new()
+        };
+        let named = named.join(", ");
+        // Writing to a string does not fail.
+        let _ = write!(description, " Files that are there: {named}{more}.");
     }
     Function {
         name: INTERPRETER.to_owned(),

@@ -80,7 +80,9 @@ impl Place for EchoPlace {
             let mut stops = Stops(Some(&self.echo));
             match code.code.as_str() {
                 "wait" => std::future::pending::<()>().await,
-                "meet" => drop(self.echo.meeting.wait().await),
+                "meet" => {
+                    self.echo.meeting.wait().await;
+                }
                 _ => {}
             }
             stops.0 = None;
