@@ -84,9 +84,7 @@ for (const model of MODELS) {
 
   test(`${model}: a provider that fails or is cut off ends the response, and says so`, async () => {
     for (const [input, message] of [["Refuse.", /the prompt is too long/], ["Break off.", /./]]) {
-      const response = await openai.responses.create({ model, input });
-      assert.equal(response.status, "failed", input);
-      assert.match(response.error.message, message);
+      await assert.rejects(openai.responses.create({ model, input }), message);
       await assert.rejects(async () => {
         for await (const event of openai.responses.stream({ model, input })) assert.notEqual(event.type, "response.completed");
       }, message);

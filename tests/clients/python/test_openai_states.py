@@ -137,6 +137,10 @@ class Refused(Gateway):
             self.assertEqual(caught.exception.status_code, 401)
             self.assertNotIn(key, str(caught.exception))
 
+    def test_a_wrong_key_is_refused_before_an_upload_is_read_and_the_client_hears_it(self) -> None:
+        with client("cbk_wrong") as stranger, self.assertRaises(openai.AuthenticationError):
+            stranger.files.create(file=("large.bin", bytes(4 << 20)), purpose="user_data")
+
     def test_a_body_that_is_too_large_is_refused(self) -> None:
         with self.assertRaises(openai.APIStatusError) as caught:
             self.openai.responses.create(model=MODELS[0], input="x" * (17 << 20))
