@@ -105,15 +105,6 @@ for (const model of MODELS) {
     }
   });
 
-  test(`${model}: code that takes too long is incomplete, and the model goes on`, async () => {
-    const stream = openai.responses.stream({ model, input: "Sleep.", tools: [interpreter()], include });
-    const response = await stream.finalResponse();
-    const [call] = calls(response);
-    assert.equal(call.status, "incomplete");
-    assert.match(logs(call.outputs), /before\n/);
-    assert.equal(response.output_text, "It took too long.");
-  });
-
   test(`${model}: a stream that is aborted interrupts its code`, async () => {
     const container = await openai.containers.create({ name: "aborted" });
     const tools = [interpreter(container.id)];
