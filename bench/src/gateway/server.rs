@@ -2,15 +2,20 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use cellblock_sandbox::image::Home;
 use reqwest::Client;
 
 /// How long it may take to begin.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What of a home is for reading only.
+const IMAGES: [&str; 4] = ["images", "refs", "cache", "layers"];
 
 /// A gateway before a provider. It ends with this value.
 #[derive(Debug)]
@@ -21,6 +26,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// Starts one with the images of a home, and records of its own.
     pub(crate) async fn start(provider: SocketAddr, client: &Client) -> Result<Self> {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("find a free port")?;
         let address = free.local_addr().context("find a free port")?;
@@ -37,14 +43,18 @@ impl Server {
         fs::create_dir_all(&folder).context("make the gateway's folder")?;
         let config = folder.join("cellblock.yaml");
         let text = format!(
-            "listen: {address}\nstate: {}\ncontainers: {{idle: 1s}}\nproviders:\n  \
-             script: {{type: chat, base_url: 'http://{provider}/v1', models: ['script-*']}}\n",
-            folder.join("state").display()
+            "listen: {address}\ncontainers: {{idle: 1s}}\nproviders:\n  \
+             script: {{type: chat, base_url: 'http://{provider}/v1', models: ['script-*']}}\n"
         );
         fs::write(&config, text).context("write the gateway's configuration")?;
+        let shared = Home::find()?;
+        for part in IMAGES {
+            symlink(shared.root().join(part), folder.join(part)).context("share the images")?;
+        }
         let child = Command::new(&program)
             .args(["serve", "--config"])
             .arg(&config)
+            .env("CELLBLOCK_HOME", &folder)
             .stdin(Stdio::null())
             .spawn()
             .with_context(|| format!("start `{}`", program.display()))?;

@@ -84,9 +84,7 @@ for (const model of MODELS) {
 
   test(`${model}: a provider that fails or is cut off ends the response, and says so`, async () => {
     for (const [input, message] of [["Refuse.", /the prompt is too long/], ["Break off.", /./]]) {
-      const response = await openai.responses.create({ model, input });
-      assert.equal(response.status, "failed", input);
-      assert.match(response.error.message, message);
+      await assert.rejects(openai.responses.create({ model, input }), message);
       await assert.rejects(async () => {
         for await (const event of openai.responses.stream({ model, input })) assert.notEqual(event.type, "response.completed");
       }, message);
@@ -105,15 +103,6 @@ for (const model of MODELS) {
     for (const kind of ["in_progress", "interpreting", "completed"]) {
       assert.ok(kinds.has(`response.code_interpreter_call.${kind}`), kind);
     }
-  });
-
-  test(`${model}: code that takes too long is incomplete, and the model goes on`, async () => {
-    const stream = openai.responses.stream({ model, input: "Sleep.", tools: [interpreter()], include });
-    const response = await stream.finalResponse();
-    const [call] = calls(response);
-    assert.equal(call.status, "incomplete");
-    assert.match(logs(call.outputs), /before\n/);
-    assert.equal(response.output_text, "It took too long.");
   });
 
   test(`${model}: a stream that is aborted interrupts its code`, async () => {

@@ -98,15 +98,6 @@ def until_began(client: openai.OpenAI, container: str) -> None:
 
 
 class BrokenOff(Gateway):
-    def test_code_that_takes_too_long_is_incomplete_and_the_model_goes_on(self) -> None:
-        for model, (how, ask) in zip(MODELS, self.both().items(), strict=True):
-            with self.subTest(model=model, how=how):
-                response = ask(model=model, input="Sleep.", tools=[interpreter()], include=OUTPUTS)
-                (call,) = calls(response)
-                self.assertEqual((call.status, response.status), ("incomplete", "completed"))
-                self.assertIn("before\n", logs(call))
-                self.assertEqual(response.output_text, "It took too long.")
-
     def test_a_stream_that_is_closed_interrupts_its_code(self) -> None:
         for model in MODELS:
             with self.subTest(model=model):
@@ -136,6 +127,10 @@ class Refused(Gateway):
                 stranger.responses.create(model=MODELS[0], input="Say hello.")
             self.assertEqual(caught.exception.status_code, 401)
             self.assertNotIn(key, str(caught.exception))
+
+    def test_a_wrong_key_is_refused_before_an_upload_is_read_and_the_client_hears_it(self) -> None:
+        with client("cbk_wrong") as stranger, self.assertRaises(openai.AuthenticationError):
+            stranger.files.create(file=("large.bin", bytes(4 << 20)), purpose="user_data")
 
     def test_a_body_that_is_too_large_is_refused(self) -> None:
         with self.assertRaises(openai.APIStatusError) as caught:

@@ -2,6 +2,8 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,6 +17,15 @@ use crate::process::Model;
 
 /// How long a gateway may take to begin, and to end.
 const PATIENCE: Duration = Duration::from_mins(2);
+
+/// What a person would never use up, and tests do.
+const QUOTAS: [&str; 3] = [
+    "sandboxes=unlimited",
+    "concurrent_cells=unlimited",
+    "cells_per_minute=unlimited",
+];
+/// What of a home is the same for all tests.
+const SHARED_HOME: [&str; 4] = ["images", "refs", "cache", "layers"];
 
 /// The one that tests share as long as any of them runs.
 static SHARED: Mutex<Weak<World>> = Mutex::new(Weak::new());
@@ -37,8 +48,8 @@ impl World {
         if let Some(world) = shared.upgrade() {
             return world;
         }
-        // Code that sleeps for ever is waited for as long, by each client.
-        let world = Arc::new(Self::start("limits: {cell_timeout: 5s}").unwrap());
+        // Code that was not interrupted goes on for longer than any client waits.
+        let world = Arc::new(Self::start("limits: {cell_timeout: 300s}").unwrap());
         *shared = Arc::downgrade(&world);
         world
     }
@@ -49,26 +60,29 @@ impl World {
         let folder = TempDir::new()?;
         let address = free_address()?;
         let config = folder.path().join("cellblock.yaml");
-        let (state, base) = (folder.path().join("state"), &model.base);
+        let base = &model.base;
         std::fs::write(
             &config,
             format!(
                 "listen: {address}\n\
-                 state: {}\n\
                  providers:\n  \
                    chat: {{type: chat, base_url: '{base}', models: [mock-chat]}}\n  \
                    responses: {{type: responses, base_url: '{base}', models: [mock-responses]}}\n\
-                 {more}\n",
-                state.display()
+                 {more}\n"
             ),
         )?;
+        let home = home_in(folder.path())?;
         let command = |arguments: &[&str]| {
-            let config = ["--config", config.to_str().unwrap_or_default()];
-            Cli::new(arguments.iter().chain(&config).copied()).limit(Duration::from_mins(20))
+            Cli::new(arguments.iter().copied())
+                .env("CELLBLOCK_HOME", &home)
+                .env("CELLBLOCK_LOG", "warn")
+                .limit(Duration::from_mins(20))
         };
-        let created = command(&["key", "create", "--name", "clients"]).run()?;
+        let create = ["key", "create", "clients"];
+        let unlimited = QUOTAS.iter().flat_map(|quota| ["--quota", quota]);
+        let created = command(&create.into_iter().chain(unlimited).collect::<Vec<_>>()).run()?;
         ensure!(created.status.success(), "no key was made: {}", created.stderr);
-        let server = command(&["serve"]).env("CELLBLOCK_LOG", "warn").start()?;
+        let server = command(&["serve", "--config", &config.to_string_lossy()]).start()?;
         let world = Self {
             id: server.id(),
             server: Mutex::new(server),
@@ -147,6 +161,18 @@ impl World {
         };
         ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200 "))
     }
+}
+
+/// A home with the images that all tests share, and keys and records of its own.
+fn home_in(folder: &Path) -> Result<PathBuf> {
+    let (home, shared) = (folder.join("home"), cellblock_testkit::home()?);
+    std::fs::create_dir(&home)?;
+    for part in SHARED_HOME {
+        // The first test makes the image, and with it these.
+        std::fs::create_dir_all(shared.join(part))?;
+        symlink(shared.join(part).canonicalize()?, home.join(part))?;
+    }
+    Ok(home)
 }
 
 /// An address that nobody listens on.
