@@ -16,6 +16,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 pub use options::ExecuteOptions;
 pub(crate) use request::ExecuteRequest;
@@ -97,7 +98,7 @@ pub(crate) struct ExecuteError {
 )]
 pub(crate) async fn execute(State(gateway): State<Gateway>, _caller: Caller, body: Body) -> Response {
     // Before the body is looked at: who is full has no memory to spare for it.
-    let Some(_slot) = gateway.slots.take() else {
+    let Some(slot) = gateway.slots.take() else {
         let all = gateway.slots.all;
         let message = format!("at capacity ({all}/{all} concurrent executions)");
         let mut response = refuse(StatusCode::TOO_MANY_REQUESTS, &message);
@@ -126,14 +127,21 @@ pub(crate) async fn execute(State(gateway): State<Gateway>, _caller: Caller, bod
         Err(message) => return bad(&message),
     };
     drop(body);
-    let done = tokio::select! {
-        done = run::run(&gateway, job) => done,
-        () = gateway.stopping.cancelled() => {
-            return refuse(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping");
-        }
+    // In a task of its own, so that a client that leaves does not leave a sandbox behind; its place is free when that is gone.
+    let gone = CancellationToken::new();
+    let _waits = gone.clone().drop_guard();
+    let running = gateway.clone();
+    let task = gateway.tasks.spawn(async move {
+        let done = run::run(&running, job, gone).await;
+        drop(slot);
+        done
+    });
+    let Ok(done) = task.await else {
+        return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the execution failed");
     };
     match done {
-        Ok(answer) => Json(answer).into_response(),
+        Ok(Some(answer)) => Json(answer).into_response(),
+        Ok(None) => refuse(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"),
         Err(error) => {
             let problem = Problem::from(error);
             let message = problem.error().message.clone();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Seek as _, Write as _};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,6 +10,7 @@ use cellblock_interpreter::{
     Blame, CommandEnd, Error, Program, ProgramRun, Rescue, Session, SessionOptions, SkippedFile,
 };
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 use super::options::ExecuteOptions;
 use super::request::{Job, OUTPUT, SCRIPT};
@@ -23,6 +25,8 @@ const NO_CODE: i32 = -1;
 /// What a shell adds to the number of a signal.
 const BY_SIGNAL: i32 = 128;
 const KILL: i32 = 9;
+/// How often a program that is given up is told so.
+const AGAIN: Duration = Duration::from_millis(250);
 
 /// What came of a program.
 #[derive(Debug, Default, Serialize, utoipa::ToSchema)]
@@ -46,17 +50,34 @@ pub(crate) struct ExecuteAnswer {
     files_skipped: Vec<SkippedFile>,
 }
 
-/// Runs it.
-pub(super) async fn run(gateway: &Gateway, job: Job) -> Result<ExecuteAnswer, Error> {
+/// Runs it, unless it is given up before its end. Completes when its sandbox is gone.
+pub(super) async fn run(
+    gateway: &Gateway,
+    job: Job,
+    gone: CancellationToken,
+) -> Result<Option<ExecuteAnswer>, Error> {
     let session = gateway.interpreter.session(SessionOptions {
         prelude: Vec::new(),
         rescue: Rescue::Off,
         ..SessionOptions::default()
     });
-    // Dropped with this future when the client leaves, the session destroys its sandbox as well.
-    let done = in_session(&session, &gateway.options.execute, job).await;
-    let closed = session.close().await;
-    let answer = done?;
+    let done = tokio::select! {
+        done = in_session(&session, &gateway.options.execute, job) => Some(done),
+        () = gone.cancelled() => None,
+        () = gateway.stopping.cancelled() => None,
+    };
+    let mut closing = std::pin::pin!(session.close());
+    let closed = loop {
+        // What was given up has to end before its sandbox can; it may not have been there yet to hear it.
+        if done.is_none() {
+            session.interrupt();
+        }
+        tokio::select! {
+            closed = &mut closing => break closed,
+            () = tokio::time::sleep(AGAIN) => {}
+        }
+    };
+    let answer = done.transpose()?;
     closed?;
     Ok(answer)
 }
@@ -217,8 +238,6 @@ async fn read(session: &Session, path: &str, most: u64) -> Result<Result<Vec<u8>
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use cellblock_interpreter::StreamText;
 
     use super::*;
