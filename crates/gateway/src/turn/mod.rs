@@ -196,6 +196,7 @@ impl Turn {
             };
             let step = Step::follow(stream, telling).await?;
             *usage += step.usage;
+            items.extend(step.thoughts(&mut telling.ids));
             items.extend(step.message(telling.ids.mint("msg")));
             match step.finish {
                 // Calls that were cut off are not run.

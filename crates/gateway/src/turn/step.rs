@@ -10,14 +10,16 @@ use super::{Place, Telling};
 use crate::arguments::{ArgumentsDecoder, ArgumentsError};
 use crate::provider::{Finish, INTERPRETER, ModelEvent, ModelStream, ProviderError};
 use crate::wire::{
-    CallSlot, FunctionCall, InterpreterSlot, Item, ItemStatus, Message, MessageSlot, Part, ReasoningSlot,
-    Role, Usage,
+    CallSlot, FunctionCall, Ids, InterpreterSlot, Item, ItemStatus, Message, MessageSlot, Part, Reasoning,
+    ReasoningSlot, Role, Usage,
 };
 
 /// What came of a step.
 pub(super) struct Step {
     /// What the model said.
     said: String,
+    /// What it thought, and that in the form that only its provider reads.
+    thoughts: Vec<(String, Option<String>)>,
     pub(super) calls: Vec<Call>,
     pub(super) usage: Usage,
     pub(super) finish: Finish,
@@ -88,10 +90,40 @@ impl Step {
         })
     }
 
+    /// What the model thought, for its own next step.
+    pub(super) fn thoughts(&self, ids: &mut Ids) -> Vec<Item> {
+        let thoughts = self.thoughts.iter().map(|(text, sealed)| {
+            let text = text.clone();
+            Item::Reasoning(Reasoning {
+                id: ids.mint("rs"),
+                status: ItemStatus::Completed,
+                summary: Vec::new(),
+                content: (!text.is_empty()).then(|| vec![Part::ReasoningText { text }]),
+                encrypted_content: sealed.clone(),
+            })
+        });
+        thoughts.collect()
+    }
+
+    fn think(&mut self, delta: &str) {
+        match self.thoughts.last_mut() {
+            Some((text, None)) => text.push_str(delta),
+            _ => self.thoughts.push((delta.to_owned(), None)),
+        }
+    }
+
+    fn seal(&mut self, content: String) {
+        match self.thoughts.last_mut() {
+            Some((_, sealed @ None)) => *sealed = Some(content),
+            _ => self.thoughts.push((String::new(), Some(content))),
+        }
+    }
+
     /// Follows an answer to its end. Text and reasoning that are open when something else begins are ended.
     pub(super) async fn follow(mut stream: ModelStream, telling: &mut Telling<'_>) -> Result<Self, Stop> {
         let mut step = Self {
             said: String::new(),
+            thoughts: Vec::new(),
             calls: Vec::new(),
             usage: Usage::default(),
             finish: Finish::Stop,
@@ -126,7 +158,12 @@ impl Step {
                 message.text.clear();
                 telling.draft.refuse(&message.slot, delta);
             }
+            ModelEvent::Sealed(content) => {
+                self.seal(content.clone());
+                open.seal(telling, content);
+            }
             ModelEvent::Reasoning(delta) => {
+                self.think(&delta);
                 let slot = open.reasoning(telling);
                 telling.draft.think(slot, delta);
             }
@@ -203,6 +240,14 @@ impl Open {
             let id = telling.ids.mint("rs");
             telling.draft.reasoning(id)
         })
+    }
+
+    fn seal(&mut self, telling: &mut Telling<'_>, content: String) {
+        let slot = self.reasoning(telling);
+        telling.draft.seal(slot, content);
+        if let Some(slot) = self.reasoning.take() {
+            telling.draft.end_reasoning(slot);
+        }
     }
 
     /// Ends what is open. The `last` message of a turn cites all files that none before has.

@@ -166,3 +166,38 @@ fn outputs_of_calls_that_were_never_made_are_refused() {
         );
     });
 }
+
+#[test]
+fn sealed_reasoning_is_carried_both_ways() {
+    block_on(async {
+        let thinks = Answer::new().reasoning("hm").sealed("opaque").call(
+            "c1",
+            "code_interpreter",
+            "{\"code\": \"1\"}",
+        );
+        let (server, provider) = scripted([thinks, says("done"), says("again")]).await;
+        let response = server
+            .create(json!({
+                "input": "think", "tools": interpreter_tool(), "store": false,
+                "include": ["reasoning.encrypted_content"], "reasoning": {"effort": "low"},
+            }))
+            .await
+            .ok();
+        let reasoning = &response["output"][0];
+        assert_eq!(
+            (&reasoning["type"], &reasoning["encrypted_content"]),
+            (&json!("reasoning"), &json!("opaque"))
+        );
+        assert_eq!(response["reasoning"], json!({"effort": "low", "summary": null}));
+        // The model reads it between its own calls, and where the client sends it back.
+        assert!(provider.asked()[0].reasoning.sealed);
+        assert_eq!(json!(provider.asked()[1].items)[1]["encrypted_content"], "opaque");
+        let mut input = response["output"].clone();
+        input
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"role": "user", "content": "go on"}));
+        server.create(json!({"input": input})).await.ok();
+        assert_eq!(json!(provider.asked()[2].items)[0]["encrypted_content"], "opaque");
+    });
+}

@@ -170,11 +170,19 @@ fn truncation(fields: &Fields<'_>) -> Result<Truncation, ApiError> {
 }
 
 fn reasoning(fields: &Fields<'_>) -> Result<ReasoningOptions, ApiError> {
+    let include = fields.texts("include")?;
+    let sealed = include.iter().any(|name| name == "reasoning.encrypted_content");
     let Some(fields) = fields.fields("reasoning")? else {
-        return Ok(ReasoningOptions::default());
+        return Ok(ReasoningOptions {
+            sealed,
+            ..ReasoningOptions::default()
+        });
     };
-    let (effort, summary) = (fields.text("effort")?, fields.text("summary")?);
-    Ok(ReasoningOptions { effort, summary })
+    Ok(ReasoningOptions {
+        effort: fields.text("effort")?,
+        summary: fields.text("summary")?,
+        sealed,
+    })
 }
 
 fn text(fields: &Fields<'_>) -> Result<Text, ApiError> {
