@@ -1,11 +1,12 @@
 //! `cellblock serve`: the HTTP API.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cellblock_artifact::Store;
 use cellblock_gateway::provider::demo::Demo;
 use cellblock_gateway::records::{self, Records};
-use cellblock_gateway::server::{self, Gateway};
+use cellblock_gateway::server::{self, Gateway, StopOptions};
 use cellblock_gateway::{Models, Options};
 use cellblock_interpreter::{Config, Interpreter, Limits};
 use cellblock_sandbox::image::Home;
@@ -37,6 +38,9 @@ async fn serve(args: &ServeArgs) -> Result<()> {
     let records = Records::open(&records::path_below(home.root()))?;
     let options = Options {
         listen: args.listen,
+        stop: StopOptions {
+            grace: Duration::from_secs(args.grace.into()),
+        },
         ..Options::default()
     };
     server::check(&options, &records).await?;

@@ -19,6 +19,7 @@ use crate::workbench::{DatasetSource, Mounted};
 mod actor;
 mod calls;
 mod command;
+mod count;
 mod datasets;
 mod edit;
 mod files;
@@ -34,6 +35,7 @@ mod standby;
 
 pub use actor::SessionOptions;
 pub(crate) use command::{CommandEnd, Executed, Order};
+pub(crate) use count::Waiting;
 pub(crate) use edit::{EditRefused, Edited, Refused};
 #[doc(hidden)]
 pub use files::fuzz_file_name;
