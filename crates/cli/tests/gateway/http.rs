@@ -141,3 +141,10 @@ pub(crate) fn code(code: &str, stream: bool) -> String {
     })
     .to_string()
 }
+
+/// The first call of a response.
+pub(crate) fn call(response: &Value) -> &Value {
+    let mut items = response["output"].as_array().unwrap().iter();
+    let call = items.find(|item| item["type"] == "code_interpreter_call");
+    call.unwrap_or_else(|| panic!("no code was run: {response}"))
+}

@@ -75,11 +75,11 @@ fn a_key_has_quotas_and_the_refusal_says_when_to_come_again() {
     let server = place.serve(&[]);
     let body = http::code("6 * 7", false);
     let first = server.post("/v1/responses", &headers, &body).json();
-    assert_eq!(first["output"][0]["status"], "completed", "{first}");
+    assert_eq!(http::call(&first)["status"], "completed", "{first}");
     // A model is told; its turn goes on without the code.
     let second = server.post("/v1/responses", &headers, &body).json();
-    assert_eq!(second["output"][0]["status"], "failed", "{second}");
-    let logs = second["output"][0]["outputs"][0]["logs"].as_str().unwrap();
+    assert_eq!(http::call(&second)["status"], "failed", "{second}");
+    let logs = http::call(&second)["outputs"][0]["logs"].as_str().unwrap();
     assert!(logs.contains("`cells_per_minute`"), "{logs}");
     let refused = server.security("quota_exceeded");
     assert_eq!(refused[0]["quota"], "cells_per_minute");

@@ -16,7 +16,8 @@ fn execute(server: &Server, number: usize) {
     let code = format!("open('/workspace/{number}.txt', 'w').write('x')\nprint({number} * 2)");
     let answer = server.post("/v1/responses", &[], &http::code(&code, false));
     assert_eq!(answer.status, 200, "{}", answer.body);
-    let call = &answer.json()["output"][0];
+    let response = answer.json();
+    let call = http::call(&response);
     assert_eq!(call["status"], "completed", "{call}");
     assert_eq!(call["outputs"][0]["logs"], format!("{}\n", number * 2), "{call}");
     delete(server, call);
