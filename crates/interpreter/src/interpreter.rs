@@ -21,7 +21,7 @@ use crate::base::Base;
 use crate::derivation::{Derivation, Policy};
 use crate::error::Result;
 use crate::output::Decoding;
-use crate::session::{Session, SessionOptions};
+use crate::session::{Session, SessionOptions, Waiting};
 
 /// What an interpreter is made of.
 #[derive(Debug)]
@@ -231,11 +231,13 @@ impl Interpreter {
 impl Shared {
     /// A sandbox with a running kernel.
     pub(crate) async fn lease(&self, limits: &Limits, pooled: bool) -> Result<Lease> {
+        let waiting = Waiting::begin();
         let lease = if pooled {
             self.pool.acquire(limits).await?
         } else {
             create(self.backend.as_ref(), limits).await?
         };
+        waiting.over();
         self.taken.fetch_add(1, Ordering::Relaxed);
         self.in_use().insert(lease.sandbox.id().to_owned());
         Ok(lease)

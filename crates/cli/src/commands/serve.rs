@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cellblock_artifact::Store;
 use cellblock_gateway::provider::demo::Demo;
 use cellblock_gateway::records::{self, Records};
-use cellblock_gateway::server::{self, Gateway};
+use cellblock_gateway::server::{self, Gateway, StopOptions};
 use cellblock_gateway::{Models, Options};
 use cellblock_interpreter::{Config, Interpreter};
 use cellblock_sandbox::image::Home;
@@ -45,7 +46,10 @@ pub(crate) async fn run(args: ServeArgs) -> ExitCode {
 async fn serve(args: &ServeArgs) -> Result<()> {
     let loaded = Sources::of_process(args.config.clone(), args.listen).load()?;
     let models = models(&loaded, args.demo)?;
-    let options = options(&loaded);
+    let mut options = options(&loaded);
+    options.stop = StopOptions {
+        grace: Duration::from_secs(args.grace.into()),
+    };
     // Before anything that takes long: a port that is taken is told at once.
     let listener = TcpListener::bind(options.listen)
         .await

@@ -68,16 +68,16 @@ pub(super) const METRICS: &[Metric] = &[
         help: "How long cells and commands ran, as the host saw it.",
     },
     Metric {
+        name: "cellblock_executions_running",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Cells and commands that run, or wait for their sandbox.",
+    },
+    Metric {
         name: "cellblock_executions_total",
         kind: Kind::Counter,
         labels: &["toolset", "outcome"],
         help: "Cells and commands by how they ended; `error` are those that could not be run.",
-    },
-    Metric {
-        name: "cellblock_executions_waiting",
-        kind: Kind::Gauge,
-        labels: &[],
-        help: "Cells that were begun and have not ended, those that wait for a sandbox or for their session included.",
     },
     Metric {
         name: HTTP_SECONDS,
@@ -126,6 +126,12 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         labels: &[],
         help: "Sandboxes that sessions have.",
+    },
+    Metric {
+        name: "cellblock_sandboxes_awaited",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Sessions that wait for a sandbox.",
     },
     Metric {
         name: STEPS,

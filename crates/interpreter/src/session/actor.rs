@@ -9,6 +9,7 @@ use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
 use cellblock_sandbox::jail::protection::Protection;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::count::Counted;
 use super::datasets::Dataset;
 use super::files::Collected;
 use super::inputs::Bound;
@@ -142,7 +143,14 @@ impl Actor {
                     events,
                     mut answer,
                 } => {
+                    let toolset = if binding.is_some() {
+                        "derivation"
+                    } else {
+                        "interpreter"
+                    };
+                    let counted = Counted::begin(toolset, cell.code.as_bytes());
                     let result = self.execute(cell, binding.as_ref(), events, &mut answer).await;
+                    counted.cell(&result);
                     let _ = answer.send(self.keep_or_destroy(result));
                 }
                 Request::Prepare { answer } => {
@@ -194,7 +202,9 @@ impl Actor {
                     let _ = answer.send(self.keep_or_destroy(result));
                 }
                 Request::Command { order, mut answer } => {
+                    let counted = Counted::begin("workbench", order.argv.join("\0").as_bytes());
                     let result = self.run_command(&order, &mut answer).await;
+                    counted.command(&result);
                     let _ = answer.send(self.keep_or_destroy(result));
                 }
                 Request::AddDataset {

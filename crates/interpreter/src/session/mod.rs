@@ -20,6 +20,7 @@ use crate::workbench::{DatasetSource, Mounted};
 mod actor;
 mod calls;
 mod command;
+mod count;
 mod datasets;
 mod disk;
 mod edit;
@@ -38,6 +39,7 @@ mod standby;
 pub use actor::SessionOptions;
 pub use command::CommandEnd;
 pub(crate) use command::{Executed, Order};
+pub(crate) use count::Waiting;
 pub use disk::{FileListing, ListedFile, OpenedFile};
 pub(crate) use edit::{EditRefused, Edited, Refused};
 #[doc(hidden)]
