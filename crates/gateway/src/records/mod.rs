@@ -1,4 +1,4 @@
-//! What a gateway remembers across restarts, in one SQLite file.
+//! What a gateway remembers across restarts, in one `SQLite` file.
 //!
 //! Each kind of record has a module of its own here with its statements; they all go through [`Records::with`], off the async threads.
 //! The schema grows by the files in `migrations/`, in order; `PRAGMA user_version` counts those that were applied.
