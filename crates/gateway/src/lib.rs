@@ -20,5 +20,5 @@ mod sessions;
 pub mod turn;
 pub mod wire;
 
-pub use models::Models;
+pub use models::{Asking, Model, Models, Offer};
 pub use options::Options;

@@ -26,6 +26,7 @@ pub(super) async fn create(
     let mut ids = Ids::random();
     let request = Request::parse(&body, &mut ids)?;
     let provider = gateway.models.provider(&request.model)?;
+    gateway.options.refuse_tools(&request.tools)?;
     let container = request.tools.iter().find_map(|tool| match tool {
         Tool::CodeInterpreter { container } => Some(container.clone()),
         Tool::Function(_) => None,

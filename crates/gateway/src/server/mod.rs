@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 pub use caller::Caller;
 pub use json::Json;
 
-use crate::models::Models;
+use crate::models::{self, Models};
 use crate::options::Options;
 use crate::records::Records;
 use crate::{containers, execute, responses, sessions};
@@ -67,6 +67,7 @@ impl Gateway {
     pub fn router(&self) -> Router {
         Router::new()
             .merge(responses::routes())
+            .merge(models::routes())
             .merge(containers::routes())
             .merge(sessions::routes())
             .merge(execute::routes())

@@ -1,5 +1,6 @@
 //! The tool `code_interpreter`, under keys that other gateways use for it too.
 
+use cellblock_gateway::Options;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +43,10 @@ impl Default for CodeInterpreter {
 }
 
 impl CodeInterpreter {
+    pub(in crate::config) fn apply(&self, options: &mut Options) {
+        options.code_interpreter = self.enabled;
+    }
+
     pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
         let path = |key| ["providers", "code_interpreter", "settings", key];
         let settings = &self.settings;

@@ -36,6 +36,9 @@ pub(crate) struct Provider {
     /// Names that clients use, and the provider's own name for each.
     #[serde(default)]
     pub(crate) rename: BTreeMap<String, String>,
+    /// Whether its models see pictures: those that tools make, such as charts, are shown to them. What users show is sent in any case.
+    #[serde(default)]
+    pub(crate) vision: bool,
     /// How long it may say nothing.
     #[serde(default)]
     pub(crate) timeouts: Timeouts,
@@ -74,15 +77,18 @@ pub(crate) struct Timeouts {
     pub(crate) first: Time,
     /// Between two pieces of its answer.
     pub(crate) idle: Time,
+    /// Until the end of its answer, however busy it is.
+    pub(crate) total: Time,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
-        let gateway::Timeouts { connect, first, idle } = gateway::Timeouts::default();
+        let timeouts = gateway::Timeouts::default();
         Self {
-            connect: Time(connect),
-            first: Time(first),
-            idle: Time(idle),
+            connect: Time(timeouts.connect),
+            first: Time(timeouts.first),
+            idle: Time(timeouts.idle),
+            total: Time(timeouts.total),
         }
     }
 }
@@ -209,6 +215,7 @@ impl Provider {
             ("connect", timeouts.connect),
             ("first", timeouts.first),
             ("idle", timeouts.idle),
+            ("total", timeouts.total),
         ] {
             check.positive(&["providers", name, "timeouts", key], time);
         }
