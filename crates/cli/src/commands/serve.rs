@@ -115,7 +115,7 @@ fn in_use(state: &Path) -> String {
 
 async fn interpreter(loaded: &Loaded, home: &Home) -> Result<Interpreter> {
     let settings = &loaded.settings;
-    if settings.sandbox_url().is_some() {
+    if settings.sandbox_url.is_some() {
         return Err(Error::Refused(
             "serve: `sandbox_url` is of no use yet: this build runs code on this machine only; remove it".to_owned(),
         ));
@@ -130,8 +130,8 @@ async fn interpreter(loaded: &Loaded, home: &Home) -> Result<Interpreter> {
     let started = Interpreter::start(Config {
         image,
         preload: None,
-        limits: settings.enforced(),
-        pool: settings.pool_config(),
+        limits: settings.limits.enforced(),
+        pool: settings.pool.config(),
         demands: settings.protections.demands(),
         store,
         launcher: None,

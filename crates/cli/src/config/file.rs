@@ -106,7 +106,8 @@ impl Sources {
         if !check.mistakes.is_empty() {
             return Err(ConfigError::Wrong(check.mistakes));
         }
-        let settings: Settings = decode(&tree).map_err(wrong)?;
+        let mut settings: Settings = decode(&tree).map_err(wrong)?;
+        settings.unite(&mut check);
         settings.check(&mut check);
         match check.mistakes {
             none if none.is_empty() => Ok(Loaded { settings, tree, file }),

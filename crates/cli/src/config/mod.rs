@@ -22,8 +22,6 @@ mod yaml;
 use std::path::PathBuf;
 
 use cellblock_gateway::Options;
-use cellblock_interpreter::Limits as Enforced;
-use cellblock_sandbox::pool::PoolConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +35,6 @@ use sections::pool::Pool;
 use sections::protections::Protections;
 use sections::providers::Providers;
 use sections::turn::Turn;
-use units::Time;
 
 /// The configuration of `cellblock serve`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -80,12 +77,6 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Where code runs, if not here.
-    pub(crate) fn sandbox_url(&self) -> Option<&str> {
-        let tool = &self.providers.code_interpreter.settings;
-        self.sandbox_url.as_deref().or(tool.sandbox_url.as_deref())
-    }
-
     /// What the gateway is told.
     pub(crate) fn options(&self) -> Options {
         let mut options = Options::default();
@@ -97,27 +88,13 @@ impl Settings {
         options
     }
 
-    /// What the interpreter enforces.
-    pub(crate) fn enforced(&self) -> Enforced {
-        let mut limits = self.limits.enforced();
-        if let Some(Time(time)) = self.providers.code_interpreter.settings.execution_timeout {
-            limits.cell_time = time;
-        }
-        limits
-    }
-
-    /// How many sandboxes are kept ready.
-    pub(crate) fn pool_config(&self) -> PoolConfig {
-        let mut pool = self.pool.config();
-        if let Some(Time(time)) = self.providers.code_interpreter.settings.claim_timeout {
-            pool.acquire_limit = time;
-        }
-        pool
-    }
-
     fn check(&self, check: &mut check::Check<'_>) {
         self.providers.check(check);
-        self.check_twice(check);
+        if let Some(url) = &self.sandbox_url
+            && !(url.starts_with("http://") || url.starts_with("https://"))
+        {
+            check.wrong(&["sandbox_url"], "write an address that begins with `http://` or `https://`");
+        }
         self.models.check(check);
         self.limits.check(check);
         self.pool.check(check);
@@ -125,34 +102,48 @@ impl Settings {
         self.http.check(check);
     }
 
-    /// What can be written in two places must be written in one.
-    fn check_twice(&self, check: &mut check::Check<'_>) {
+    /// Takes over what was written under a key of `providers.code_interpreter.settings` that says the same as one of ours.
+    fn unite(&mut self, check: &mut check::Check<'_>) {
         let tool = &self.providers.code_interpreter.settings;
-        for (key, ours) in [
-            ("sandbox_url", &["sandbox_url"][..]),
-            ("execution_timeout", &["limits", "cell_timeout"]),
-            ("claim_timeout", &["pool", "acquire_timeout"]),
-        ] {
-            let path = ["providers", "code_interpreter", "settings", key];
-            if check.has(&path) && check.has(ours) {
-                let message = format!("it says the same as `{}`, which is there too; remove one of the two", ours.join("."));
-                check.wrong(&path, message);
+        let tell = |check: &mut check::Check<'_>, place: usize| {
+            let (theirs, ours) = SAME[place];
+            if check.has(ours) {
+                let message = format!("`{}` says something else; remove one of the two", ours.join("."));
+                check.wrong(theirs, message);
             }
+        };
+        if let Some(url) = &tool.sandbox_url
+            && self.sandbox_url.replace(url.clone()).is_some_and(|other| other != *url)
+        {
+            tell(check, 0);
         }
         if let Some(time) = tool.execution_timeout
-            && time > self.limits.max_cell_timeout
+            && std::mem::replace(&mut self.limits.cell_timeout, time) != time
         {
-            let most = self.limits.max_cell_timeout;
-            let path = ["providers", "code_interpreter", "settings", "execution_timeout"];
-            check.wrong(&path, format!("{time} are more than `limits.max_cell_timeout`, {most}; raise that one, or lower this"));
+            tell(check, 1);
         }
-        if let Some(url) = self.sandbox_url()
-            && !(url.starts_with("http://") || url.starts_with("https://"))
+        if let Some(time) = tool.claim_timeout
+            && std::mem::replace(&mut self.pool.acquire_timeout, time) != time
         {
-            let ours = ["sandbox_url"];
-            let theirs = ["providers", "code_interpreter", "settings", "sandbox_url"];
-            let path = if check.has(&ours) { &ours[..] } else { &theirs };
-            check.wrong(path, "write an address that begins with `http://` or `https://`");
+            tell(check, 2);
         }
     }
+}
+
+/// Keys of other gateways, and those of ours that say the same.
+const SAME: [(&[&str], &[&str]); 3] = [
+    (&["providers", "code_interpreter", "settings", "sandbox_url"], &["sandbox_url"]),
+    (
+        &["providers", "code_interpreter", "settings", "execution_timeout"],
+        &["limits", "cell_timeout"],
+    ),
+    (
+        &["providers", "code_interpreter", "settings", "claim_timeout"],
+        &["pool", "acquire_timeout"],
+    ),
+];
+
+/// The key of another gateway that says the same as one of ours.
+fn same_as(ours: &[&str]) -> Option<&'static [&'static str]> {
+    SAME.iter().find(|(_, other)| *other == ours).map(|(theirs, _)| *theirs)
 }

@@ -63,11 +63,11 @@ http: {max_body: 1MiB}
 fn a_configuration_says_everything_that_counts() {
     let loaded = load(WHOLE, &[]).unwrap();
     let settings = &loaded.settings;
-    assert_eq!(settings.enforced().memory_bytes, 512 << 20);
-    assert_eq!(settings.enforced().cpu_millis, Some(1500));
-    assert_eq!(settings.enforced().cell_time, Duration::from_secs(30));
-    assert_eq!(settings.pool_config().ready, 4);
-    assert_eq!(settings.pool_config().acquire_limit, Duration::from_secs(5));
+    assert_eq!(settings.limits.enforced().memory_bytes, 512 << 20);
+    assert_eq!(settings.limits.enforced().cpu_millis, Some(1500));
+    assert_eq!(settings.limits.enforced().cell_time, Duration::from_secs(30));
+    assert_eq!(settings.pool.config().ready, 4);
+    assert_eq!(settings.pool.config().acquire_limit, Duration::from_secs(5));
     let options = settings.options();
     assert_eq!(options.listen, "127.0.0.1:9000".parse().unwrap());
     assert_eq!((options.max_steps, options.max_body), (5, 1 << 20));
@@ -95,12 +95,18 @@ fn what_counts_is_shown_with_its_origin() {
     let again = load(&shown, &[]).unwrap();
     let values = |loaded: &Loaded| serde_json::to_value(&loaded.settings).unwrap();
     assert_eq!(values(&again), values(&loaded));
+    let names = |loaded: &Loaded| -> Vec<_> {
+        let models = &loaded.settings.providers.models;
+        models.iter().map(|(name, _)| name.clone()).collect()
+    };
+    assert_eq!(names(&again), ["openai", "local"]);
+    assert_eq!(names(&loaded), names(&again));
 }
 
 #[test]
 fn defaults_are_a_configuration_too() {
     let loaded = load("", &[]).unwrap();
-    assert_eq!(loaded.settings.enforced(), cellblock_interpreter::Limits::default());
+    assert_eq!(loaded.settings.limits.enforced(), cellblock_interpreter::Limits::default());
     assert_eq!(loaded.settings.options().listen, "127.0.0.1:8080".parse().unwrap());
     assert_eq!(loaded.state(Path::new("/home")), Path::new("/home/gateway"));
     insta::assert_snapshot!(loaded.show());
@@ -158,6 +164,8 @@ fn mistakes_are_told_with_their_place_and_a_repair() {
         "providers: {code_interpreter: {settings: {execution_timeout: 301.5}}}",
         "providers: {code_interpreter: {settings: {execution_timeout: 10}}}\nlimits: {cell_timeout: 20}",
         "providers: {code_interpreter: {settings: {claim_timout: 10}}}",
+        "providers: {code_interpreter: {settings: {claim_timeout: 0}}}",
+        "providers: {code_interpreter: {settings: {sandbox_url: 'http://b'}}}\nsandbox_url: http://a",
         "sandbox_url: h:8080",
     ] {
         let error = load(text, &[]).unwrap_err();
@@ -232,7 +240,7 @@ fn paths_count_from_the_file_and_a_script_is_read_with_it() {
     let error = loaded.models(Models::default()).unwrap_err();
     assert_eq!(
         told(&error, folder.path()),
-        "read the configuration: cellblock.yaml:2:40: `providers.s.script`: read the configuration: script.yaml:2:5: `answers.0.txt`: there is no \
+        "read the configuration: cellblock.yaml:2:41: `providers.s.script`: read the configuration: script.yaml:2:5: `answers.0.txt`: there is no \
          such key; did you mean `text`?"
     );
 }

@@ -68,13 +68,5 @@ impl CodeInterpreter {
                 "a namespace is of use only with `sandbox_template`; remove it",
             );
         }
-        for (key, time) in [
-            ("execution_timeout", settings.execution_timeout),
-            ("claim_timeout", settings.claim_timeout),
-        ] {
-            if let Some(time) = time {
-                check.positive(&path(key), time);
-            }
-        }
     }
 }

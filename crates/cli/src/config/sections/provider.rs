@@ -67,6 +67,29 @@ pub(crate) enum Kind {
     Demo,
 }
 
+impl Kind {
+    /// Whether a key of a provider means something.
+    pub(in crate::config) fn has(self, key: &str) -> bool {
+        match key {
+            "base_url" | "key_env" | "key_file" | "allow_http" | "timeouts" | "retries" => {
+                matches!(self, Self::Chat | Self::Responses)
+            }
+            "dialect" => self == Self::Chat,
+            "script" => self == Self::Scripted,
+            _ => true,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Responses => "responses",
+            Self::Scripted => "scripted",
+            Self::Demo => "demo",
+        }
+    }
+}
+
 /// How long a provider may say nothing.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -187,17 +210,11 @@ impl Provider {
                 "the key `script` is missing: the file with the answers",
             );
         }
-        let only = |keys: &[&'static str], fits: bool, which: &str, check: &mut Check<'_>| {
-            for key in keys {
-                if !fits && check.has(&path(key)) {
-                    check.wrong(&path(key), format!("it is of use only with `type: {which}`; remove it"));
-                }
+        for key in ["base_url", "key_env", "key_file", "allow_http", "timeouts", "retries", "dialect", "script"] {
+            if !self.kind.has(key) && check.has(&path(key)) {
+                check.wrong(&path(key), format!("it is of no use with `type: {}`; remove it", self.kind.name()));
             }
-        };
-        let keys = ["base_url", "key_env", "key_file", "allow_http", "timeouts", "retries"];
-        only(&keys, remote, "chat` or `type: responses", check);
-        only(&["dialect"], self.kind == Kind::Chat, "chat", check);
-        only(&["script"], self.kind == Kind::Scripted, "scripted", check);
+        }
         if self.key_env.is_some() && self.key_file.is_some() {
             check.wrong(&path("key_file"), "it cannot stand beside `key_env`: there is one key; remove one of the two");
         }
