@@ -67,7 +67,8 @@ fn start(cli: Cli) -> ExitCode {
         match cli.command {
             Command::Run(args) => commands::run::run(*args).await,
             Command::Serve(args) => commands::serve::run(args).await,
-            Command::Key(args) => commands::key::run(args.command).await,
+            Command::Key(args) => commands::key::run(args).await,
+            Command::Config(args) => commands::config::run(args.command),
             Command::Tools(args) => commands::tools::run(args.command).await,
             Command::Session(args) => commands::session::run(args.command).await,
             Command::Image(args) => commands::image::run(args.command).await,

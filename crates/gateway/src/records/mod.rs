@@ -36,11 +36,6 @@ const MIGRATIONS: &[&str] = &[
 /// How long a statement waits for another process, such as `cellblock key`, that writes.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// Where the records are below a home, unless the configuration names another place.
-pub fn path_below(home: &Path) -> PathBuf {
-    home.join("gateway").join("records.sqlite")
-}
-
 /// The records of a gateway. Clones share one connection.
 #[derive(Clone, Debug)]
 pub struct Records {

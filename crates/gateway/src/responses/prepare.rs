@@ -43,6 +43,7 @@ pub(super) async fn prepare(
     memory: Option<&Memory>,
 ) -> Result<Job, ApiError> {
     let mut provider = gateway.models.provider(&request.model)?;
+    gateway.options.refuse_tools(&request.tools)?;
     if request.truncation == Truncation::Auto {
         provider = Arc::new(Truncating::new(provider)) as Arc<dyn Provider>;
     }

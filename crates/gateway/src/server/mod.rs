@@ -45,7 +45,7 @@ pub use tls::{TlsError, TlsOptions};
 use crate::containers::Containers;
 use crate::execute::Slots;
 use crate::keys::Keys;
-use crate::models::Models;
+use crate::models::{self, Models};
 use crate::options::Options;
 use crate::quotas::Quotas;
 use crate::records::Records;
@@ -133,6 +133,7 @@ impl Gateway {
         let body_timeout = self.options.connections.body_timeout;
         Router::new()
             .merge(responses::routes())
+            .merge(models::routes())
             .merge(containers::routes())
             .merge(files::routes())
             .merge(sessions::routes())
