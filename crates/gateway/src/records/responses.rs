@@ -41,7 +41,6 @@ pub(crate) struct Kept {
     pub(crate) status: String,
     pub(crate) body: String,
     pub(crate) input: String,
-    pub(crate) events: Option<String>,
 }
 
 /// The conversation that led to a response.
@@ -118,16 +117,26 @@ pub(crate) fn end(connection: &mut Connection, ended: &Ended) -> Result<bool> {
 pub(crate) fn find(connection: &Connection, owner: &str, id: &str) -> Result<Option<Kept>> {
     connection
         .query_row(
-            "SELECT status, body, input, events FROM responses WHERE id = ?1 AND owner = ?2",
+            "SELECT status, body, input FROM responses WHERE id = ?1 AND owner = ?2",
             params![id, owner],
             |row| {
                 Ok(Kept {
                     status: row.get(0)?,
                     body: row.get(1)?,
                     input: row.get(2)?,
-                    events: row.get(3)?,
                 })
             },
+        )
+        .optional()
+}
+
+/// What was streamed of an owner's response, if there is one; nothing, if it was not kept.
+pub(crate) fn events(connection: &Connection, owner: &str, id: &str) -> Result<Option<Option<String>>> {
+    connection
+        .query_row(
+            "SELECT events FROM responses WHERE id = ?1 AND owner = ?2",
+            params![id, owner],
+            |row| row.get(0),
         )
         .optional()
 }
