@@ -54,7 +54,12 @@ fn start(cli: Cli) -> ExitCode {
     {
         return commands::session::host::run(session);
     }
-    logging::start();
+    let export = if matches!(cli.command, Command::Serve(_)) {
+        logging::serve()
+    } else {
+        logging::start();
+        None
+    };
     let runtime = match threads::runtime() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -74,6 +79,9 @@ fn start(cli: Cli) -> ExitCode {
         }
     });
     runtime.shutdown_timeout(SHUTDOWN);
+    if let Some(export) = export {
+        export.finish(SHUTDOWN);
+    }
     code
 }
 
