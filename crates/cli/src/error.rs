@@ -223,9 +223,10 @@ const fn code_of_serving(error: &ServeError) -> ExitCode {
     match error {
         ServeError::Exposed { .. } => ExitCode::Policy,
         ServeError::Records(_) => ExitCode::Backend,
-        ServeError::Metrics { .. } | ServeError::Origin { .. } | ServeError::Tls(_) | ServeError::Listen { .. } => {
-            ExitCode::Refused
-        }
+        ServeError::Metrics { .. }
+        | ServeError::Origin { .. }
+        | ServeError::Tls(_)
+        | ServeError::Listen { .. } => ExitCode::Refused,
     }
 }
 

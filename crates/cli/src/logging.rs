@@ -25,7 +25,10 @@ pub(crate) fn serve() -> Option<Export> {
     };
     log(export.as_ref());
     if let Some(error) = wrong {
-        tracing::error!(error = &*error as &dyn std::error::Error, "spans are not exported");
+        tracing::error!(
+            error = &*error as &dyn std::error::Error,
+            "spans are not exported"
+        );
     }
     export
 }

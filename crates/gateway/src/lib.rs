@@ -43,7 +43,8 @@ pub(crate) fn random<const BYTES: usize>() -> [u8; BYTES] {
     let mut filled = 0;
     while filled < BYTES {
         // The call cannot fail for so few bytes but when it is interrupted.
-        filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()).unwrap_or(0);
+        filled +=
+            rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()).unwrap_or(0);
     }
     bytes
 }

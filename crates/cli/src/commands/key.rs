@@ -112,10 +112,7 @@ fn table(keys: &[Key]) -> String {
             .last_used_at
             .map_or_else(|| "never used".to_owned(), |at| format!("last used {}", date(at)));
         let name = styled(STRONG, &sanitize::text(&key.name));
-        let rest = styled(
-            FAINT,
-            &format!("made {}, {state}, {used}", date(key.created_at)),
-        );
+        let rest = styled(FAINT, &format!("made {}, {state}, {used}", date(key.created_at)));
         // Writing to a string does not fail.
         let _ = write!(text, "{name}  {}  {rest}", key.id);
         for (quota, most) in key.allowance.iter() {

@@ -85,7 +85,11 @@ impl Client {
         let config = Agent::config_builder()
             .timeout_global(Some(LIMIT))
             .http_status_as_error(false)
-            .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
+            .tls_config(
+                TlsConfig::builder()
+                    .root_certs(RootCerts::PlatformVerifier)
+                    .build(),
+            )
             .build();
         Self(config.into())
     }

@@ -43,7 +43,10 @@ fn spans_of_requests_reach_a_collector_before_the_server_has_ended() {
     let place = Place::new();
     let environment = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str()),
-        ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=secret-of-the-collector"),
+        (
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            "authorization=secret-of-the-collector",
+        ),
     ];
     let mut server = place.serve_with(&[], &environment);
     let asked = server.get("/healthz", &[("X-Request-Id", "seen-by-the-collector")]);
@@ -52,7 +55,11 @@ fn spans_of_requests_reach_a_collector_before_the_server_has_ended() {
     assert_eq!(server.ended(), Some(0), "{}", server.log());
 
     let mut found = false;
-    while let Ok((head, body)) = received.recv_timeout(if found { std::time::Duration::ZERO } else { PATIENCE }) {
+    while let Ok((head, body)) = received.recv_timeout(if found {
+        std::time::Duration::ZERO
+    } else {
+        PATIENCE
+    }) {
         assert!(head.starts_with("post /v1/traces "), "{head}");
         assert!(head.contains("content-type: application/x-protobuf"), "{head}");
         assert!(head.contains("authorization: secret-of-the-collector"), "{head}");

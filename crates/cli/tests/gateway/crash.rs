@@ -24,7 +24,12 @@ fn nothing_survives_a_kill_but_what_the_records_know() {
     assert_eq!(server.post("/v1/responses", &[], &body).status, 401);
     let bearer = format!("Bearer {}", made.stdout.trim_end());
     let answer = server.post("/v1/responses", &[("Authorization", &bearer)], &body);
-    assert_eq!(http::call(&answer.json())["status"], "completed", "{}", answer.body);
+    assert_eq!(
+        http::call(&answer.json())["status"],
+        "completed",
+        "{}",
+        answer.body
+    );
     server.signal(Signal::TERM);
     assert_eq!(server.ended(), Some(0), "{}", server.log());
     server.leaves(&nothing);

@@ -54,7 +54,10 @@ pub(crate) fn send(address: SocketAddr, line: &str, headers: &[(&str, &str)], bo
         text += &format!("{name}: {value}\r\n");
     }
     if !body.is_empty() {
-        text += &format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+        text += &format!(
+            "Content-Type: application/json\r\nContent-Length: {}\r\n",
+            body.len()
+        );
     }
     text += "\r\n";
     text += body;
@@ -67,7 +70,10 @@ impl Sent {
     pub(crate) fn answer(mut self) -> Answer {
         let mut line = String::new();
         self.0.read_line(&mut line).unwrap();
-        let status = line.split(' ').nth(1).unwrap_or_else(|| panic!("no status: {line:?}"));
+        let status = line
+            .split(' ')
+            .nth(1)
+            .unwrap_or_else(|| panic!("no status: {line:?}"));
         let status = status.parse().unwrap();
         let mut headers = Vec::new();
         loop {
@@ -99,7 +105,10 @@ impl Sent {
         let mut line = String::new();
         while !line.contains(text) {
             line.clear();
-            assert!(self.0.read_line(&mut line).unwrap() > 0, "the answer ended before `{text}`");
+            assert!(
+                self.0.read_line(&mut line).unwrap() > 0,
+                "the answer ended before `{text}`"
+            );
         }
     }
 

@@ -23,16 +23,27 @@ fn a_key_is_asked_for_once_there_is_one_and_revoking_it_opens_nothing() {
     assert!(!made.stderr.contains(&secret));
 
     let bearer = format!("Bearer {secret}");
-    for (name, value) in [("Authorization", &bearer), ("X-API-Key", &secret), ("api-key", &secret)] {
+    for (name, value) in [
+        ("Authorization", &bearer),
+        ("X-API-Key", &secret),
+        ("api-key", &secret),
+    ] {
         let answer = server.post("/v1/responses", &[(name, value)], &body);
         assert_eq!(answer.status, 200, "{name}: {}", answer.body);
     }
-    for headers in [&[][..], &[("Authorization", WRONG)], &[("Authorization", "Basic YTpi")]] {
+    for headers in [
+        &[][..],
+        &[("Authorization", WRONG)],
+        &[("Authorization", "Basic YTpi")],
+    ] {
         for path in ["/v1/responses", "/metrics", "/nowhere"] {
             let answer = server.post(path, headers, &body);
             assert_eq!(answer.status, 401, "{path}");
             assert_eq!(answer.code(), "invalid_api_key");
-            assert_eq!(answer.header("www-authenticate"), Some("Bearer realm=\"cellblock\""));
+            assert_eq!(
+                answer.header("www-authenticate"),
+                Some("Bearer realm=\"cellblock\"")
+            );
         }
     }
     for path in ["/healthz", "/readyz"] {

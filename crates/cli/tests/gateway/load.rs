@@ -72,7 +72,10 @@ fn executions_leave_no_sandbox_no_process_and_no_file() {
             && now.id_locks == before.id_locks;
         same.then_some(now)
     });
-    assert!(after.descriptors <= before.descriptors + 16, "{before:?} {after:?}");
+    assert!(
+        after.descriptors <= before.descriptors + 16,
+        "{before:?} {after:?}"
+    );
     server.signal(Signal::TERM);
     assert_eq!(server.ended(), Some(0), "{}", server.log());
     server.leaves(&nothing);

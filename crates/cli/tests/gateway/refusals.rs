@@ -45,23 +45,35 @@ fn every_answer_has_an_id_and_errors_have_the_form_of_the_api() {
     let answer = server.get("/v1/responses/a/b/c", &[("X-Request-Id", "not sane")]);
     assert_ne!(answer.header("x-request-id"), Some("not sane"));
     let answer = http::send(server.address, "DELETE /healthz", &[], "").answer();
-    assert_eq!((answer.status, answer.code().as_str()), (405, "method_not_allowed"));
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (405, "method_not_allowed")
+    );
     assert_eq!(answer.header("allow"), Some("GET,HEAD"));
     let large = "x".repeat((16 << 20) + 1);
     let answer = server.post("/v1/responses", &[], &large);
-    assert_eq!((answer.status, answer.code().as_str()), (413, "request_too_large"));
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (413, "request_too_large")
+    );
 
     // The page of the reference lists what is told, and more than this is told.
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/metrics.md");
     let page = std::fs::read_to_string(page).unwrap();
-    assert_eq!(server.post("/v1/responses", &[], &http::code("1", false)).status, 200);
+    assert_eq!(
+        server.post("/v1/responses", &[], &http::code("1", false)).status,
+        200
+    );
     let told = server.get("/metrics", &[]).body;
     let names: Vec<_> = told
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
         .collect();
     for name in &names {
-        assert!(page.contains(&format!("| `{name}` |")), "{name} is not in docs/reference/metrics.md");
+        assert!(
+            page.contains(&format!("| `{name}` |")),
+            "{name} is not in docs/reference/metrics.md"
+        );
     }
     for name in [
         "cellblock_build",
@@ -81,5 +93,8 @@ fn every_answer_has_an_id_and_errors_have_the_form_of_the_api() {
         assert!(names.contains(&name), "{name} is not told:\n{told}");
     }
     let executions = "cellblock_executions_total{toolset=\"interpreter\",outcome=\"completed\"}";
-    assert!((server.metric(executions, &[]) - 1.0).abs() < f64::EPSILON, "{told}");
+    assert!(
+        (server.metric(executions, &[]) - 1.0).abs() < f64::EPSILON,
+        "{told}"
+    );
 }

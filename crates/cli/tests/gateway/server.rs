@@ -98,7 +98,11 @@ impl Place {
         });
         let address = until(|| {
             let told = log.lock().unwrap().lines().find_map(listening);
-            assert!(child.try_wait().unwrap().is_none() || told.is_some(), "{}", log.lock().unwrap());
+            assert!(
+                child.try_wait().unwrap().is_none() || told.is_some(),
+                "{}",
+                log.lock().unwrap()
+            );
             told
         });
         let server = Server {
@@ -124,7 +128,10 @@ pub(crate) fn until<T>(mut ask: impl FnMut() -> Option<T>) -> T {
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(Instant::now() < deadline, "it has not come to be within {PATIENCE:?}");
+        assert!(
+            Instant::now() < deadline,
+            "it has not come to be within {PATIENCE:?}"
+        );
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -171,7 +178,9 @@ impl Server {
     /// A metric's value by its whole line up to the number; 0 when it is not there.
     pub(crate) fn metric(&self, name: &str, headers: &[(&str, &str)]) -> f64 {
         let text = self.get("/metrics", headers).body;
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.map_or(0.0, |number| number.parse().unwrap())
     }
 
@@ -201,7 +210,9 @@ impl Drop for Server {
 
 /// Whether a file below a directory holds a text.
 pub(crate) fn holds(folder: &Path, text: &str) -> bool {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let mut entries = entries.filter(|path| !path.is_symlink());
     entries.any(|path| {
         if path.is_dir() {

@@ -28,7 +28,10 @@ fn what_runs_longer_than_the_grace_fails_and_says_so() {
     server.signal(Signal::TERM);
     let rest = sent.rest();
     assert!(rest.contains("event: response.failed"), "{rest}");
-    assert!(rest.contains("the gateway was stopped before the response was whole"), "{rest}");
+    assert!(
+        rest.contains("the gateway was stopped before the response was whole"),
+        "{rest}"
+    );
     assert!(rest.contains("data: [DONE]"), "{rest}");
     assert_eq!(server.ended(), Some(0), "{}", server.log());
     server.leaves(&nothing);

@@ -57,7 +57,9 @@ pub enum KeysError {
         name: String,
     },
     /// A key that is not there.
-    #[error("revoke a key: there is no usable key with the id or name `{wanted}`; `cellblock key list` shows those that there are")]
+    #[error(
+        "revoke a key: there is no usable key with the id or name `{wanted}`; `cellblock key list` shows those that there are"
+    )]
     Missing {
         /// What was asked for.
         wanted: String,

@@ -24,10 +24,7 @@ async fn a_key_is_found_by_its_secret_and_by_no_other() {
     let keys = keys();
     assert_eq!(keys.find(Some(Secret::random())).await.unwrap(), Found::Open);
     let (key, secret) = keys.create("ci", None, Allowance::default()).await.unwrap();
-    assert_eq!(
-        keys.find(Some(secret)).await.unwrap(),
-        Found::Key(key.id)
-    );
+    assert_eq!(keys.find(Some(secret)).await.unwrap(), Found::Key(key.id));
     assert_eq!(keys.find(Some(Secret::random())).await.unwrap(), Found::Unknown);
     assert_eq!(keys.find(None).await.unwrap(), Found::Unknown);
 }

@@ -75,7 +75,8 @@ pub(crate) fn request_ended(method: &'static str, route: &str, status: Option<u1
     gauge!(names::HTTP_IN_FLIGHT).decrement(1.0);
     let status = status.map_or_else(|| "gone".to_owned(), |status| status.to_string());
     let route = route.to_owned();
-    counter!(names::HTTP_REQUESTS, "method" => method, "route" => route.clone(), "status" => status).increment(1);
+    counter!(names::HTTP_REQUESTS, "method" => method, "route" => route.clone(), "status" => status)
+        .increment(1);
     histogram!(names::HTTP_SECONDS, "method" => method, "route" => route).record(took);
 }
 

@@ -22,11 +22,17 @@ pub(super) enum Kind {
 }
 
 /// Of a cell, from a moment to the longest that it may run.
-const CELL: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+const CELL: &[f64] = &[
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
+];
 /// Of a sandbox, from one that is ready to one that is not.
-const SANDBOX: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
+const SANDBOX: &[f64] = &[
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0,
+];
 /// Of a request, from a look-up to a turn of many steps.
-const REQUEST: &[f64] = &[0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0];
+const REQUEST: &[f64] = &[
+    0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0,
+];
 
 pub(super) const AUTH_FAILURES: &str = "cellblock_auth_failures_total";
 pub(super) const BUILD: &str = "cellblock_build";
@@ -178,7 +184,11 @@ pub(super) fn page() -> String {
         let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
         let labels = labels.join(", ");
         // Writing to a string does not fail.
-        let _ = writeln!(page, "| `{}` | {kind} | {labels} | {} |", metric.name, metric.help);
+        let _ = writeln!(
+            page,
+            "| `{}` | {kind} | {labels} | {} |",
+            metric.name, metric.help
+        );
     }
     page
 }

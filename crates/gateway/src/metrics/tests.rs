@@ -30,7 +30,9 @@ fn names_are_in_order_and_say_what_they_count() {
 
 #[test]
 fn of_models_that_clients_make_up_only_so_many_get_a_label() {
-    let labels: HashSet<_> = (0..1000).map(|number| bounded(&format!("made-up-{number}"))).collect();
+    let labels: HashSet<_> = (0..1000)
+        .map(|number| bounded(&format!("made-up-{number}")))
+        .collect();
     assert!(labels.len() <= MOST_MODELS + 1, "{}", labels.len());
     assert!(labels.contains("other"));
     assert_eq!(bounded(&"x".repeat(500)), "other");

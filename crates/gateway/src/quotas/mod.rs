@@ -159,7 +159,11 @@ impl Quotas {
             return Ok(());
         }
         let rows = written.clone();
-        let done = self.0.records.with(move |connection| rows.write(connection)).await;
+        let done = self
+            .0
+            .records
+            .with(move |connection| rows.write(connection))
+            .await;
         if done.is_err() {
             self.ledger().put_back(written);
         }

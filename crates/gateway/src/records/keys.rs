@@ -43,7 +43,8 @@ pub(crate) fn insert(connection: &Connection, key: &Key, hash: [u8; 32]) -> rusq
 
 /// All keys, the oldest first.
 pub(crate) fn list(connection: &Connection) -> rusqlite::Result<Vec<Key>> {
-    let mut statement = connection.prepare(&format!("SELECT {COLUMNS} FROM keys ORDER BY created_at, rowid"))?;
+    let mut statement =
+        connection.prepare(&format!("SELECT {COLUMNS} FROM keys ORDER BY created_at, rowid"))?;
     statement.query_map([], key)?.collect()
 }
 
@@ -64,9 +65,7 @@ pub(crate) fn find(connection: &Connection, hash: Option<[u8; 32]>, now: u64) ->
         Some(hash) => {
             let mut statement = connection.prepare_cached(sql)?;
             let row = |row: &Row<'_>| Ok((row.get(0)?, time(row, 1)?, time(row, 2)?));
-            statement
-                .query_row([hash], row)
-                .optional()?
+            statement.query_row([hash], row).optional()?
         }
         None => None,
     };
@@ -93,9 +92,7 @@ pub(crate) fn allowance(connection: &Connection, id: &str) -> rusqlite::Result<O
 /// Remembers when a key was last used.
 pub(crate) fn used(connection: &Connection, id: &str, at: u64) -> rusqlite::Result<()> {
     let sql = "UPDATE keys SET last_used_at = max(coalesce(last_used_at, 0), ?2) WHERE id = ?1";
-    connection
-        .prepare_cached(sql)?
-        .execute(params![id, signed(at)])?;
+    connection.prepare_cached(sql)?.execute(params![id, signed(at)])?;
     Ok(())
 }
 

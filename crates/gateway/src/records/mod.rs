@@ -1,4 +1,4 @@
-//! What a gateway remembers across restarts, in one SQLite file.
+//! What a gateway remembers across restarts, in one `SQLite` file.
 //!
 //! Each kind of record has a module of its own here with its statements; they all go through [`Records::with`], off the async threads.
 //! The schema grows by the files in `migrations/`, in order; `PRAGMA user_version` counts those that were applied.
@@ -120,7 +120,7 @@ impl Records {
     }
 }
 
-/// Makes an empty file, and the directory around it, if they are not there. SQLite gives its other files the mode of this one.
+/// Makes an empty file, and the directory around it, if they are not there. `SQLite` gives its other files the mode of this one.
 fn make(path: &Path) -> std::io::Result<()> {
     if let Some(parent) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(parent)?;

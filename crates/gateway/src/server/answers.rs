@@ -3,8 +3,8 @@
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-    X_FRAME_OPTIONS,
+    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
@@ -93,7 +93,9 @@ const fn code(status: StatusCode) -> &'static str {
 const fn of_status(status: StatusCode) -> &'static str {
     match status {
         StatusCode::NOT_FOUND => "there is nothing at this address",
-        StatusCode::METHOD_NOT_ALLOWED => "this address does not answer to this method; `Allow` says which it does",
+        StatusCode::METHOD_NOT_ALLOWED => {
+            "this address does not answer to this method; `Allow` says which it does"
+        }
         _ if status.as_u16() >= 500 => "the gateway could not answer",
         _ => "the request cannot be answered",
     }

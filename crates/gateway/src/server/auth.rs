@@ -67,7 +67,11 @@ fn is_open(gateway: &Gateway, request: &Request) -> bool {
 
 /// The key that a client sends. It is taken out of nothing but headers: addresses end up in logs.
 fn presented(headers: &HeaderMap) -> Option<String> {
-    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let text = |name| {
+        headers
+            .get(name)
+            .and_then(|value: &HeaderValue| value.to_str().ok())
+    };
     let bearer = text(AUTHORIZATION.as_str()).and_then(|value| {
         let (scheme, secret) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
@@ -96,5 +100,10 @@ fn refuse(request: &Request, why: &'static str, message: &str) -> Response {
         param: None,
     };
     let challenge = HeaderValue::from_static("Bearer realm=\"cellblock\"");
-    (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, challenge)], axum::Json(error)).into_response()
+    (
+        StatusCode::UNAUTHORIZED,
+        [(WWW_AUTHENTICATE, challenge)],
+        axum::Json(error),
+    )
+        .into_response()
 }

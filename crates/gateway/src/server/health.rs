@@ -57,11 +57,9 @@ async fn lacking(gateway: &Gateway) -> Option<&'static str> {
 }
 
 async fn measure(State(gateway): State<Gateway>) -> Response {
-    match crate::metrics::render(&gateway.interpreter) {
-        Some(text) => ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response(),
-        None => {
-            let why = "the program around the gateway counts by other means\n";
-            (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
-        }
-    }
+    let Some(text) = crate::metrics::render(&gateway.interpreter) else {
+        let why = "the program around the gateway counts by other means";
+        return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+    };
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

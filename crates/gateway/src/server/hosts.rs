@@ -6,13 +6,16 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{Request, State};
-use axum::http::header::{HOST, ORIGIN};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER};
 use axum::http::uri::Authority;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
+use tower_http::cors::CorsLayer;
+
 use super::Gateway;
+use super::observe::REQUEST_ID;
 use super::throttle::Throttle;
 use crate::wire::{ApiError, ErrorKind};
 
@@ -29,11 +32,41 @@ pub struct HostOptions {
 
 static REFUSALS: Throttle = Throttle::new();
 
+/// Says to browsers which pages may read answers; without configured origins, none but the gateway's own.
+pub(super) fn cors(options: &HostOptions) -> CorsLayer {
+    let origins = options.origins.iter();
+    let origins: Vec<_> = origins
+        .filter_map(|origin| HeaderValue::from_str(origin).ok())
+        .collect();
+    let name = HeaderName::from_static;
+    CorsLayer::new()
+        .allow_origin(origins)
+        .allow_methods([
+            Method::GET,
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+        ])
+        .allow_headers([
+            AUTHORIZATION,
+            CONTENT_TYPE,
+            REQUEST_ID,
+            name("x-api-key"),
+            name("api-key"),
+        ])
+        .expose_headers([REQUEST_ID, RETRY_AFTER])
+}
+
 /// Refuses requests for other names and from other pages.
 pub(super) async fn check(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
     let options = &gateway.options;
     let headers = request.headers();
-    let host = request.uri().authority().cloned().or_else(|| authority(headers.get(HOST)));
+    let host = request
+        .uri()
+        .authority()
+        .cloned()
+        .or_else(|| authority(headers.get(HOST)));
     // Programs may leave it out; browsers cannot.
     let named = headers.contains_key(HOST) || request.uri().authority().is_some();
     let known = host
@@ -44,9 +77,14 @@ pub(super) async fn check(State(gateway): State<Gateway>, request: Request, next
         return refuse(&request, "host_not_allowed", message);
     }
     if let Some(origin) = headers.get(ORIGIN) {
-        let listed = options.hosts.origins.iter().any(|it| it.as_bytes() == origin.as_bytes());
+        let listed = options
+            .hosts
+            .origins
+            .iter()
+            .any(|it| it.as_bytes() == origin.as_bytes());
         if !listed && !is_own(origin, host.as_ref()) {
-            let message = "pages of this origin may not ask the gateway; list it under `origins` if they should";
+            let message =
+                "pages of this origin may not ask the gateway; list it under `origins` if they should";
             return refuse(&request, "origin_not_allowed", message);
         }
     }
@@ -122,10 +160,23 @@ mod tests {
     #[test]
     fn on_loopback_only_names_that_nobody_else_has_are_known() {
         let listen = "127.0.0.1:8080";
-        for host in ["localhost", "LocalHost:8080", "127.0.0.1:1", "[::1]:8080", "localhost."] {
+        for host in [
+            "localhost",
+            "LocalHost:8080",
+            "127.0.0.1:1",
+            "[::1]:8080",
+            "localhost.",
+        ] {
             assert!(known(host, listen, &[]), "{host}");
         }
-        for host in ["evil.example", "localhost.evil.example:8080", "10.0.0.1", "a@localhost", "127.0.0.2", "[::2]"] {
+        for host in [
+            "evil.example",
+            "localhost.evil.example:8080",
+            "10.0.0.1",
+            "a@localhost",
+            "127.0.0.2",
+            "[::2]",
+        ] {
             assert!(!known(host, listen, &[]), "{host}");
         }
         assert!(known("127.0.0.2", "127.0.0.2:80", &[]));
@@ -146,7 +197,12 @@ mod tests {
         let own = |origin, host: &str| is_own(&HeaderValue::from_static(origin), host.parse().ok().as_ref());
         assert!(own("http://localhost:8080", "localhost:8080"));
         assert!(own("https://api.example", "api.example"));
-        for origin in ["http://localhost:9", "null", "file://", "http://localhost:8080.evil.example"] {
+        for origin in [
+            "http://localhost:9",
+            "null",
+            "file://",
+            "http://localhost:8080.evil.example",
+        ] {
             assert!(!own(origin, "localhost:8080"), "{origin}");
         }
     }

@@ -52,7 +52,12 @@ pub(super) async fn observe(idle: Duration, mut request: Request, next: Next) ->
     let milliseconds = counted.since.elapsed().as_millis();
     span.in_scope(|| tracing::info!(milliseconds, "answered"));
     counted.status = Some(status);
-    response.map(|body| Body::new(Watched { body, _counted: counted }))
+    response.map(|body| {
+        Body::new(Watched {
+            body,
+            _counted: counted,
+        })
+    })
 }
 
 /// An id that a client chose and that can stand in a log.

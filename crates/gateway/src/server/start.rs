@@ -26,7 +26,9 @@ pub enum ServeError {
         address: SocketAddr,
     },
     /// An origin that no browser sends.
-    #[error("allow pages of `{origin}`: write an origin, such as `https://app.example.com`, without a path or a `*`")]
+    #[error(
+        "allow pages of `{origin}`: write an origin, such as `https://app.example.com`, without a path or a `*`"
+    )]
     Origin {
         /// As it is configured.
         origin: String,
@@ -80,7 +82,9 @@ fn is_origin(text: &str) -> bool {
         return false;
     };
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
-    scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-+.".contains(&byte))
+    scheme
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-+.".contains(&byte))
         && !scheme.is_empty()
         && !rest.is_empty()
         && rest.bytes().all(plain)
@@ -124,10 +128,22 @@ mod tests {
 
     #[test]
     fn an_origin_is_a_scheme_and_a_host() {
-        for origin in ["https://app.example.com", "http://localhost:3000", "tauri://localhost", "http://[::1]:1"] {
+        for origin in [
+            "https://app.example.com",
+            "http://localhost:3000",
+            "tauri://localhost",
+            "http://[::1]:1",
+        ] {
             assert!(is_origin(origin), "{origin}");
         }
-        for origin in ["*", "https://*.example.com", "https://a.example/", "a.example", "null", "https://"] {
+        for origin in [
+            "*",
+            "https://*.example.com",
+            "https://a.example/",
+            "a.example",
+            "null",
+            "https://",
+        ] {
             assert!(!is_origin(origin), "{origin}");
         }
     }

@@ -39,7 +39,8 @@ impl Gateway {
         check(&self.options, &self.records).await?;
         let address = self.options.listen;
         let listen = |source| ServeError::Listen { address, source };
-        self.cannot_be_exposed(listener.local_addr().map_err(listen)?).await?;
+        self.cannot_be_exposed(listener.local_addr().map_err(listen)?)
+            .await?;
         self.tell_what_is_missing();
         let tls = self.options.tls.as_ref().map(Tls::load).transpose()?;
         let acceptor = Acceptor {
@@ -148,7 +149,10 @@ impl Gateway {
         loop {
             pace.tick().await;
             if let Err(error) = self.quotas.flush().await {
-                tracing::error!(error = &error as &dyn std::error::Error, "write down what was used");
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "write down what was used"
+                );
             }
         }
     }

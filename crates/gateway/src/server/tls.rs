@@ -89,6 +89,14 @@ impl Tls {
         current.acceptor.clone()
     }
 
+    /// Reads the files again without waiting for the time to do so, or for a change that the file system's clock is fine enough to show.
+    #[cfg(test)]
+    pub(super) fn look_now(&self) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        current.stamps = [None; 2];
+        self.look(&mut current);
+    }
+
     fn look(&self, current: &mut Current) {
         let stamps = stamps(&self.options);
         if stamps == current.stamps {
@@ -120,9 +128,7 @@ fn acceptor(options: &TlsOptions) -> Result<TlsAcceptor, TlsError> {
         move |source| TlsError::Read { path, source }
     };
     let path = &options.certificates;
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path)
-        .map_err(read(path))?
-        .collect();
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).map_err(read(path))?.collect();
     let certificates = certificates.map_err(read(path))?;
     if certificates.is_empty() {
         return Err(TlsError::Empty { path: path.clone() });
