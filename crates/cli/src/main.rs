@@ -55,7 +55,12 @@ fn start(cli: Cli) -> ExitCode {
     {
         return commands::session::host::run(session);
     }
-    logging::start();
+    let export = if matches!(cli.command, Command::Serve(_)) {
+        logging::serve()
+    } else {
+        logging::start();
+        None
+    };
     let runtime = match threads::runtime() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -76,6 +81,9 @@ fn start(cli: Cli) -> ExitCode {
         }
     });
     runtime.shutdown_timeout(SHUTDOWN);
+    if let Some(export) = export {
+        export.finish(SHUTDOWN);
+    }
     code
 }
 

@@ -128,7 +128,7 @@ impl Records {
     }
 }
 
-/// Makes an empty file, and the directory around it, if they are not there. SQLite gives its other files the mode of this one.
+/// Makes an empty file, and the directory around it, if they are not there. `SQLite` gives its other files the mode of this one.
 fn make(path: &Path) -> std::io::Result<()> {
     if let Some(parent) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
