@@ -211,7 +211,8 @@ fn a_file_of_the_host_is_found_below_mnt_data_and_handed_back_only_when_a_cell_c
         std::io::Write::write_all(&mut file, b"a,b\n1,2\n").unwrap();
         std::io::Seek::rewind(&mut file).unwrap();
         session.put_file("/workspace/in.csv", file).await.unwrap();
-        let code = "text = open('/mnt/data/in.csv').read()\nopen('/mnt/data/out.txt', 'w').write('one')\ntext";
+        let code =
+            "text = open('/mnt/data/in.csv').read()\nopen('/mnt/data/out.txt', 'w').write('one')\ntext";
         let read = run(&session, code).await;
         assert_eq!(scalar(&read), "a,b\n1,2\n");
         assert_eq!(names(&read), [("/workspace/out.txt", "out.txt", 3)]);
