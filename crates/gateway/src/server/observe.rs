@@ -14,6 +14,7 @@ use hyper::body::{Frame, SizeHint};
 use tower_http::timeout::TimeoutBody;
 use tracing::Instrument as _;
 
+use super::linger::linger;
 use super::retry;
 use crate::wire::Ids;
 
@@ -42,7 +43,7 @@ pub(super) async fn observe(idle: Duration, mut request: Request, next: Next) ->
     );
     let mut counted = Counted::begin(method, route);
     // A body that nobody goes on sending does not hold its request for ever.
-    let request = request.map(|body| Body::new(TimeoutBody::new(idle, body)));
+    let request = linger(request.map(|body| Body::new(TimeoutBody::new(idle, body))));
     let mut response = retry::answer(next.run(request)).instrument(span.clone()).await;
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, id);
