@@ -106,7 +106,7 @@ async fn connections_beyond_the_most_wait_for_their_turn() {
     let acceptor = acceptor(options, None);
     let address = serve(&acceptor).await;
     let first = TcpStream::connect(address).await.unwrap();
-    while acceptor.connections.len() < 1 {
+    while acceptor.connections.is_empty() {
         tokio::task::yield_now().await;
     }
     let second = tokio::spawn(async move { ask(address, WORKS).await });
