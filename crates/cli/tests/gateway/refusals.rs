@@ -94,4 +94,6 @@ fn every_answer_has_an_id_and_errors_have_the_form_of_the_api() {
     }
     let executions = "cellblock_executions_total{toolset=\"interpreter\",outcome=\"completed\"}";
     assert_eq!(server.metric(executions, &[]), 1, "{told}");
+    let requests = "cellblock_http_requests_total{method=\"POST\",route=\"/v1/responses\",status=\"200\"}";
+    assert_eq!(server.metric(requests, &[]), 1, "{told}");
 }

@@ -20,9 +20,14 @@ use super::*;
 fn router() -> Router {
     let panics = async || -> String { panic!("the secret of the route") };
     let reads = async |body: String| body;
+    let refuses = async || {
+        retry::after(7);
+        axum::http::StatusCode::TOO_MANY_REQUESTS
+    };
     Router::new()
         .route("/works", get(async || "fine"))
         .route("/panics", get(panics))
+        .route("/refuses", get(refuses))
         .route("/reads", post(reads))
         .layer(CatchPanicLayer::custom(answers::panicked))
         .layer(from_fn(answers::complete))
@@ -72,6 +77,16 @@ async fn a_route_that_panics_is_an_error_in_the_form_of_the_api_and_keeps_its_se
     assert!(answer.contains("\"code\":\"server_error\""), "{answer}");
     assert!(!answer.contains("secret"), "{answer}");
     assert!(ask(address, WORKS).await.ends_with("fine"));
+}
+
+#[tokio::test]
+async fn a_refusal_for_now_says_when_to_come_again() {
+    let address = serve(&acceptor(ConnectionOptions::default(), None)).await;
+    let answer = ask(address, &WORKS.replace("works", "refuses")).await;
+    assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
+    assert!(answer.contains("retry-after: 7\r\n"), "{answer}");
+    assert!(answer.contains("\"code\":\"rate_limit_exceeded\""), "{answer}");
+    assert!(!ask(address, WORKS).await.contains("retry-after"));
 }
 
 #[tokio::test]
