@@ -124,7 +124,9 @@ impl Error {
             Self::Image(error) => ExitCode::of_blame(blame_of_image(error)),
             Self::Sandbox(error) => ExitCode::of_blame(error.blame()),
             Self::File { blame, .. } => ExitCode::of_blame(*blame),
-            Self::Encoding { .. } | Self::Refused(_) | Self::Config(_) | Self::Listen { .. } => ExitCode::Refused,
+            Self::Encoding { .. } | Self::Refused(_) | Self::Config(_) | Self::Listen { .. } => {
+                ExitCode::Refused
+            }
             Self::Session(error) => error.exit_code(),
             Self::Told(told) => told.code,
             Self::Process { source, .. } if source.kind() == io::ErrorKind::WouldBlock => ExitCode::Capacity,

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cellblock_artifact::Store;
+use cellblock_gateway::Models;
 use cellblock_gateway::provider::demo::Demo;
 use cellblock_gateway::records::Records;
 use cellblock_gateway::server::Gateway;
-use cellblock_gateway::Models;
 use cellblock_interpreter::{Config, Interpreter};
 use cellblock_sandbox::image::Home;
 use tokio::net::TcpListener;
@@ -49,10 +49,12 @@ async fn serve(args: &ServeArgs) -> Result<()> {
     let models = models(&loaded, args.demo)?;
     let options = loaded.settings.options();
     // Before anything that takes long: a port that is taken is told at once.
-    let listener = TcpListener::bind(options.listen).await.map_err(|source| Error::Listen {
-        address: options.listen,
-        source,
-    })?;
+    let listener = TcpListener::bind(options.listen)
+        .await
+        .map_err(|source| Error::Listen {
+            address: options.listen,
+            source,
+        })?;
     let mut interrupted = signal(SignalKind::interrupt()).map_err(Error::process("listen for Ctrl-C"))?;
     let mut terminated = signal(SignalKind::terminate()).map_err(Error::process("listen for SIGTERM"))?;
     let start = async {
@@ -117,7 +119,8 @@ async fn interpreter(loaded: &Loaded, home: &Home) -> Result<Interpreter> {
     let settings = &loaded.settings;
     if settings.sandbox_url.is_some() {
         return Err(Error::Refused(
-            "serve: `sandbox_url` is of no use yet: this build runs code on this machine only; remove it".to_owned(),
+            "serve: `sandbox_url` is of no use yet: this build runs code on this machine only; remove it"
+                .to_owned(),
         ));
     }
     let display = Display::on_stderr();

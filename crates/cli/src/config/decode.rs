@@ -48,7 +48,8 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     type Error = Mistake;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mistake> {
-        self.any(visitor).map_err(|mistake| mistake.somewhere(&self.0.origin))
+        self.any(visitor)
+            .map_err(|mistake| mistake.somewhere(&self.0.origin))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mistake> {
@@ -137,7 +138,9 @@ impl Reader<'_> {
         match &self.0.value {
             Value::Null => Unexpected::Unit,
             Value::Bool(value) => Unexpected::Bool(*value),
-            Value::Integer(value) => i64::try_from(*value).map_or(Unexpected::Other("a number"), Unexpected::Signed),
+            Value::Integer(value) => {
+                i64::try_from(*value).map_or(Unexpected::Other("a number"), Unexpected::Signed)
+            }
             Value::Float(value) => Unexpected::Float(*value),
             Value::Text(text) => Unexpected::Str(text),
             Value::List(_) => Unexpected::Seq,
@@ -161,7 +164,8 @@ impl<'de> SeqAccess<'de> for Items<'de> {
         let place = self.next.to_string();
         self.next += 1;
         let read = seed.deserialize(Reader(item));
-        read.map(Some).map_err(|mistake| mistake.within(&place, &item.origin))
+        read.map(Some)
+            .map_err(|mistake| mistake.within(&place, &item.origin))
     }
 }
 
@@ -179,7 +183,8 @@ impl<'de> MapAccess<'de> for Entries<'de> {
         };
         let name: StrDeserializer<'_, Mistake> = key.name.as_str().into_deserializer();
         let read = seed.deserialize(name);
-        read.map(Some).map_err(|mistake| mistake.within(&key.name, &key.origin))
+        read.map(Some)
+            .map_err(|mistake| mistake.within(&key.name, &key.origin))
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Mistake> {

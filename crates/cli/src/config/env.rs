@@ -19,10 +19,16 @@ pub(super) fn overlay(
     // Of `…__LIMITS` and `…__LIMITS__MEMORY`, the one that says more comes last.
     ours.sort();
     for (name, text) in ours {
-        let path: Vec<_> = name[PREFIX.len()..].to_lowercase().split("__").map(str::to_owned).collect();
+        let path: Vec<_> = name[PREFIX.len()..]
+            .to_lowercase()
+            .split("__")
+            .map(str::to_owned)
+            .collect();
         let origin = Origin::Variable(name);
         if path.iter().any(String::is_empty) {
-            let message = format!("a part of the name is empty; write `{PREFIX}LIMITS__MEMORY` for the key `limits.memory`");
+            let message = format!(
+                "a part of the name is empty; write `{PREFIX}LIMITS__MEMORY` for the key `limits.memory`"
+            );
             return Err(Mistake::told(Some(origin), message));
         }
         let value = yaml::value(&text, &origin);

@@ -43,10 +43,7 @@ pub(crate) struct Loaded {
 pub(crate) enum ConfigError {
     /// The file cannot be read.
     #[error("read the configuration `{}`", path.display())]
-    Read {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// It is not a configuration, or a broken one.
     #[error("read the configuration: {}", listed(.0))]
     Wrong(Vec<Mistake>),

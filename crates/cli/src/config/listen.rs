@@ -28,7 +28,11 @@ impl FromStr for Listen {
     type Err = ListenError;
 
     fn from_str(text: &str) -> Result<Self, ListenError> {
-        let loopback = |port: &str| port.parse().ok().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        let loopback = |port: &str| {
+            port.parse()
+                .ok()
+                .map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+        };
         let address = match text.strip_prefix("localhost:") {
             Some(port) => loopback(port),
             None => text.parse().ok().or_else(|| loopback(text)),

@@ -11,6 +11,8 @@ pub(crate) mod listen;
 mod mistake;
 mod node;
 mod offer;
+#[cfg(test)]
+pub(crate) mod reference;
 mod schema;
 mod sections;
 mod show;
@@ -26,8 +28,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use file::{ConfigError, Loaded, Sources};
-pub(crate) use schema::schema;
 use listen::Listen;
+pub(crate) use schema::schema;
 use sections::http::Http;
 use sections::limits::Limits;
 use sections::models::Models;
@@ -48,7 +50,7 @@ pub(crate) struct Settings {
     pub(crate) image: String,
     /// Run code in another Cellblock, or in any server that has `/execute` and `/health`, instead of here.
     pub(crate) sandbox_url: Option<String>,
-    /// Providers of models by name, and the tool `code_interpreter`. The order counts: the first that has a model is asked for it.
+    /// Providers of models by name, and the tool `code_interpreter`.
     pub(crate) providers: Providers,
     pub(crate) models: Models,
     pub(crate) limits: Limits,
@@ -93,7 +95,10 @@ impl Settings {
         if let Some(url) = &self.sandbox_url
             && !(url.starts_with("http://") || url.starts_with("https://"))
         {
-            check.wrong(&["sandbox_url"], "write an address that begins with `http://` or `https://`");
+            check.wrong(
+                &["sandbox_url"],
+                "write an address that begins with `http://` or `https://`",
+            );
         }
         self.models.check(check);
         self.limits.check(check);
@@ -113,7 +118,10 @@ impl Settings {
             }
         };
         if let Some(url) = &tool.sandbox_url
-            && self.sandbox_url.replace(url.clone()).is_some_and(|other| other != *url)
+            && self
+                .sandbox_url
+                .replace(url.clone())
+                .is_some_and(|other| other != *url)
         {
             tell(check, 0);
         }
@@ -132,7 +140,10 @@ impl Settings {
 
 /// Keys of other gateways, and those of ours that say the same.
 const SAME: [(&[&str], &[&str]); 3] = [
-    (&["providers", "code_interpreter", "settings", "sandbox_url"], &["sandbox_url"]),
+    (
+        &["providers", "code_interpreter", "settings", "sandbox_url"],
+        &["sandbox_url"],
+    ),
     (
         &["providers", "code_interpreter", "settings", "execution_timeout"],
         &["limits", "cell_timeout"],
@@ -145,5 +156,7 @@ const SAME: [(&[&str], &[&str]); 3] = [
 
 /// The key of another gateway that says the same as one of ours.
 fn same_as(ours: &[&str]) -> Option<&'static [&'static str]> {
-    SAME.iter().find(|(_, other)| *other == ours).map(|(theirs, _)| *theirs)
+    SAME.iter()
+        .find(|(_, other)| *other == ours)
+        .map(|(theirs, _)| *theirs)
 }

@@ -62,7 +62,10 @@ impl Node {
             return Some(self);
         };
         let part = match &self.value {
-            Value::Map(entries) => entries.iter().find(|(key, _)| key.name == *first).map(|(_, node)| node),
+            Value::Map(entries) => entries
+                .iter()
+                .find(|(key, _)| key.name == *first)
+                .map(|(_, node)| node),
             Value::List(items) => first.parse::<usize>().ok().and_then(|place| items.get(place)),
             _ => None,
         };
@@ -91,14 +94,22 @@ impl Node {
         let Value::Map(entries) = &mut self.value else {
             return;
         };
-        let place = entries.iter().position(|(key, _)| plain(&key.name) == plain(first));
+        let place = entries
+            .iter()
+            .position(|(key, _)| plain(&key.name) == plain(first));
         let place = place.unwrap_or_else(|| {
             let origin = value.origin.clone();
             let key = Key {
                 name: first.clone(),
                 origin: origin.clone(),
             };
-            entries.push((key, Self { value: Value::Null, origin }));
+            entries.push((
+                key,
+                Self {
+                    value: Value::Null,
+                    origin,
+                },
+            ));
             entries.len() - 1
         });
         entries[place].1.set(rest, value);

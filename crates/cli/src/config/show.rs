@@ -74,7 +74,9 @@ fn flow(value: &Value) -> String {
             format!("[{}]", items.join(", "))
         }
         Value::Map(entries) => {
-            let entry = |(key, value): &(super::node::Key, Node)| format!("{}: {}", text(&key.name), flow(&value.value));
+            let entry = |(key, value): &(super::node::Key, Node)| {
+                format!("{}: {}", text(&key.name), flow(&value.value))
+            };
             let entries: Vec<_> = entries.iter().map(entry).collect();
             format!("{{{}}}", entries.join(", "))
         }

@@ -51,7 +51,7 @@ providers:
     rename: {fast: "qwen3:8b"}
     timeouts: {first: 10m}
     retries: {count: 0}
-    dialect: {max_tokens_field: max_completion_tokens, system_role: developer, reasoning_field: reasoning_content, stream_usage: false}
+    dialect: {max_tokens_field: max_completion_tokens, system_role: developer, send_reasoning: same, stream_usage: false}
 limits: {memory: 512MiB, cpus: 1.5, max_cell_timeout: 10m}
 pool: {ready: 4}
 protections: {demands: {landlock: strict, own_user_id: disabled}}
@@ -84,7 +84,10 @@ fn a_configuration_says_everything_that_counts() {
 fn what_counts_is_shown_with_its_origin() {
     let variables = [
         ("CELLBLOCK_SERVE__LIMITS__MEMORY", "1GiB"),
-        ("CELLBLOCK_SERVE__PROVIDERS__LOCAL__BASE_URL", "http://127.0.0.1:8000/v1"),
+        (
+            "CELLBLOCK_SERVE__PROVIDERS__LOCAL__BASE_URL",
+            "http://127.0.0.1:8000/v1",
+        ),
         ("CELLBLOCK_SERVE__PROVIDERS__LOCAL__MODELS", "[a, 'b*']"),
     ];
     let loaded = load(WHOLE, &variables).unwrap();
@@ -106,8 +109,14 @@ fn what_counts_is_shown_with_its_origin() {
 #[test]
 fn defaults_are_a_configuration_too() {
     let loaded = load("", &[]).unwrap();
-    assert_eq!(loaded.settings.limits.enforced(), cellblock_interpreter::Limits::default());
-    assert_eq!(loaded.settings.options().listen, "127.0.0.1:8080".parse().unwrap());
+    assert_eq!(
+        loaded.settings.limits.enforced(),
+        cellblock_interpreter::Limits::default()
+    );
+    assert_eq!(
+        loaded.settings.options().listen,
+        "127.0.0.1:8080".parse().unwrap()
+    );
     assert_eq!(loaded.state(Path::new("/home")), Path::new("/home/gateway"));
     insta::assert_snapshot!(loaded.show());
 }
@@ -226,13 +235,21 @@ fn variables_and_the_command_line_count_more_than_the_file() {
 fn paths_count_from_the_file_and_a_script_is_read_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("cellblock.yaml");
-    std::fs::write(&file, "state: here\nproviders: {s: {type: scripted, script: script.yaml, models: [s]}}\n").unwrap();
+    std::fs::write(
+        &file,
+        "state: here\nproviders: {s: {type: scripted, script: script.yaml, models: [s]}}\n",
+    )
+    .unwrap();
     let sources = || Sources {
         file: Some(file.clone()),
         ..Sources::default()
     };
     let script = folder.path().join("script.yaml");
-    std::fs::write(&script, "answers:\n  - text: hello\n    fail: {status: 503}\n  - fail: cut\n").unwrap();
+    std::fs::write(
+        &script,
+        "answers:\n  - text: hello\n    fail: {status: 503}\n  - fail: cut\n",
+    )
+    .unwrap();
     let loaded = sources().load().unwrap();
     assert!(loaded.models(Models::default()).unwrap().provider("s").is_ok());
     assert_eq!(loaded.state(Path::new("/home")), folder.path().join("here"));
@@ -252,7 +269,10 @@ fn a_file_that_is_not_there_or_too_large_is_told() {
         ..Sources::default()
     };
     let error = sources.load().unwrap_err();
-    assert_eq!(error.to_string(), "read the configuration `/nowhere/cellblock.yaml`");
+    assert_eq!(
+        error.to_string(),
+        "read the configuration `/nowhere/cellblock.yaml`"
+    );
     let error = load(&"# x\n".repeat(1 << 19), &[]).unwrap_err();
     assert_eq!(error, "read the configuration `cellblock.yaml`");
 }
@@ -262,8 +282,16 @@ fn the_schema_accepts_what_is_read_and_refuses_what_is_not() {
     let schema = serde_json::from_str(&schema()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let json = |text: &str| serde_saphyr::from_str::<serde_json::Value>(text).unwrap();
-    for text in [WHOLE, "{}", "listen: 80", "limits: {memory: 1000, cell_timeout: 1.5}"] {
-        let errors: Vec<_> = validator.iter_errors(&json(text)).map(|error| error.to_string()).collect();
+    for text in [
+        WHOLE,
+        "{}",
+        "listen: 80",
+        "limits: {memory: 1000, cell_timeout: 1.5}",
+    ] {
+        let errors: Vec<_> = validator
+            .iter_errors(&json(text))
+            .map(|error| error.to_string())
+            .collect();
         assert_eq!(errors, [""; 0], "{text}");
     }
     for text in [

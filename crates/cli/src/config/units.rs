@@ -171,7 +171,14 @@ mod tests {
             let time: Time = from_value(written.clone()).unwrap();
             assert_eq!(time.0.as_millis(), milliseconds, "{written}");
         }
-        for written in [json!(-1), json!("soon"), json!("5 weeks"), json!(""), json!("-1s"), json!(true)] {
+        for written in [
+            json!(-1),
+            json!("soon"),
+            json!("5 weeks"),
+            json!(""),
+            json!("-1s"),
+            json!(true),
+        ] {
             assert!(from_value::<Time>(written.clone()).is_err(), "{written}");
         }
     }

@@ -32,7 +32,10 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Node, Mistake> {
             // The location is told by the origin already.
             let words = words.split(" at line ").next().unwrap_or(&words);
             let words = words.split(", set DuplicateKeyPolicy").next().unwrap_or(words);
-            Err(Mistake::told(origin, format!("this is not the YAML that is read here: {words}")))
+            Err(Mistake::told(
+                origin,
+                format!("this is not the YAML that is read here: {words}"),
+            ))
         }
     }
 }
@@ -174,7 +177,10 @@ mod tests {
     #[test]
     fn every_part_knows_its_line_and_column() {
         let node = parsed("# hello\nlisten: here\nlimits:\n  memory: 2\n  list: [1.5, true, ~]\n");
-        assert_eq!(node.at(&["listen"]).unwrap().value, Value::Text("here".to_owned()));
+        assert_eq!(
+            node.at(&["listen"]).unwrap().value,
+            Value::Text("here".to_owned())
+        );
         for (path, place) in [
             (&["listen"][..], "c.yaml:2:9"),
             (&["limits", "memory"], "c.yaml:4:11"),
@@ -183,10 +189,18 @@ mod tests {
         ] {
             assert_eq!(node.origin_of(path).to_string(), place, "{path:?}");
         }
-        assert_eq!(node.at(&["limits", "list", "0"]).unwrap().value, Value::Float(1.5));
-        assert_eq!(node.at(&["limits", "list", "1"]).unwrap().value, Value::Bool(true));
+        assert_eq!(
+            node.at(&["limits", "list", "0"]).unwrap().value,
+            Value::Float(1.5)
+        );
+        assert_eq!(
+            node.at(&["limits", "list", "1"]).unwrap().value,
+            Value::Bool(true)
+        );
         assert_eq!(node.at(&["limits", "list", "2"]).unwrap().value, Value::Null);
-        let Value::Map(entries) = &node.value else { panic!() };
+        let Value::Map(entries) = &node.value else {
+            panic!()
+        };
         assert_eq!(entries[1].0.origin.to_string(), "c.yaml:3:1");
     }
 

@@ -56,7 +56,10 @@ fn hide_pictures(item: &mut Item) {
     let Output::Parts(parts) = &mut output.output else {
         return;
     };
-    for part in parts.iter_mut().filter(|part| matches!(part, Part::InputImage { .. })) {
+    for part in parts
+        .iter_mut()
+        .filter(|part| matches!(part, Part::InputImage { .. }))
+    {
         let text = UNSEEN.to_owned();
         *part = Part::InputText { text };
     }

@@ -27,7 +27,10 @@ impl Lister {
 
     fn broken(slow: bool) -> Arc<Self> {
         let asked = AtomicUsize::new(0);
-        Arc::new(Self { has: Err(slow), asked })
+        Arc::new(Self {
+            has: Err(slow),
+            asked,
+        })
     }
 }
 
@@ -75,16 +78,27 @@ async fn listed(models: &Models) -> Vec<(String, String)> {
 }
 
 fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-    pairs.iter().map(|(one, other)| ((*one).to_owned(), (*other).to_owned())).collect()
+    pairs
+        .iter()
+        .map(|(one, other)| ((*one).to_owned(), (*other).to_owned()))
+        .collect()
 }
 
 #[tokio::test]
 async fn a_list_has_names_and_what_providers_have_for_patterns() {
     let ours = Lister::with(&["gpt-5", "gpt-5-mini", "o9"]);
-    let mut renamed = offer("local", &["qwen3", "*"], Lister::with(&["gpt-5", "qwen3", "llama"]));
+    let mut renamed = offer(
+        "local",
+        &["qwen3", "*"],
+        Lister::with(&["gpt-5", "qwen3", "llama"]),
+    );
     renamed.rename = [("fast".to_owned(), "llama".to_owned())].into();
     let models = Models::default()
-        .offer(offer("openai", &["gpt-*"], Arc::clone(&ours) as Arc<dyn Provider>))
+        .offer(offer(
+            "openai",
+            &["gpt-*"],
+            Arc::clone(&ours) as Arc<dyn Provider>,
+        ))
         .offer(renamed);
     let expected = [
         ("fast", "local"),
@@ -101,11 +115,30 @@ async fn a_list_has_names_and_what_providers_have_for_patterns() {
     assert_eq!(ours.asked.load(Ordering::Relaxed), 1);
 }
 
+#[test]
+fn the_closest_pattern_counts_and_the_first_of_equals() {
+    let any = || Lister::with(&[]) as Arc<dyn Provider>;
+    let models = Models::default()
+        .offer(offer("rest", &["*"], any()))
+        .offer(offer("short", &["gpt-*"], any()))
+        .offer(offer("long", &["gpt-5*"], any()))
+        .offer(offer("name", &["gpt-5-mini"], any()))
+        .offer(offer("late", &["gpt-5*", "gpt-5-mini"], any()));
+    for (model, place) in [("llama", 0), ("gpt-4", 1), ("gpt-5", 2), ("gpt-5-mini", 3)] {
+        assert_eq!(models.place(model), Some(place), "{model}");
+    }
+    assert_eq!(Models::default().place("llama"), None);
+}
+
 #[tokio::test]
 async fn a_provider_that_is_down_or_slow_does_not_break_the_list() {
     let slow = Lister::broken(true);
     let models = Models::default()
-        .offer(offer("slow", &["a", "slow-*"], Arc::clone(&slow) as Arc<dyn Provider>))
+        .offer(offer(
+            "slow",
+            &["a", "slow-*"],
+            Arc::clone(&slow) as Arc<dyn Provider>,
+        ))
         .offer(offer("down", &["b", "down-*"], Lister::broken(false)))
         .offer(offer("up", &["*"], Lister::with(&["c"])))
         .asking(quick());
@@ -170,7 +203,13 @@ async fn a_model_is_asked_under_its_own_name_and_without_pictures_that_it_cannot
     }
     for asked in scripted.asked() {
         assert_eq!(asked.model, "qwen3");
-        assert_eq!(asked.items, [shown.clone(), output(parts("(a picture, which the user sees)"))]);
+        assert_eq!(
+            asked.items,
+            [shown.clone(), output(parts("(a picture, which the user sees)"))]
+        );
     }
-    assert_eq!(models.provider("slow").err().unwrap().code.as_deref(), Some("model_not_found"));
+    assert_eq!(
+        models.provider("slow").err().unwrap().code.as_deref(),
+        Some("model_not_found")
+    );
 }

@@ -316,7 +316,11 @@ fn client(timeouts: Timeouts, base: &Url) -> Result<Client, ProviderError> {
         // A key is for the server that it was given for.
         .redirect(reqwest::redirect::Policy::none());
     // Proxies are those of the environment (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`); this machine is never behind one.
-    let builder = if is_loopback(base) { builder.no_proxy() } else { builder };
+    let builder = if is_loopback(base) {
+        builder.no_proxy()
+    } else {
+        builder
+    };
     builder.build().map_err(connection)
 }
 

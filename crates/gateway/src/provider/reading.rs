@@ -67,7 +67,11 @@ enum Form {
 
 impl Form {
     fn of(bytes: &[u8]) -> Result<Self, ProviderError> {
-        let first = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start().first();
+        let first = bytes
+            .strip_prefix(b"\xef\xbb\xbf")
+            .unwrap_or(bytes)
+            .trim_ascii_start()
+            .first();
         match first {
             None => Ok(Self::Unknown),
             Some(b'{' | b'[') => Ok(Self::Json),
@@ -103,7 +107,9 @@ impl<A: Assemble> Reading<A> {
                 }
                 return match self.form {
                     Form::Unknown => Err(ProviderError::malformed("it is empty")),
-                    _ if !self.heard => Err(ProviderError::malformed("it is neither a stream of events nor JSON")),
+                    _ if !self.heard => Err(ProviderError::malformed(
+                        "it is neither a stream of events nor JSON",
+                    )),
                     _ => self.finish(false),
                 };
             }

@@ -124,13 +124,18 @@ impl Script {
     /// The answer to a request.
     fn answer(&self, request: &ModelRequest) -> Option<&Said> {
         let said = request.items.iter().rposition(|item| from_user(item).is_some());
-        let text = said.and_then(|at| from_user(&request.items[at])).unwrap_or_default().to_lowercase();
+        let text = said
+            .and_then(|at| from_user(&request.items[at]))
+            .unwrap_or_default()
+            .to_lowercase();
         let conversation = self
             .conversations
             .iter()
             .find(|conversation| text.contains(&conversation.when.to_lowercase()));
         if let Some(conversation) = conversation {
-            return conversation.answers.get(rounds(&request.items[said.map_or(0, |at| at + 1)..]));
+            return conversation
+                .answers
+                .get(rounds(&request.items[said.map_or(0, |at| at + 1)..]));
         }
         let next = self.next.fetch_add(1, Ordering::Relaxed);
         if self.repeat {
@@ -217,7 +222,8 @@ impl Provider for Script {
         });
         let answer = self.answer(&request).cloned();
         Box::pin(async move {
-            let answer = answer.ok_or_else(|| ProviderError::malformed("the script has no answer to this"))?;
+            let answer =
+                answer.ok_or_else(|| ProviderError::malformed("the script has no answer to this"))?;
             answer.begin(result.unwrap_or_default()).await
         })
     }
@@ -307,7 +313,13 @@ mod tests {
                 call: 1,
                 delta: "{broken".to_owned()
             }));
-            let items = vec![user("before"), output("7"), user("the sum, please"), output("1"), output("2")];
+            let items = vec![
+                user("before"),
+                output("7"),
+                user("the sum, please"),
+                output("1"),
+                output("2"),
+            ];
             assert_eq!(text(&answer(&script, items).await), "It is 2.");
         }
     }
@@ -328,7 +340,10 @@ mod tests {
         let (_, error) = events(&script).await;
         assert!(matches!(error, Some(ProviderError::Reported { message, .. }) if message == "no memory"));
         let mut silent = script.stream(request()).await.unwrap();
-        assert_eq!(silent.next().await.unwrap().unwrap(), ModelEvent::Text("so".to_owned()));
+        assert_eq!(
+            silent.next().await.unwrap().unwrap(),
+            ModelEvent::Text("so".to_owned())
+        );
         let more = tokio::time::timeout(Duration::from_millis(50), silent.next()).await;
         assert!(more.is_err(), "{more:?}");
     }

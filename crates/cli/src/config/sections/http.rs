@@ -30,7 +30,10 @@ impl Http {
 
     pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
         if self.max_body.0 < 1024 {
-            check.wrong(&["http", "max_body"], "no request is so small; write 1KiB or more");
+            check.wrong(
+                &["http", "max_body"],
+                "no request is so small; write 1KiB or more",
+            );
         }
     }
 }

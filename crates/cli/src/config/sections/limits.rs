@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use cellblock_interpreter::{Limits as Enforced, MAX_CELL_TIME};
 use cellblock_gateway::Options;
+use cellblock_interpreter::{Limits as Enforced, MAX_CELL_TIME};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,10 +70,16 @@ impl Limits {
             check.wrong(&["limits", "memory"], "a kernel needs 32MiB at least");
         }
         if self.cpus.is_some_and(|cpus| !(0.01..=4096.0).contains(&cpus)) {
-            check.wrong(&["limits", "cpus"], "write a number of CPUs between 0.01 and 4096");
+            check.wrong(
+                &["limits", "cpus"],
+                "write a number of CPUs between 0.01 and 4096",
+            );
         }
         if self.processes < 8 {
-            check.wrong(&["limits", "processes"], "a kernel with its threads needs 8 at least");
+            check.wrong(
+                &["limits", "processes"],
+                "a kernel with its threads needs 8 at least",
+            );
         }
         if self.open_files < 64 {
             check.wrong(&["limits", "open_files"], "a kernel needs 64 at least");
@@ -84,7 +90,9 @@ impl Limits {
             let path = ["limits", "cell_timeout"];
             check.wrong(
                 &path,
-                format!("{time} are more than `limits.max_cell_timeout`, {most}; raise that one, or lower this"),
+                format!(
+                    "{time} are more than `limits.max_cell_timeout`, {most}; raise that one, or lower this"
+                ),
             );
         }
     }

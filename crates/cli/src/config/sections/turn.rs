@@ -27,7 +27,10 @@ impl Turn {
 
     pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
         if self.max_steps == 0 {
-            check.wrong(&["turn", "max_steps"], "without a step there is no answer; write 1 or more");
+            check.wrong(
+                &["turn", "max_steps"],
+                "without a step there is no answer; write 1 or more",
+            );
         }
     }
 }

@@ -115,7 +115,9 @@ async fn serve(mut connection: TcpStream, reply: &Reply, asked: &Mutex<Vec<Asked
                 .to_lowercase();
         }
     };
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
     let length = length.map_or(0, |length| length.parse().unwrap());
     while read.len() < length {
         connection.read_buf(&mut read).await.unwrap();
