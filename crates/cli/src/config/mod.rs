@@ -82,7 +82,7 @@ impl Settings {
     /// What the gateway is told.
     pub(crate) fn options(&self) -> Options {
         let mut options = Options::default();
-        options.listen = self.listen.0;
+        self.listen.apply(&mut options);
         self.http.apply(&mut options);
         self.limits.apply(&mut options);
         self.turn.apply(&mut options);

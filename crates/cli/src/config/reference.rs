@@ -138,7 +138,7 @@ A variable counts more than the file: `{0}` and the path of a key in upper case,
                 "Time" => "time".to_owned(),
                 "Size" => "size".to_owned(),
                 "Listen" => "address".to_owned(),
-                _ => self.choices(self.resolve(schema)),
+                _ => choices(self.resolve(schema)),
             };
         }
         if let Some(any) = schema["anyOf"].as_array() {
@@ -160,19 +160,14 @@ A variable counts more than the file: `{0}` and the path of a key in upper case,
         }
         .to_owned()
     }
+}
 
-    fn choices(&self, schema: &Value) -> String {
-        let named = schema["oneOf"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|choice| &choice["const"]);
-        let names: Vec<_> = named
-            .filter_map(Value::as_str)
-            .map(|name| format!("`{name}`"))
-            .collect();
-        names.join(", ")
-    }
+/// The words that may be chosen from.
+fn choices(schema: &Value) -> String {
+    let choices = schema["oneOf"].as_array().into_iter().flatten();
+    let words = choices.filter_map(|choice| choice["const"].as_str());
+    let words: Vec<_> = words.map(|word| format!("`{word}`")).collect();
+    words.join(", ")
 }
 
 /// A description on one line.

@@ -1,5 +1,6 @@
 //! Whole configurations: what they say, and what is told of broken ones.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -179,7 +180,7 @@ fn mistakes_are_told_with_their_place_and_a_repair() {
     ] {
         let error = load(text, &[]).unwrap_err();
         assert!(!error.contains("hunter2"), "{error}");
-        told.push_str(&format!("{text}\n    {}\n\n", error.replace('\n', "\n    ")));
+        let _ = writeln!(told, "{text}\n    {}\n", error.replace('\n', "\n    "));
     }
     insta::assert_snapshot!(told);
 }
@@ -198,7 +199,7 @@ fn mistakes_in_variables_are_told_with_their_names() {
     ] {
         let error = load("providers: {open-ai: {type: demo}}", &[(name, value)]).unwrap_err();
         assert!(!error.contains("hunter2"), "{error}");
-        told.push_str(&format!("{name}={value}\n    {error}\n\n"));
+        let _ = writeln!(told, "{name}={value}\n    {error}\n");
     }
     insta::assert_snapshot!(told);
 }
