@@ -78,7 +78,7 @@ fn a_configuration_says_everything_that_counts() {
     for model in ["gpt-5", "o3", "fast", "anything"] {
         assert!(models.provider(model).is_ok(), "{model}");
     }
-    assert_eq!(loaded.state(Path::new("/home")), Path::new("/var/lib/cellblock"));
+    assert_eq!(loaded.state(Path::new("/data")), Path::new("/var/lib/cellblock"));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn defaults_are_a_configuration_too() {
         loaded.settings.options().listen,
         "127.0.0.1:8080".parse().unwrap()
     );
-    assert_eq!(loaded.state(Path::new("/home")), Path::new("/home/gateway"));
+    assert_eq!(loaded.state(Path::new("/data")), Path::new("/data/gateway"));
     insta::assert_snapshot!(loaded.show());
 }
 
@@ -253,7 +253,7 @@ fn paths_count_from_the_file_and_a_script_is_read_with_it() {
     .unwrap();
     let loaded = sources().load().unwrap();
     assert!(loaded.models(Models::default()).unwrap().provider("s").is_ok());
-    assert_eq!(loaded.state(Path::new("/home")), folder.path().join("here"));
+    assert_eq!(loaded.state(Path::new("/data")), folder.path().join("here"));
     std::fs::write(&script, "answers:\n  - txt: hello\n").unwrap();
     let error = loaded.models(Models::default()).unwrap_err();
     assert_eq!(
