@@ -11,6 +11,8 @@ pub(crate) mod listen;
 mod mistake;
 mod node;
 mod offer;
+#[cfg(test)]
+pub(crate) mod reference;
 mod schema;
 mod sections;
 mod show;
@@ -48,7 +50,7 @@ pub(crate) struct Settings {
     pub(crate) image: String,
     /// Run code in another Cellblock, or in any server that has `/execute` and `/health`, instead of here.
     pub(crate) sandbox_url: Option<String>,
-    /// Providers of models by name, and the tool `code_interpreter`. The order counts: the first that has a model is asked for it.
+    /// Providers of models by name, and the tool `code_interpreter`.
     pub(crate) providers: Providers,
     pub(crate) models: Models,
     pub(crate) limits: Limits,
@@ -80,7 +82,7 @@ impl Settings {
     /// What the gateway is told.
     pub(crate) fn options(&self) -> Options {
         let mut options = Options::default();
-        options.listen = self.listen.0;
+        self.listen.apply(&mut options);
         self.http.apply(&mut options);
         self.limits.apply(&mut options);
         self.turn.apply(&mut options);

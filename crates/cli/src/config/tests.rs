@@ -1,5 +1,6 @@
 //! Whole configurations: what they say, and what is told of broken ones.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -51,7 +52,7 @@ providers:
     rename: {fast: "qwen3:8b"}
     timeouts: {first: 10m}
     retries: {count: 0}
-    dialect: {max_tokens_field: max_completion_tokens, system_role: developer, reasoning_field: reasoning_content, stream_usage: false}
+    dialect: {max_tokens_field: max_completion_tokens, system_role: developer, send_reasoning: same, stream_usage: false}
 limits: {memory: 512MiB, cpus: 1.5, max_cell_timeout: 10m}
 pool: {ready: 4}
 protections: {demands: {landlock: strict, own_user_id: disabled}}
@@ -77,7 +78,7 @@ fn a_configuration_says_everything_that_counts() {
     for model in ["gpt-5", "o3", "fast", "anything"] {
         assert!(models.provider(model).is_ok(), "{model}");
     }
-    assert_eq!(loaded.state(Path::new("/home")), Path::new("/var/lib/cellblock"));
+    assert_eq!(loaded.state(Path::new("/data")), Path::new("/var/lib/cellblock"));
 }
 
 #[test]
@@ -117,7 +118,7 @@ fn defaults_are_a_configuration_too() {
         loaded.settings.options().listen,
         "127.0.0.1:8080".parse().unwrap()
     );
-    assert_eq!(loaded.state(Path::new("/home")), Path::new("/home/gateway"));
+    assert_eq!(loaded.state(Path::new("/data")), Path::new("/data/gateway"));
     insta::assert_snapshot!(loaded.show());
 }
 
@@ -179,7 +180,7 @@ fn mistakes_are_told_with_their_place_and_a_repair() {
     ] {
         let error = load(text, &[]).unwrap_err();
         assert!(!error.contains("hunter2"), "{error}");
-        told.push_str(&format!("{text}\n    {}\n\n", error.replace('\n', "\n    ")));
+        let _ = writeln!(told, "{text}\n    {}\n", error.replace('\n', "\n    "));
     }
     insta::assert_snapshot!(told);
 }
@@ -198,7 +199,7 @@ fn mistakes_in_variables_are_told_with_their_names() {
     ] {
         let error = load("providers: {open-ai: {type: demo}}", &[(name, value)]).unwrap_err();
         assert!(!error.contains("hunter2"), "{error}");
-        told.push_str(&format!("{name}={value}\n    {error}\n\n"));
+        let _ = writeln!(told, "{name}={value}\n    {error}\n");
     }
     insta::assert_snapshot!(told);
 }
@@ -252,7 +253,7 @@ fn paths_count_from_the_file_and_a_script_is_read_with_it() {
     .unwrap();
     let loaded = sources().load().unwrap();
     assert!(loaded.models(Models::default()).unwrap().provider("s").is_ok());
-    assert_eq!(loaded.state(Path::new("/home")), folder.path().join("here"));
+    assert_eq!(loaded.state(Path::new("/data")), folder.path().join("here"));
     std::fs::write(&script, "answers:\n  - txt: hello\n").unwrap();
     let error = loaded.models(Models::default()).unwrap_err();
     assert_eq!(
