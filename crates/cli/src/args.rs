@@ -11,6 +11,7 @@ use crate::policy::PolicyArgs;
 use crate::size::Size;
 use crate::toolset::ToolsetArgs;
 
+pub(crate) mod key;
 pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod tools;
@@ -33,6 +34,10 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Serve the OpenAI-compatible API over HTTP
     Serve(serve::ServeArgs),
+    /// Make, list and revoke keys of the API
+    ///
+    /// Once there is a key, the API asks for one. Servers that run see changes at once.
+    Key(key::KeyArgs),
     /// List tools, and call them in sessions that outlive a command
     Tools(tools::ToolsArgs),
     /// Start, list and stop sessions that outlive a command

@@ -4,6 +4,7 @@ mod args;
 mod cancel;
 mod cells;
 mod commands;
+mod config;
 mod env_vars;
 mod error;
 mod exit_code;
@@ -66,6 +67,7 @@ fn start(cli: Cli) -> ExitCode {
         match cli.command {
             Command::Run(args) => commands::run::run(*args).await,
             Command::Serve(args) => commands::serve::run(args).await,
+            Command::Key(args) => commands::key::run(args.command).await,
             Command::Tools(args) => commands::tools::run(args.command).await,
             Command::Session(args) => commands::session::run(args.command).await,
             Command::Image(args) => commands::image::run(args.command).await,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::metrics::Observed;
 use crate::provider::Provider;
 use crate::wire::{ApiError, ErrorKind};
 
@@ -41,7 +42,9 @@ impl Models {
         };
         let found = self.routes.iter().find(fits);
         found
-            .map(|route| Arc::clone(&route.provider))
+            .map(|route| {
+                Arc::new(Observed::new(&route.pattern, Arc::clone(&route.provider))) as Arc<dyn Provider>
+            })
             .ok_or_else(|| ApiError {
                 kind: ErrorKind::NotFound,
                 code: Some("model_not_found".to_owned()),

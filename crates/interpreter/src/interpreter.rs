@@ -1,7 +1,7 @@
 //! The interpreter: an image, a backend with its pool, and a store, from which sessions are made.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -46,7 +46,15 @@ pub struct Config {
 impl Config {
     /// The default image, built now if it never was (which takes minutes and needs a network), with default limits.
     pub async fn default_image() -> Result<Self> {
-        let images = image::Store::find()?;
+        Self::of_images(image::Store::find()?).await
+    }
+
+    /// The same, with the image and artifacts of another home than this user's.
+    pub async fn default_image_in(home: &Path) -> Result<Self> {
+        Self::of_images(image::Store::new(image::Home::at(home)?)).await
+    }
+
+    async fn of_images(images: image::Store) -> Result<Self> {
         let image = images.open(image::DEFAULT_IMAGE, image::Sink::silent()).await?;
         let store = Store::local(images.home().root().join("artifacts"))?;
         Ok(Self {
@@ -191,6 +199,16 @@ impl Interpreter {
     /// How many sandboxes sessions have taken so far.
     pub fn sandboxes_taken(&self) -> u64 {
         self.shared.taken.load(Ordering::Relaxed)
+    }
+
+    /// The limits of sandboxes and cells, where a session has none of its own.
+    pub fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    /// The version of Python in sandboxes, such as `3.13.5`.
+    pub fn python_version(&self) -> &str {
+        &self.shared.base.manifest().python
     }
 
     /// The store of artifacts.

@@ -26,6 +26,7 @@ mod interpreter;
 pub mod output;
 mod rejection;
 pub mod render;
+pub mod report;
 mod serve;
 mod session;
 mod stream;
@@ -50,5 +51,8 @@ pub use rejection::Rejection;
 pub use serve::Terms;
 #[doc(hidden)]
 pub use session::fuzz_file_name;
-pub use session::{Prepared, Running, Session, SessionOptions};
+pub use session::{
+    CommandEnd, FileListing, ListedFile, OpenedFile, Prepared, Program, ProgramRun, Running, Session,
+    SessionOptions,
+};
 pub use workbench::Workbench;

@@ -1,15 +1,20 @@
 //! Arguments of `cellblock serve`.
 
-use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::Args;
+
+use crate::config::listen::Listen;
 
 /// How to serve.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ServeArgs {
-    /// Listen here
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
-    pub(crate) listen: SocketAddr,
+    /// Read this configuration; without the option `cellblock.yaml`, if there is one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Listen here; port 0 takes one that is free [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<Listen>,
     /// Answer without any model: the model `demo` runs the Python block of a message, or a small analysis of its own
     #[arg(long)]
     pub(crate) demo: bool,

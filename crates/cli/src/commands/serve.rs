@@ -1,24 +1,35 @@
 //! `cellblock serve`: the HTTP API.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use cellblock_artifact::Store;
 use cellblock_gateway::provider::demo::Demo;
-use cellblock_gateway::records::Records;
-use cellblock_gateway::server::Gateway;
+use cellblock_gateway::records::{self, Records};
+use cellblock_gateway::server::{self, Gateway};
 use cellblock_gateway::{Models, Options};
-use cellblock_interpreter::{Config, Interpreter, Limits};
+use cellblock_interpreter::{Config, Interpreter};
 use cellblock_sandbox::image::Home;
-use cellblock_sandbox::jail::protection::Demands;
-use cellblock_sandbox::pool::PoolConfig;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::image;
 use crate::args::serve::ServeArgs;
+use crate::config::{Loaded, Sources};
 use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
+use crate::render::Screen;
+
+/// What to do where there is nothing to answer with.
+const NO_MODEL: &str = "\
+serve: there is no model to answer with; run `cellblock serve --demo` to try it without one, or write a provider into `cellblock.yaml`:
+
+    providers:
+      local:
+        type: chat
+        base_url: http://127.0.0.1:11434/v1
+";
 
 /// Serves until it is told to stop.
 pub(crate) async fn run(args: ServeArgs) -> ExitCode {
@@ -32,48 +43,110 @@ pub(crate) async fn run(args: ServeArgs) -> ExitCode {
 }
 
 async fn serve(args: &ServeArgs) -> Result<()> {
+    let loaded = Sources::of_process(args.config.clone(), args.listen).load()?;
+    let models = models(&loaded, args.demo)?;
+    let options = options(&loaded);
+    // Before anything that takes long: a port that is taken is told at once.
+    let listener = TcpListener::bind(options.listen)
+        .await
+        .map_err(|source| Error::Listen {
+            address: options.listen,
+            source,
+        })?;
+    let mut interrupted = signal(SignalKind::interrupt()).map_err(Error::process("listen for Ctrl-C"))?;
+    let mut terminated = signal(SignalKind::terminate()).map_err(Error::process("listen for SIGTERM"))?;
+    let start = async {
+        let home = Home::find()?;
+        let records = records(&loaded, &home, args.demo)?;
+        server::check(&options, &records).await?;
+        let interpreter = interpreter(&loaded, &home).await?;
+        Ok::<_, Error>(Gateway::new(options, records, models, interpreter))
+    };
+    let gateway = tokio::select! {
+        started = start => started?,
+        _ = interrupted.recv() => return Err(Error::Cancelled),
+        _ = terminated.recv() => return Ok(()),
+    };
+    let address = listener.local_addr().map_err(Error::process("listen"))?;
+    tracing::info!(%address, "listening");
+    tell(address, args.demo);
+    let stopping = gateway.clone();
+    tokio::spawn(async move {
+        // The second signal ends at once.
+        loop {
+            tokio::select! {
+                _ = interrupted.recv() => {}
+                _ = terminated.recv() => {}
+            }
+            stopping.stop();
+        }
+    });
+    Ok(gateway.serve(listener).await?)
+}
+
+fn models(loaded: &Loaded, demo: bool) -> Result<Models> {
+    if !demo && loaded.settings.providers.models.is_empty() {
+        return Err(Error::Refused(NO_MODEL.trim_end().to_owned()));
+    }
+    let mut models = Models::default();
+    if demo {
+        models = models.with("demo", Arc::new(Demo));
+    }
+    Ok(loaded.models(models)?)
+}
+
+fn options(loaded: &Loaded) -> Options {
+    let settings = &loaded.settings;
+    Options {
+        listen: settings.listen.0,
+        max_body: usize::try_from(settings.http.max_body.0).unwrap_or(usize::MAX),
+        max_steps: settings.turn.max_steps,
+        ..Options::default()
+    }
+}
+
+/// What is remembered. A demonstration without a state of its own ends with the process.
+fn records(loaded: &Loaded, home: &Home, demo: bool) -> Result<Records> {
+    let records = match &loaded.settings.state {
+        None if demo => Records::in_memory(),
+        state => {
+            let state = state
+                .as_deref()
+                .map_or_else(|| home.root().to_owned(), |state| loaded.path(state));
+            Records::open(&records::path_below(&state))
+        }
+    };
+    records.map_err(Error::Records)
+}
+
+async fn interpreter(loaded: &Loaded, home: &Home) -> Result<Interpreter> {
+    let settings = &loaded.settings;
     let display = Display::on_stderr();
-    let home = Home::find()?;
     let store = Store::local(home.root().join("artifacts")).map_err(|source| Error::Store {
         action: "open the store of artifacts",
         source,
     })?;
-    let image = image::ready(&home, "default", &display).await?;
+    let image = image::ready(home, &settings.image, &display).await?;
     display.clear();
-    let interpreter = Interpreter::start(Config {
+    let started = Interpreter::start(Config {
         image,
         preload: None,
-        limits: Limits::default(),
-        pool: PoolConfig::default(),
-        demands: Demands::default(),
+        limits: settings.limits.enforced(),
+        pool: settings.pool.config(),
+        demands: settings.protections.demands(),
         store,
         launcher: None,
-    })
-    .await?;
-    let mut models = Models::default();
-    if args.demo {
-        models = models.with("demo", Arc::new(Demo));
-    }
-    let records = Records::in_memory().map_err(|error| Error::Refused(error.to_string()))?;
-    let options = Options {
-        listen: args.listen,
-        ..Options::default()
-    };
-    let listener = TcpListener::bind(options.listen)
-        .await
-        .map_err(Error::process("listen"))?;
-    let address = listener.local_addr().map_err(Error::process("listen"))?;
-    tracing::info!(%address, "listening");
-    let gateway = Gateway::new(options, records, models, interpreter);
-    let mut interrupted = signal(SignalKind::interrupt()).map_err(Error::process("listen for Ctrl-C"))?;
-    let mut terminated = signal(SignalKind::terminate()).map_err(Error::process("listen for SIGTERM"))?;
-    let stopping = gateway.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupted.recv() => {}
-            _ = terminated.recv() => {}
-        }
-        stopping.stop();
     });
-    gateway.serve(listener).await.map_err(Error::process("serve"))
+    Ok(started.await?)
+}
+
+fn tell(address: SocketAddr, demo: bool) {
+    let mut screen = Screen::new();
+    screen.show(&format!("listening on http://{address}"));
+    if demo {
+        let body = r#"{"model": "demo", "input": "Hello", "tools": [{"type": "code_interpreter", "container": {"type": "auto"}}]}"#;
+        screen.show(&format!(
+            "try: curl http://{address}/v1/responses -H 'content-type: application/json' -d '{body}'"
+        ));
+    }
 }

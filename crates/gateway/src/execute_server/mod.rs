@@ -15,5 +15,5 @@ mod tests;
 pub use answer::{Ended, Executed, Produced};
 pub use client::{Execute, ExecuteServer, Health, Options};
 pub use error::ExecuteError;
-pub use runner::ExecuteRunner;
+pub use runner::{ExecuteRunner, Keep};
 pub use show::{NOTHING_KEPT, Shown, show};

@@ -12,16 +12,17 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::{
-    Ended, Execute, ExecuteError, ExecuteRunner, ExecuteServer, NOTHING_KEPT, Options, Produced, show,
+    Ended, Execute, ExecuteError, ExecuteRunner, ExecuteServer, Keep, NOTHING_KEPT, Options, Produced, show,
 };
 use crate::provider::Key;
-use crate::turn::{Code, Runner};
+use crate::turn::{Code, Made, Runner};
 use crate::wire::{InterpreterOutput, ItemStatus, Output, Part};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
@@ -194,13 +195,17 @@ async fn files_come_with_their_bytes_and_under_names_that_lead_nowhere() {
 #[tokio::test]
 async fn a_model_reads_that_nothing_is_kept() {
     let server = answering(ok("42\n")).await;
-    let runner = ExecuteRunner::new(client(&server), "cntr_1".to_owned(), Duration::from_secs(5));
-    assert_eq!(runner.container(), "cntr_1");
+    let runner = ExecuteRunner::new(client(&server), Duration::from_secs(5));
+    assert_eq!(runner.about(), Some(NOTHING_KEPT));
+    let place = runner.place(0).await;
+    let other = runner.place(1).await;
+    assert!(place.container().starts_with("cntr_"), "{}", place.container());
+    assert_ne!(place.container(), other.container());
     let code = Code {
         code: "print(6 * 7)".to_owned(),
         requirements: Vec::new(),
     };
-    let ran = runner.run(code).await;
+    let ran = place.run(code).await;
     assert_eq!(ran.status, ItemStatus::Completed);
     assert_eq!(
         ran.outputs,
@@ -212,6 +217,42 @@ async fn a_model_reads_that_nothing_is_kept() {
         text: text.to_owned(),
     };
     assert_eq!(ran.result, Output::Parts(vec![text("42\n"), text(NOTHING_KEPT)]));
+    assert_eq!(ran.made, []);
+}
+
+/// Keeps files by their names.
+struct Shelf;
+
+impl Keep for Shelf {
+    fn keep<'a>(&'a self, container: &'a str, file: Produced) -> BoxFuture<'a, Option<Made>> {
+        let made = Made {
+            container: container.to_owned(),
+            id: format!("cfile_{}", file.bytes.len()),
+            path: format!("/mnt/data/{}", file.name),
+        };
+        Box::pin(async move { Some(made) })
+    }
+}
+
+#[tokio::test]
+async fn files_are_kept_by_whoever_can_keep_them() {
+    let server = answering(json!({
+        "status": "success", "exit_code": 0, "files_produced": {"a.csv": STANDARD.encode("a,b")},
+    }))
+    .await;
+    let runner = ExecuteRunner::new(client(&server), Duration::from_secs(5)).keeping(Arc::new(Shelf));
+    let place = runner.place(0).await;
+    let code = Code {
+        code: String::new(),
+        requirements: Vec::new(),
+    };
+    let ran = place.run(code).await;
+    let made = Made {
+        container: place.container().to_owned(),
+        id: "cfile_3".to_owned(),
+        path: "/mnt/data/a.csv".to_owned(),
+    };
+    assert_eq!(ran.made, [made]);
 }
 
 #[tokio::test]

@@ -1,9 +1,12 @@
 //! One step of a turn: a model's answer, told while it comes.
 
+use std::sync::Arc;
+
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
 
-use super::Telling;
+use super::cite::cite;
+use super::{Place, Telling};
 use crate::arguments::{ArgumentsDecoder, ArgumentsError};
 use crate::provider::{Finish, INTERPRETER, ModelEvent, ModelStream, ProviderError};
 use crate::wire::{
@@ -12,7 +15,6 @@ use crate::wire::{
 };
 
 /// What came of a step.
-#[derive(Debug)]
 pub(super) struct Step {
     /// What the model said.
     said: String,
@@ -22,7 +24,6 @@ pub(super) struct Step {
 }
 
 /// A call, as the model made it.
-#[derive(Debug)]
 pub(super) struct Call {
     pub(super) id: String,
     pub(super) name: String,
@@ -31,11 +32,11 @@ pub(super) struct Call {
 }
 
 /// What a call wants.
-#[derive(Debug)]
 pub(super) enum Wants {
     /// To run code.
     Code {
         slot: InterpreterSlot,
+        place: Arc<dyn Place>,
         decoder: ArgumentsDecoder,
     },
     /// The client; it is told the call as it is.
@@ -61,6 +62,8 @@ impl Call {
 pub(super) enum Stop {
     /// The client is gone.
     Gone,
+    /// The server is ending.
+    Ending,
     /// The provider failed.
     Failed(ProviderError),
 }
@@ -100,33 +103,41 @@ impl Step {
                 () = telling.events.closed() => return Err(Stop::Gone),
             };
             let Some(event) = event else { break };
-            step.take(event?, &mut open, telling);
+            step.take(event?, &mut open, telling).await;
             telling.flush().await?;
         }
-        open.end(telling);
+        let last = step.calls.is_empty();
+        open.end(telling, last);
         telling.flush().await?;
         Ok(step)
     }
 
-    fn take(&mut self, event: ModelEvent, open: &mut Open, telling: &mut Telling<'_>) {
+    async fn take(&mut self, event: ModelEvent, open: &mut Open, telling: &mut Telling<'_>) {
         match event {
             ModelEvent::Text(delta) => {
                 self.said.push_str(&delta);
-                let slot = open.message(telling);
-                telling.draft.text(slot, delta);
+                let message = open.message(telling);
+                message.text.push_str(&delta);
+                telling.draft.text(&message.slot, delta);
             }
             ModelEvent::Refusal(delta) => {
                 self.said.push_str(&delta);
-                let slot = open.message(telling);
-                telling.draft.refuse(slot, delta);
+                let message = open.message(telling);
+                message.text.clear();
+                telling.draft.refuse(&message.slot, delta);
             }
             ModelEvent::Reasoning(delta) => {
                 let slot = open.reasoning(telling);
                 telling.draft.think(slot, delta);
             }
             ModelEvent::CallBegin { id, name, .. } => {
-                open.end(telling);
-                let wants = telling.begin(&id, &name);
+                open.end(telling, false);
+                let before = self
+                    .calls
+                    .iter()
+                    .filter(|call| matches!(call.wants, Wants::Code { .. }));
+                let before = before.count();
+                let wants = telling.begin(&id, &name, before).await;
                 let arguments = String::new();
                 self.calls.push(Call {
                     id,
@@ -158,24 +169,35 @@ impl Step {
 /// What is being said or thought.
 #[derive(Debug, Default)]
 struct Open {
-    message: Option<MessageSlot>,
+    message: Option<Said>,
     reasoning: Option<ReasoningSlot>,
 }
 
+/// A message that is being said.
+#[derive(Debug)]
+struct Said {
+    slot: MessageSlot,
+    /// The text of its part that is being written; empty in a refusal.
+    text: String,
+}
+
 impl Open {
-    fn message(&mut self, telling: &mut Telling<'_>) -> &MessageSlot {
+    fn message(&mut self, telling: &mut Telling<'_>) -> &mut Said {
         if let Some(slot) = self.reasoning.take() {
             telling.draft.end_reasoning(slot);
         }
         self.message.get_or_insert_with(|| {
             let id = telling.ids.mint("msg");
-            telling.draft.message(id)
+            Said {
+                slot: telling.draft.message(id),
+                text: String::new(),
+            }
         })
     }
 
     fn reasoning(&mut self, telling: &mut Telling<'_>) -> &ReasoningSlot {
-        if let Some(slot) = self.message.take() {
-            telling.draft.end_message(slot);
+        if let Some(said) = self.message.take() {
+            telling.end_message(said, false);
         }
         self.reasoning.get_or_insert_with(|| {
             let id = telling.ids.mint("rs");
@@ -183,24 +205,37 @@ impl Open {
         })
     }
 
-    fn end(&mut self, telling: &mut Telling<'_>) {
+    /// Ends what is open. The `last` message of a turn cites all files that none before has.
+    fn end(&mut self, telling: &mut Telling<'_>, last: bool) {
         if let Some(slot) = self.reasoning.take() {
             telling.draft.end_reasoning(slot);
         }
-        if let Some(slot) = self.message.take() {
-            telling.draft.end_message(slot);
+        if let Some(said) = self.message.take() {
+            telling.end_message(said, last);
         }
     }
 }
 
 impl Telling<'_> {
-    fn begin(&mut self, id: &str, name: &str) -> Wants {
+    fn end_message(&mut self, said: Said, last: bool) {
+        if !said.text.is_empty() {
+            for annotation in cite(&said.text, &mut self.made, last) {
+                self.draft.annotate(&said.slot, annotation);
+            }
+        }
+        self.draft.end_message(said.slot);
+    }
+
+    /// Begins a call; `before` calls of code are there already in its step.
+    async fn begin(&mut self, id: &str, name: &str, before: usize) -> Wants {
         if name == INTERPRETER
-            && let Some(container) = self.container
+            && let Some(runner) = self.runner
         {
-            let slot = self.draft.interpreter(self.ids.mint("ci"), container.to_owned());
+            let place = runner.place(before).await;
+            let container = place.container().to_owned();
+            let slot = self.draft.interpreter(self.ids.mint("ci"), container);
             let decoder = ArgumentsDecoder::new("code");
-            Wants::Code { slot, decoder }
+            Wants::Code { slot, place, decoder }
         } else if self.functions.iter().any(|function| function == name) {
             let slot = self
                 .draft
@@ -214,7 +249,7 @@ impl Telling<'_> {
     fn grow(&mut self, wants: &mut Wants, delta: String) {
         match wants {
             // What is wrong with the arguments is told when they are all there.
-            Wants::Code { slot, decoder } => match decoder.push(&delta) {
+            Wants::Code { slot, decoder, .. } => match decoder.push(&delta) {
                 Ok(grown) if !grown.is_empty() => self.draft.code(slot, grown),
                 Ok(_) | Err(_) => {}
             },

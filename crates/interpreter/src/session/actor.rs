@@ -177,6 +177,22 @@ impl Actor {
                     let result = self.write_file(&path, &content).await;
                     let _ = answer.send(self.keep_or_destroy(result));
                 }
+                Request::ListFiles { root, most, answer } => {
+                    let result = self.list_files(&root, most).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::OpenFile { path, answer } => {
+                    let result = self.open_file(&path).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::PutFile { path, file, answer } => {
+                    let result = self.put_file(&path, file).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::RemoveFile { path, answer } => {
+                    let result = self.remove_file(&path).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
                 Request::Command { order, mut answer } => {
                     let result = self.run_command(&order, &mut answer).await;
                     let _ = answer.send(self.keep_or_destroy(result));

@@ -64,14 +64,15 @@ impl Kept {
 }
 
 impl Actor {
-    /// Makes a text of a stream, and keeps the whole of it in the sandbox if it is too long for that.
-    pub(super) async fn finish_stream(&mut self, mut kept: Kept, name: &str) -> Text {
+    /// Makes a text of a stream, and keeps the whole of it in the sandbox if it is too long for that and `keep` says so.
+    pub(super) async fn finish_stream(&mut self, mut kept: Kept, name: &str, keep: bool) -> Text {
         let limit = kept.limit;
         if kept.total <= limit as u64 {
             let bytes = kept.read(std::io::SeekFrom::Start(0), limit);
             return Text {
                 text: String::from_utf8_lossy(&bytes).into_owned(),
                 truncated: false,
+                bytes: kept.total,
             };
         }
         let half = limit.saturating_sub(MARK) / 2;
@@ -82,15 +83,19 @@ impl Actor {
         let total = kept.total;
         let left_out = total - (head.len() + tail.len()) as u64;
         let path = format!("{FOLDER}/exec-{}.{name}", self.commands);
-        let place = self.keep_whole(kept, &path).await;
+        let place = match keep {
+            true => format!("; {}", self.keep_whole(kept, &path).await),
+            false => String::new(),
+        };
         let text = format!(
-            "{}\n[… {left_out} of {total} bytes left out; {place} …]\n{}",
+            "{}\n[… {left_out} of {total} bytes left out{place} …]\n{}",
             String::from_utf8_lossy(head),
             String::from_utf8_lossy(tail)
         );
         Text {
             text,
             truncated: true,
+            bytes: total,
         }
     }
 

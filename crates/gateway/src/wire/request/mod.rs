@@ -100,6 +100,7 @@ impl Request {
     }
 
     fn read(fields: &Fields<'_>, ids: &mut Ids) -> Result<Self, ApiError> {
+        unsupported(fields)?;
         let tools = tools::tools(fields)?;
         let background = fields.flag("background")?.unwrap_or(false);
         let store = fields.flag("store")?.unwrap_or(true);
@@ -138,6 +139,26 @@ impl Request {
             prompt_cache_key: fields.text("prompt_cache_key")?,
         })
     }
+}
+
+/// Refuses what would change the answer if it were ignored, and says what to send instead.
+fn unsupported(fields: &Fields<'_>) -> Result<(), ApiError> {
+    for (key, instead) in [
+        (
+            "conversation",
+            "there are no conversations here; go on from a response with `previous_response_id`",
+        ),
+        (
+            "prompt",
+            "there are no stored prompts here; send `instructions` and `input`",
+        ),
+    ] {
+        if fields.get(key).is_some() {
+            let message = format!("`{key}` is not supported: {instead}");
+            return Err(ApiError::invalid(key, "unsupported_parameter", message));
+        }
+    }
+    Ok(())
 }
 
 fn truncation(fields: &Fields<'_>) -> Result<Truncation, ApiError> {

@@ -1,0 +1,56 @@
+//! Collects the mistakes of a configuration whose types are right.
+
+use super::mistake::Mistake;
+use super::node::{Node, Origin};
+use super::units::Time;
+
+/// The mistakes so far, and the tree that says where they are.
+#[derive(Debug)]
+pub(super) struct Check<'a> {
+    tree: &'a Node,
+    pub(super) mistakes: Vec<Mistake>,
+}
+
+impl<'a> Check<'a> {
+    pub(super) const fn new(tree: &'a Node) -> Self {
+        let mistakes = Vec::new();
+        Self { tree, mistakes }
+    }
+
+    /// The value of a key is wrong.
+    pub(super) fn wrong(&mut self, path: &[&str], message: impl Into<String>) {
+        let origin = self.tree.origin_of(path);
+        self.mistakes.push(Mistake::of(origin, path, message));
+    }
+
+    /// What a key says could not be done.
+    pub(super) fn failed(&mut self, path: &[&str], error: &dyn std::error::Error) {
+        let mut message = error.to_string();
+        if let Some(cause) = error.source() {
+            message = format!("{message}: {cause}");
+        }
+        self.wrong(path, message);
+    }
+
+    /// A key should not be there.
+    pub(super) fn wrong_key(&mut self, path: &[&str], origin: &Origin, message: &str) {
+        self.mistakes.push(Mistake::of(origin, path, message));
+    }
+
+    /// What was written at a path.
+    pub(super) fn part(&self, path: &[&str]) -> Option<&'a Node> {
+        self.tree.at(path)
+    }
+
+    /// A time must not be nothing.
+    pub(super) fn positive(&mut self, path: &[&str], time: Time) {
+        if time.0.is_zero() {
+            self.wrong(path, "0 is no time to wait; write more");
+        }
+    }
+
+    /// Whether the key was written.
+    pub(super) fn has(&self, path: &[&str]) -> bool {
+        self.tree.at(path).is_some()
+    }
+}

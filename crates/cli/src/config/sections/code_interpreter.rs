@@ -1,0 +1,75 @@
+//! The tool `code_interpreter`, under keys that other gateways use for it too.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::check::Check;
+use crate::config::units::Time;
+
+/// The tool `code_interpreter`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct CodeInterpreter {
+    /// Whether it is offered. Where it is not, a request that asks for it is refused.
+    pub(crate) enabled: bool,
+    /// Where and for how long code runs.
+    pub(crate) settings: Settings,
+}
+
+/// Where and for how long code runs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// Run code in another Cellblock, or in any server that has `/execute` and `/health`, instead of here. The same as `sandbox_url`.
+    pub(crate) sandbox_url: Option<String>,
+    /// A template of sandboxes in a Kubernetes cluster; this build has no backend for it, and refuses it.
+    pub(crate) sandbox_template: Option<String>,
+    /// The namespace of those sandboxes.
+    pub(crate) sandbox_namespace: Option<String>,
+    /// How long code runs. The same as `limits.cell_timeout`.
+    pub(crate) execution_timeout: Option<Time>,
+    /// How long a sandbox is waited for. The same as `pool.acquire_timeout`.
+    pub(crate) claim_timeout: Option<Time>,
+}
+
+impl Default for CodeInterpreter {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            settings: Settings::default(),
+        }
+    }
+}
+
+impl CodeInterpreter {
+    pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
+        let path = |key| ["providers", "code_interpreter", "settings", key];
+        let settings = &self.settings;
+        match (&settings.sandbox_url, &settings.sandbox_template) {
+            (Some(_), Some(_)) => check.wrong(
+                &path("sandbox_template"),
+                "it cannot stand beside `sandbox_url`: code runs in one place; remove one of the two",
+            ),
+            (None, Some(_)) => check.wrong(
+                &path("sandbox_template"),
+                "sandboxes that are claimed from a template need the Kubernetes backend, which this build does not have; remove it to \
+                 run code on this machine, or write `sandbox_url`",
+            ),
+            _ => {}
+        }
+        if settings.sandbox_namespace.is_some() && settings.sandbox_template.is_none() {
+            check.wrong(
+                &path("sandbox_namespace"),
+                "a namespace is of use only with `sandbox_template`; remove it",
+            );
+        }
+        for (key, time) in [
+            ("execution_timeout", settings.execution_timeout),
+            ("claim_timeout", settings.claim_timeout),
+        ] {
+            if let Some(time) = time {
+                check.positive(&path(key), time);
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! How much a sandbox and its code may use.
+
+use std::time::Duration;
+
+use cellblock_interpreter::{Limits as Enforced, MAX_CELL_TIME};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::check::Check;
+use crate::config::units::{Bytes, Time};
+
+/// How much a sandbox and its code may use.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Limits {
+    /// Memory of all processes and of all files in a sandbox together.
+    pub(crate) memory: Bytes,
+    /// CPUs, fractions too; without it they are not bounded.
+    pub(crate) cpus: Option<f64>,
+    /// Processes and threads.
+    pub(crate) processes: u64,
+    /// Open descriptors per process.
+    pub(crate) open_files: u64,
+    /// Bytes of `/workspace`, and as many of `/tmp`.
+    pub(crate) disk: Bytes,
+    /// Bytes of all inputs under `/tmp/data`.
+    pub(crate) data: Bytes,
+    /// How long code runs unless the request says.
+    pub(crate) cell_timeout: Time,
+    /// The longest that a request may ask for.
+    pub(crate) max_cell_timeout: Time,
+    /// Files that are collected after a cell.
+    pub(crate) files: u32,
+    /// Bytes of one collected file.
+    pub(crate) file: Bytes,
+    /// Bytes of stdout and stderr together after which code is stopped.
+    pub(crate) streams: Bytes,
+}
+
+/// Less than a kernel with a library or two needs.
+const MIN_MEMORY: u64 = 32 << 20;
+
+impl Default for Limits {
+    fn default() -> Self {
+        let limits = Enforced::default();
+        Self {
+            memory: Bytes(limits.memory_bytes),
+            cpus: None,
+            processes: limits.processes,
+            open_files: limits.open_files,
+            disk: Bytes(limits.disk_bytes),
+            data: Bytes(limits.data_bytes),
+            cell_timeout: Time(limits.cell_time),
+            max_cell_timeout: Time(MAX_CELL_TIME),
+            files: limits.files,
+            file: Bytes(limits.collected_file_bytes),
+            streams: Bytes(limits.stream_bytes),
+        }
+    }
+}
+
+impl Limits {
+    pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
+        if self.memory.0 < MIN_MEMORY {
+            check.wrong(&["limits", "memory"], "a kernel needs 32MiB at least");
+        }
+        if self.cpus.is_some_and(|cpus| !(0.01..=4096.0).contains(&cpus)) {
+            check.wrong(
+                &["limits", "cpus"],
+                "write a number of CPUs between 0.01 and 4096",
+            );
+        }
+        if self.processes < 8 {
+            check.wrong(
+                &["limits", "processes"],
+                "a kernel with its threads needs 8 at least",
+            );
+        }
+        if self.open_files < 64 {
+            check.wrong(&["limits", "open_files"], "a kernel needs 64 at least");
+        }
+        check.positive(&["limits", "cell_timeout"], self.cell_timeout);
+        if self.cell_timeout > self.max_cell_timeout {
+            let (time, most) = (self.cell_timeout, self.max_cell_timeout);
+            let path = ["limits", "cell_timeout"];
+            check.wrong(
+                &path,
+                format!(
+                    "{time} are more than `limits.max_cell_timeout`, {most}; raise that one, or lower this"
+                ),
+            );
+        }
+    }
+
+    /// What the interpreter enforces.
+    pub(crate) fn enforced(&self) -> Enforced {
+        Enforced {
+            memory_bytes: self.memory.0,
+            cpu_millis: self.cpus.map(millis),
+            processes: self.processes,
+            open_files: self.open_files,
+            disk_bytes: self.disk.0,
+            data_bytes: self.data.0,
+            stream_bytes: self.streams.0,
+            files: self.files,
+            collected_file_bytes: self.file.0,
+            cell_time: self.cell_timeout.0,
+            ..Enforced::default()
+        }
+    }
+}
+
+/// Thousandths. The range is checked before.
+fn millis(cpus: f64) -> u64 {
+    let share = Duration::try_from_secs_f64(cpus).unwrap_or_default();
+    u64::try_from(share.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,48 @@
+//! Sandboxes that are kept ready.
+
+use cellblock_sandbox::pool::PoolConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::check::Check;
+use crate::config::units::Time;
+
+/// Sandboxes that are kept ready.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Pool {
+    /// How many; 0 makes each on demand.
+    pub(crate) ready: usize,
+    /// How long a request waits for a sandbox before it is told that there is none.
+    pub(crate) acquire_timeout: Time,
+}
+
+/// More would only fill the memory of any machine that there is.
+const MOST_READY: usize = 1024;
+
+impl Default for Pool {
+    fn default() -> Self {
+        let PoolConfig { ready, acquire_limit } = PoolConfig::default();
+        Self {
+            ready,
+            acquire_timeout: Time(acquire_limit),
+        }
+    }
+}
+
+impl Pool {
+    pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
+        check.positive(&["pool", "acquire_timeout"], self.acquire_timeout);
+        if self.ready > MOST_READY {
+            check.wrong(&["pool", "ready"], format!("{MOST_READY} sandboxes are the most"));
+        }
+    }
+
+    /// What the interpreter is told.
+    pub(crate) fn config(&self) -> PoolConfig {
+        PoolConfig {
+            ready: self.ready,
+            acquire_limit: self.acquire_timeout.0,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What is asked of each protection around a sandbox.
+
+use std::collections::BTreeMap;
+
+use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What is asked of each protection around a sandbox.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Protections {
+    /// Do without namespaces where the machine refuses them, as most containers do.
+    pub(crate) without_namespaces: bool,
+    /// Demands by the names that `cellblock doctor` shows: `strict`, `degradable` or `disabled`.
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub(crate) demands: BTreeMap<Protection, Demand>,
+}
+
+impl Protections {
+    /// The demands; what is named overrides the set.
+    pub(crate) fn demands(&self) -> Demands {
+        let mut demands = if self.without_namespaces {
+            Demands::without_namespaces()
+        } else {
+            Demands::default()
+        };
+        demands.0.extend(&self.demands);
+        demands
+    }
+}

@@ -1,0 +1,1 @@
+//! Whole configurations: what they say, and what is told of broken ones.
