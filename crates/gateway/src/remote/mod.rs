@@ -1,7 +1,11 @@
 //! Code that runs elsewhere: finding out what is at an address.
 
+mod socket;
+
 use cellblock_interpreter::remote::{RemoteBackend, RemoteConfig};
 use cellblock_interpreter::{Demands, Error};
+
+pub use socket::upgrade;
 
 use crate::execute_server::{ExecuteError, ExecuteServer, Health, Options};
 use crate::provider::Key;
