@@ -11,6 +11,7 @@ use crate::policy::PolicyArgs;
 use crate::size::Size;
 use crate::toolset::ToolsetArgs;
 
+pub(crate) mod mcp;
 pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod tools;
@@ -33,6 +34,11 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Serve the OpenAI-compatible API over HTTP
     Serve(serve::ServeArgs),
+    /// Serve tools to an MCP client that starts this command: over stdin and stdout
+    ///
+    /// For agents on a desktop or in an IDE. It ends, and with it all sessions, when the client ends the connection. What is said besides the
+    /// protocol goes to stderr.
+    Mcp(Box<mcp::McpArgs>),
     /// List tools, and call them in sessions that outlive a command
     Tools(tools::ToolsArgs),
     /// Start, list and stop sessions that outlive a command

@@ -66,6 +66,7 @@ fn start(cli: Cli) -> ExitCode {
         match cli.command {
             Command::Run(args) => commands::run::run(*args).await,
             Command::Serve(args) => commands::serve::run(args).await,
+            Command::Mcp(args) => commands::mcp::run(*args).await,
             Command::Tools(args) => commands::tools::run(args.command).await,
             Command::Session(args) => commands::session::run(args.command).await,
             Command::Image(args) => commands::image::run(args.command).await,

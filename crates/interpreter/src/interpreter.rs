@@ -58,8 +58,8 @@ impl Config {
     }
 }
 
-/// Makes sessions. Dropping it ends every sandbox that its sessions do not hold.
-#[derive(Debug)]
+/// Makes sessions. Clones share it; dropping the last one ends every sandbox that its sessions do not hold.
+#[derive(Clone, Debug)]
 pub struct Interpreter {
     shared: Arc<Shared>,
     process: ProcessBackend,
@@ -147,6 +147,11 @@ impl Interpreter {
     /// How many sandboxes sessions have taken so far.
     pub fn sandboxes_taken(&self) -> u64 {
         self.shared.taken.load(Ordering::Relaxed)
+    }
+
+    /// What code may import besides the standard library, for a prompt.
+    pub fn libraries(&self) -> Vec<String> {
+        crate::derivation::prompt::libraries(self.shared.image.manifest())
     }
 
     /// The store of artifacts.

@@ -45,5 +45,5 @@ pub use interpreter::{Config, Interpreter};
 pub use rejection::Rejection;
 #[doc(hidden)]
 pub use session::fuzz_file_name;
-pub use session::{Prepared, Running, Session, SessionOptions};
+pub use session::{Prepared, Running, SandboxFile, SandboxFiles, Session, SessionOptions};
 pub use workbench::Workbench;

@@ -2,6 +2,7 @@
 
 pub(crate) mod doctor;
 pub(crate) mod image;
+pub(crate) mod mcp;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod session;

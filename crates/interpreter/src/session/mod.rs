@@ -25,6 +25,7 @@ mod files;
 mod inputs;
 mod judge;
 mod kept;
+mod listing;
 mod outputs;
 mod rescue;
 mod run;
@@ -37,6 +38,7 @@ pub(crate) use command::{CommandEnd, Executed, Order};
 pub(crate) use edit::{EditRefused, Edited, Refused};
 #[doc(hidden)]
 pub use files::fuzz_file_name;
+pub use listing::{SandboxFile, SandboxFiles};
 
 use actor::Actor;
 use spool::Spooled;
@@ -109,12 +111,16 @@ pub(crate) enum Request {
     },
     ReadFile {
         path: String,
+        most: Option<u64>,
         answer: oneshot::Sender<Result<Vec<u8>>>,
     },
     WriteFile {
         path: String,
         content: Vec<u8>,
         answer: oneshot::Sender<Result<()>>,
+    },
+    ListFiles {
+        answer: oneshot::Sender<Result<SandboxFiles>>,
     },
     Command {
         order: Order,
@@ -237,7 +243,23 @@ impl Session {
     /// Reads a file of the sandbox, up to the limit for collected files.
     pub async fn read_file(&self, path: impl Into<String>) -> Result<Vec<u8>> {
         let path = path.into();
-        self.ask(|answer| Request::ReadFile { path, answer }).await
+        self.ask(|answer| Request::ReadFile {
+            path,
+            most: None,
+            answer,
+        })
+        .await
+    }
+
+    /// Reads a file of the sandbox that has at most so many bytes; a larger one is refused before it is held in memory.
+    pub async fn read_file_within(&self, path: impl Into<String>, most: u64) -> Result<Vec<u8>> {
+        let path = path.into();
+        self.ask(|answer| Request::ReadFile {
+            path,
+            most: Some(most),
+            answer,
+        })
+        .await
     }
 
     /// Writes a file of the sandbox; parents are made.
@@ -249,6 +271,11 @@ impl Session {
             answer,
         })
         .await
+    }
+
+    /// Lists the files in `/workspace` and `/tmp/output`, up to the limit of files. A session without a sandbox has none.
+    pub async fn list_files(&self) -> Result<SandboxFiles> {
+        self.ask(|answer| Request::ListFiles { answer }).await
     }
 
     /// Runs a command to its end.
