@@ -1,7 +1,7 @@
 //! The interpreter: an image, a backend with its pool, and a store, from which sessions are made.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,7 +43,15 @@ pub struct Config {
 impl Config {
     /// The default image, built now if it never was (which takes minutes and needs a network), with default limits.
     pub async fn default_image() -> Result<Self> {
-        let images = image::Store::find()?;
+        Self::of(image::Store::find()?).await
+    }
+
+    /// The same, of the home in this folder.
+    pub async fn default_image_below(home: &Path) -> Result<Self> {
+        Self::of(image::Store::new(image::Home::at(home)?)).await
+    }
+
+    async fn of(images: image::Store) -> Result<Self> {
         let image = images.open(image::DEFAULT_IMAGE, image::Sink::silent()).await?;
         let store = Store::local(images.home().root().join("artifacts"))?;
         Ok(Self {

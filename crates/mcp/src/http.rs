@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use ::http::request::Parts;
+use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
@@ -38,6 +39,15 @@ pub fn service(
     owner: impl Fn(&Parts) -> Option<Owner> + Send + Sync + 'static,
     options: HttpOptions,
 ) -> StreamableHttpService<Server, LocalSessionManager> {
+    mount(server.for_requests(Arc::new(owner)), options)
+}
+
+/// The same of any handler, for tests that put something before the server.
+#[doc(hidden)]
+pub fn mount<H: ServerHandler + Clone>(
+    handler: H,
+    options: HttpOptions,
+) -> StreamableHttpService<H, LocalSessionManager> {
     let mut config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_cancellation_token(options.stopping)
@@ -48,6 +58,5 @@ pub fn service(
     if !options.allowed_hosts.is_empty() {
         config = config.with_allowed_hosts(options.allowed_hosts);
     }
-    let server = server.for_requests(Arc::new(owner));
-    StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config)
+    StreamableHttpService::new(move || Ok(handler.clone()), Arc::default(), config)
 }

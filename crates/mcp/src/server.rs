@@ -24,6 +24,8 @@ use crate::tasks::{Tasks, Working};
 use crate::tools::{Call, Tool};
 use crate::{prompts, resources};
 
+/// Milliseconds for which what never changes while a server runs may be kept.
+const FRESH: u64 = 300_000;
 /// Resources of one page.
 const PAGE: usize = 200;
 
@@ -149,7 +151,7 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let tools = self.shared.tools.iter().map(|tool| tool.listed());
-        Ok(ListToolsResult::with_all_items(tools.collect()))
+        Ok(ListToolsResult::with_all_items(tools.collect()).with_ttl_ms(FRESH))
     }
 
     fn get_tool(&self, name: &str) -> Option<Listed> {

@@ -39,7 +39,8 @@ pub(crate) async fn told(entry: &Entry, store: &Store, execution: &Execution, to
     answer.text(head);
     for block in render::to_model(&execution.outputs, tokens.saturating_sub(spent).max(LEAST)) {
         match block {
-            Block::Text { text } => answer.text(text),
+            // Blocks are apart as they are.
+            Block::Text { text } => answer.text(text.trim_end_matches("\n---\n")),
             Block::Image { image, .. } => answer.picture(store, &image).await,
         }
     }
