@@ -175,7 +175,7 @@ pub(crate) async fn read(client: &Connected, uri: &str) -> (String, String) {
 }
 
 /// Asks until it is so.
-pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut so: impl FnMut() -> F) {
+pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     let deadline = tokio::time::Instant::now() + LONG;
     while !so().await {
         assert!(tokio::time::Instant::now() < deadline, "never: {what}");
