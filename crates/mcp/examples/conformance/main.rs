@@ -27,7 +27,11 @@ async fn serve() -> Result<(), Box<dyn Error>> {
         Ok(Interpreter::start(config).await?)
     });
     let server = Server::new(engine, Options::default());
-    let service = mount(Fixtures::over(server), HttpOptions::default());
+    let options = HttpOptions {
+        allowed_origins: ["localhost", "127.0.0.1"].map(|host| format!("http://{host}:{port}")).into(),
+        ..HttpOptions::default()
+    };
+    let service = mount(Fixtures::over(server), options);
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     axum::serve(listener, Router::new().route_service("/mcp", service)).await?;
     Ok(())

@@ -1,5 +1,7 @@
 //! Resources: what calls made, files of sessions, and the data that their code finds.
 
+use std::io::Read;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::ErrorData;
@@ -91,7 +93,7 @@ pub(crate) async fn read(server: &Shared, owner: &Owner, uri: &str) -> Result<Re
         }
         Named::Dataset { session, name } => {
             let used = server.sessions.find(owner, &session).map_err(|_| missing())?;
-            dataset(&used, &name, uri).await?.ok_or_else(missing)?
+            dataset(server, &used, &name, uri).await?.ok_or_else(missing)?
         }
     };
     let contents = match String::from_utf8(bytes) {
@@ -102,14 +104,18 @@ pub(crate) async fn read(server: &Shared, owner: &Owner, uri: &str) -> Result<Re
 }
 
 /// A dataset that was there from the start, or a recorded result.
-async fn dataset(used: &Use, name: &str, uri: &str) -> Result<Option<(Vec<u8>, String)>, ErrorData> {
-    if let Some(dataset) = used.datasets.iter().find(|it| it.name == name) {
-        used.session
-            .prepare()
-            .await
-            .map_err(|error| not_read(uri, error.into()))?;
-        let read = used.session.read_file_within(&*dataset.path, MOST_BYTES).await;
-        let bytes = read.map_err(|error| not_read(uri, error.into()))?;
+async fn dataset(
+    server: &Shared,
+    used: &Use,
+    name: &str,
+    uri: &str,
+) -> Result<Option<(Vec<u8>, String)>, ErrorData> {
+    let known = used.datasets.iter().find(|it| it.name == name);
+    if let Some(content) = match known {
+        Some(dataset) => dataset_at(server, used, &dataset.path).await,
+        None => None,
+    } {
+        let bytes = content.map_err(|refusal| not_read(uri, refusal))?;
         return Ok(Some((bytes, media_type(name).to_owned())));
     }
     let Some(aliases) = &used.aliases else {
@@ -126,6 +132,35 @@ async fn dataset(used: &Use, name: &str, uri: &str) -> Result<Option<(Vec<u8>, S
         not_read(uri, Refusal::new("it could not be read"))
     })?;
     Ok(Some((bytes.to_vec(), entry.media_type().to_owned())))
+}
+
+/// The content of the dataset that a session's code finds at this path. It is the host's file: what is mounted over a sandbox's file is seen by
+/// its code, not by the guest that files are read through.
+pub(crate) async fn dataset_at(server: &Shared, used: &Use, path: &str) -> Option<Result<Vec<u8>, Refusal>> {
+    // They were added in the order of the options.
+    let index = used.datasets.iter().position(|it| it.path == path)?;
+    let file = server.options.datasets.get(index)?.path.clone();
+    let read = tokio::task::spawn_blocking(move || {
+        let mut content = Vec::new();
+        std::fs::File::open(file)?
+            .take(MOST_BYTES + 1)
+            .read_to_end(&mut content)?;
+        Ok::<_, std::io::Error>(content)
+    });
+    let content = match read.await.map_err(std::io::Error::other).flatten() {
+        Ok(content) => content,
+        Err(error) => {
+            tracing::error!(path, %error, "could not read a dataset");
+            return Some(Err(Refusal::new(format!(
+                "`{path}` cannot be read any more: tell the user"
+            ))));
+        }
+    };
+    if content.len() as u64 > MOST_BYTES {
+        let told = format!("`{path}` has more than {MOST_BYTES} bytes, the limit: read parts of it in code");
+        return Some(Err(Refusal::new(told)));
+    }
+    Some(Ok(content))
 }
 
 fn too_large(uri: &str, bytes: u64) -> ErrorData {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{Call, Definition, Effect, Tool, schema};
 use crate::answer::{Answer, Link};
 use crate::refusal::Refusal;
-use crate::resources::{MOST_BYTES, media_type, uri};
+use crate::resources::{MOST_BYTES, dataset_at, media_type, uri};
 use crate::server::Shared;
 
 /// Bytes of a picture that is shown.
@@ -187,7 +187,10 @@ pub(super) async fn download(server: &Shared, call: &mut Call) -> Result<Answer,
     let Download { session, path, embed } = Tool::DownloadFile.arguments(call)?;
     let used = server.sessions.find(&call.owner, &session)?;
     let path = absolute(&path);
-    let content = used.session.read_file_within(&*path, MOST_BYTES).await?;
+    let content = match dataset_at(server, &used, &path).await {
+        Some(content) => content?,
+        None => used.session.read_file_within(&*path, MOST_BYTES).await?,
+    };
     let link = Link {
         uri: uri::file(&session, &path),
         name: path.rsplit('/').next().unwrap_or(&path).to_owned(),

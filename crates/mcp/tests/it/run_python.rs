@@ -101,7 +101,7 @@ fn a_chart_is_a_picture_and_a_table_is_linked_whole() {
             .iter()
             .find(|link| link.mime_type.as_deref() == Some("application/vnd.apache.parquet"))
             .unwrap();
-        assert_eq!(table.name, "sales.parquet");
+        assert_eq!(table.name, "dataframe.parquet");
         let (bytes, media_type) = read(&client, &table.uri).await;
         assert_eq!(media_type, "application/vnd.apache.parquet");
         // `PAR1` in base64.
