@@ -167,8 +167,8 @@ impl ServerHandler for Server {
         let owner = self.owner(&context)?;
         let Some(tool) = self.shared.tools.iter().find(|tool| tool.name() == request.name) else {
             let names: Vec<_> = self.shared.tools.iter().map(|tool| tool.name()).collect();
-            let named: String = request.name.chars().take(80).collect();
-            let told = format!("there is no tool {named:?}; there are {}", names.join(", "));
+            let wanted: String = request.name.chars().take(80).collect();
+            let told = format!("there is no tool {wanted:?}; there are {}", names.join(", "));
             return Err(ErrorData::invalid_params(told, None));
         };
         let arguments = Value::Object(request.arguments.unwrap_or_default());

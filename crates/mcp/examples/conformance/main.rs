@@ -28,7 +28,9 @@ async fn serve() -> Result<(), Box<dyn Error>> {
     });
     let server = Server::new(engine, Options::default());
     let options = HttpOptions {
-        allowed_origins: ["localhost", "127.0.0.1"].map(|host| format!("http://{host}:{port}")).into(),
+        allowed_origins: ["localhost", "127.0.0.1"]
+            .map(|host| format!("http://{host}:{port}"))
+            .into(),
         ..HttpOptions::default()
     };
     let service = mount(Fixtures::over(server), options);

@@ -4,6 +4,7 @@ use std::io::Read;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cellblock_interpreter::alias::AliasStore;
 use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
@@ -48,7 +49,7 @@ pub(crate) fn list(server: &Shared, owner: &Owner) -> Vec<Resource> {
                 .with_description(format!("{} of {}", dataset.path, entry.handle));
             resources.push(described);
         }
-        for result in entry.aliases.iter().flat_map(|aliases| aliases.entries()) {
+        for result in entry.aliases.iter().flat_map(AliasStore::entries) {
             let named = Resource::new(uri::dataset(&entry.handle, &result.alias), result.alias.clone());
             let described = named
                 .with_mime_type(result.media_type())

@@ -17,7 +17,7 @@ use crate::server::Shared;
 /// Bytes of a picture that is shown.
 const PICTURE_BYTES: usize = 5 << 20;
 /// Files that are listed.
-const LISTED: usize = 200;
+const LISTED: usize = 100;
 
 /// A file to put into a session.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -102,7 +102,7 @@ struct Which {
 
 /// The files of a session.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Files {
+struct Listed {
     /// The session's handle.
     session: String,
     /// Files below /workspace and /tmp/output, in the order of their paths.
@@ -151,7 +151,7 @@ pub(super) fn list_definition() -> Definition {
         title: "List files",
         description: "Lists the files that a session's code has made or was given.".into(),
         input: schema::read::<Which>(),
-        output: schema::written::<Files>(),
+        output: schema::written::<Listed>(),
         effect: Effect::Reads,
     }
 }
@@ -254,7 +254,7 @@ pub(super) async fn list(server: &Shared, call: &mut Call) -> Result<Answer, Ref
         bytes: dataset.bytes,
         uri: uri::dataset(&session, &dataset.name),
     });
-    Ok(Answer::of(&Files {
+    Ok(Answer::of(&Listed {
         files: files.collect(),
         total: listed.total,
         datasets: datasets.collect(),

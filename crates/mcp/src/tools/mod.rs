@@ -195,15 +195,13 @@ impl Tool {
 impl Call {
     /// The session of this handle, or a new one.
     async fn session(&self, server: &Shared, handle: Option<&str>) -> Result<Use, Refusal> {
-        match handle {
-            Some(handle) => server.sessions.find(&self.owner, handle),
-            None => {
-                let interpreter = tokio::select! {
-                    interpreter = server.engine.get() => interpreter?,
-                    () = self.stop.cancelled() => return Err(Refusal::cancelled()),
-                };
-                server.sessions.create(interpreter, &self.owner).await
-            }
+        if let Some(handle) = handle {
+            return server.sessions.find(&self.owner, handle);
         }
+        let interpreter = tokio::select! {
+            interpreter = server.engine.get() => interpreter?,
+            () = self.stop.cancelled() => return Err(Refusal::cancelled()),
+        };
+        server.sessions.create(interpreter, &self.owner).await
     }
 }

@@ -51,11 +51,11 @@ pub(super) fn definition() -> Definition {
 
 pub(super) async fn call(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
     let arguments: Arguments = Tool::RunPython.arguments(call)?;
-    let cell = cell(&arguments)?;
+    let wanted = cell(&arguments)?;
     let used = call.session(server, arguments.session.as_deref()).await?;
     let _turn = used.turn(&call.stop).await?;
     let work = async {
-        let mut running = used.session.start_cell(cell).await?;
+        let mut running = used.session.start_cell(wanted).await?;
         while let Some(event) = running.events.recv().await {
             match event {
                 Event::Stdout(bytes) | Event::Stderr(bytes) => call.progress.wrote(&bytes),

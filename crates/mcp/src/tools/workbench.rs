@@ -2,6 +2,7 @@
 
 use cellblock_artifact::ArtifactId;
 use cellblock_interpreter::output::ArtifactRef;
+use cellblock_interpreter::render::{self, CHARS_PER_TOKEN};
 use cellblock_interpreter::workbench::{Workbench, WorkbenchEvent};
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
@@ -83,6 +84,18 @@ fn handle(tool: Tool, arguments: &mut Value) -> Result<Option<String>, Refusal> 
     }
 }
 
+/// Shows a stream within so many tokens; what is left out can be had in the sandbox.
+fn shorten(result: &mut Value, stream: &str, tokens: usize) {
+    let Some(written) = result[stream].as_str() else {
+        return;
+    };
+    let shown = render::stream(written, tokens);
+    if written.chars().nth(tokens * CHARS_PER_TOKEN).is_some() {
+        result[format!("{stream}_truncated")] = true.into();
+    }
+    result[stream] = shown.into();
+}
+
 async fn told(
     server: &Shared,
     used: &Use,
@@ -102,6 +115,8 @@ async fn told(
             bytes: None,
         })
         .collect();
+    shorten(&mut result, "stdout", server.options.tokens / 2);
+    shorten(&mut result, "stderr", server.options.tokens / 4);
     let mut answer = Answer::of(&result);
     let store = server.engine.get().await?.store();
     for (name, sha256, media_type) in pictures {

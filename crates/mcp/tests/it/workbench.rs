@@ -3,7 +3,9 @@
 use rmcp::model::ContentBlock;
 use serde_json::json;
 
-use crate::support::{answer, block_on, done, refused, run, text, with_all};
+use crate::support::{
+    Client, all, answer, block_on, connect, done, newest, refused, run, server, text, with_all,
+};
 
 #[test]
 fn commands_and_cells_of_a_session_see_the_same_files() {
@@ -48,6 +50,27 @@ fn a_picture_in_the_output_folder_is_shown_and_linked() {
             .find_map(ContentBlock::as_resource_link)
             .unwrap();
         assert!(link.uri.ends_with("/files/tmp/output/plot.png"), "{}", link.uri);
+    });
+}
+
+#[test]
+fn a_long_stream_is_cut_to_the_budget_and_said_to_be() {
+    block_on(async {
+        let server = server(|options| {
+            all(options);
+            options.tokens = 1000;
+        })
+        .await;
+        let client = connect(&server, Client::default(), newest()).await;
+        let ran = done(&client, "sandbox_exec", json!({"command": ["seq", "1", "1000"]})).await;
+        assert_eq!(ran["stdout_truncated"], true);
+        assert_eq!(ran["stderr_truncated"], false);
+        let stdout = ran["stdout"].as_str().unwrap();
+        assert!(
+            stdout.chars().count() <= 2000 && stdout.ends_with("\n1000"),
+            "{}",
+            stdout.len()
+        );
     });
 }
 
