@@ -36,6 +36,12 @@ const TOOLS: [(&str, &str); 8] = [
     ("test_missing_capability", "Needs a client that samples"),
 ];
 
+/// What one of the tools needs of a client.
+#[expect(deprecated, reason = "the suite asks for a capability that is on its way out")]
+fn sampling() -> ClientCapabilities {
+    ClientCapabilities::builder().enable_sampling().build()
+}
+
 /// The server with fixtures.
 #[derive(Clone, Debug)]
 pub(crate) struct Fixtures(Server);
@@ -46,7 +52,7 @@ impl Fixtures {
     }
 }
 
-type Context = RequestContext<RoleServer>;
+type Asked = RequestContext<RoleServer>;
 type Page = Option<PaginatedRequestParams>;
 
 impl ServerHandler for Fixtures {
@@ -54,8 +60,8 @@ impl ServerHandler for Fixtures {
         self.0.get_info()
     }
 
-    async fn list_tools(&self, request: Page, context: Context) -> Result<ListToolsResult, ErrorData> {
-        let mut listed = self.0.list_tools(request, context).await?;
+    async fn list_tools(&self, request: Page, asked: Asked) -> Result<ListToolsResult, ErrorData> {
+        let mut listed = self.0.list_tools(request, asked).await?;
         let schema = json!({"type": "object", "properties": {}});
         for (name, description) in TOOLS {
             let schema = schema.as_object().cloned().unwrap_or_default();
@@ -71,7 +77,7 @@ impl ServerHandler for Fixtures {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        context: Context,
+        asked: Asked,
     ) -> Result<CallToolResponse, ErrorData> {
         let picture = ContentBlock::image(PNG, "image/png");
         let resource = ResourceContents::text("embedded", "test://embedded-resource");
@@ -88,35 +94,31 @@ impl ServerHandler for Fixtures {
                 return Ok(CallToolResult::error(vec![ContentBlock::text(told)]).into());
             }
             "test_tool_with_progress" => {
-                if let Some(token) = context.meta.get_progress_token() {
+                if let Some(token) = asked.meta.get_progress_token() {
                     for progress in [0.0, 50.0, 100.0] {
                         let told = ProgressNotificationParam::new(token.clone(), progress).with_total(100.0);
                         // A client that does not listen loses nothing else.
-                        let _ = context.peer.notify_progress(told).await;
+                        let _ = asked.peer.notify_progress(told).await;
                         tokio::time::sleep(Duration::from_millis(50)).await;
                     }
                 }
                 vec![text]
             }
             "test_missing_capability" => {
-                let declared = context.client_capabilities();
+                let declared = asked.client_capabilities();
                 if declared.is_none_or(|declared| declared.sampling.is_none()) {
-                    let needed = ClientCapabilities::builder().enable_sampling().build();
+                    let needed = sampling();
                     return Err(ErrorData::missing_required_client_capability(needed));
                 }
                 vec![text]
             }
-            _ => return self.0.call_tool(request, context).await,
+            _ => return self.0.call_tool(request, asked).await,
         };
         Ok(CallToolResult::success(content).into())
     }
 
-    async fn list_resources(
-        &self,
-        request: Page,
-        context: Context,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        let mut listed = self.0.list_resources(request, context).await?;
+    async fn list_resources(&self, request: Page, asked: Asked) -> Result<ListResourcesResult, ErrorData> {
+        let mut listed = self.0.list_resources(request, asked).await?;
         listed.resources.extend([
             Resource::new("test://static-text", "static text").with_mime_type("text/plain"),
             Resource::new("test://static-binary", "static bytes").with_mime_type("image/png"),
@@ -127,9 +129,9 @@ impl ServerHandler for Fixtures {
     async fn list_resource_templates(
         &self,
         request: Page,
-        context: Context,
+        asked: Asked,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let mut listed = self.0.list_resource_templates(request, context).await?;
+        let mut listed = self.0.list_resource_templates(request, asked).await?;
         let template =
             ResourceTemplate::new("test://template/{id}/data", "template").with_mime_type("application/json");
         listed.resource_templates.push(template);
@@ -139,7 +141,7 @@ impl ServerHandler for Fixtures {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        context: Context,
+        asked: Asked,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri.clone();
         let id = uri
@@ -154,13 +156,13 @@ impl ServerHandler for Fixtures {
                 let text = json!({"id": id, "templateTest": true, "data": format!("Data for ID: {id}")});
                 ResourceContents::text(text.to_string(), uri.clone()).with_mime_type("application/json")
             }
-            _ => return self.0.read_resource(request, context).await,
+            _ => return self.0.read_resource(request, asked).await,
         };
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
-    async fn list_prompts(&self, request: Page, context: Context) -> Result<ListPromptsResult, ErrorData> {
-        let mut listed = self.0.list_prompts(request, context).await?;
+    async fn list_prompts(&self, request: Page, asked: Asked) -> Result<ListPromptsResult, ErrorData> {
+        let mut listed = self.0.list_prompts(request, asked).await?;
         let arguments = |names: &[&str]| {
             let arguments = names.iter().map(|name| {
                 PromptArgument::new(*name)
@@ -189,7 +191,7 @@ impl ServerHandler for Fixtures {
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        context: Context,
+        asked: Asked,
     ) -> Result<GetPromptResponse, ErrorData> {
         let argument = |name: &str| {
             let given = request.arguments.as_ref().and_then(|all| all.get(name));
@@ -206,7 +208,7 @@ impl ServerHandler for Fixtures {
                 ContentBlock::resource(ResourceContents::text("embedded", argument("resourceUri")))
             }
             "test_prompt_with_image" => ContentBlock::image(PNG, "image/png"),
-            _ => return self.0.get_prompt(request, context).await,
+            _ => return self.0.get_prompt(request, asked).await,
         };
         let message = PromptMessage::new(Role::User, content);
         Ok(GetPromptResult::new(vec![message]).into())
