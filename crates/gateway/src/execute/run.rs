@@ -122,12 +122,11 @@ async fn put(session: &Session, path: &str, bytes: &[u8]) -> Result<(), Error> {
 }
 
 fn not_installed(error: &Error) -> ExecuteAnswer {
-    let reason = match error.blame() {
-        Blame::Caller => error.to_string(),
-        _ => {
-            tracing::error!(error = error as &dyn std::error::Error, "install packages");
-            "this server could not; its log says why".to_owned()
-        }
+    let reason = if error.blame() == Blame::Caller {
+        error.to_string()
+    } else {
+        tracing::error!(error = error as &dyn std::error::Error, "install packages");
+        "this server could not; its log says why".to_owned()
     };
     ExecuteAnswer {
         status: "error",

@@ -1,8 +1,9 @@
 //! `GET /openapi.json`: the routes, made from their handlers.
 //!
 //! Handlers carry `#[utoipa::path]` and are listed in [`Routes`] once. What the interpreter says is described by the schemas that it has for
-//! every interface; a type of `schemas` stands for each in a handler's annotation.
+//! every interface; a type of `schemas` stands for each in a handler's annotation. Routes under OpenAI's names are told in short in `openai`.
 
+mod openai;
 mod schemas;
 
 use axum::http::header::CONTENT_TYPE;
@@ -82,6 +83,7 @@ pub fn document() -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
     });
+    openai::add(&mut document["paths"]);
     schemas::fill(&mut document);
     document
 }

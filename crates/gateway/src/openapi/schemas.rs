@@ -1,4 +1,4 @@
-//! Schemas of what is not made for OpenAPI alone: those of the JSON that every interface writes.
+//! Schemas of the JSON that every interface writes, under the names that handlers give it.
 
 use std::borrow::Cow;
 
@@ -67,7 +67,7 @@ names! {
 /// Puts the schemas where the names are.
 pub(super) fn fill(document: &mut Value) {
     let mut settings = SchemaSettings::draft2020_12().for_serialize();
-    "/components/schemas".clone_into(&mut settings.definitions_path.to_mut());
+    "/components/schemas".clone_into(settings.definitions_path.to_mut());
     let mut generator = settings.into_generator();
     let schemas = &mut document["components"]["schemas"];
     let mut put = |name: &str, schema: Value| schemas[name] = schema;

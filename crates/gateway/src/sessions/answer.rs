@@ -101,6 +101,10 @@ impl SessionAnswer {
 
 /// Something that is no more.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the fields are those of OpenAI's answers"
+)]
 pub(crate) struct Deleted {
     /// What it was, and `.deleted`.
     object: String,

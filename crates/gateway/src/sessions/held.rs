@@ -87,7 +87,7 @@ pub(super) struct Bound {
 #[derive(Debug)]
 pub(super) struct Turn {
     held: Arc<Held>,
-    _turn: OwnedMutexGuard<()>,
+    _guard: OwnedMutexGuard<()>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -144,7 +144,7 @@ impl Held {
         self.touch();
         Ok(Turn {
             held: Arc::clone(self),
-            _turn: turn,
+            _guard: turn,
             _place: place,
         })
     }

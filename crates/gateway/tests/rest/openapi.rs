@@ -71,7 +71,7 @@ fn every_route_that_is_described_is_there() {
         let (status, document) = api.get("/openapi.json").await;
         assert_eq!(status, StatusCode::OK);
         for (path, methods) in document["paths"].as_object().unwrap() {
-            let path = path.replace('{', "").replace('}', "");
+            let path = path.replace(['{', '}'], "");
             for method in methods.as_object().unwrap().keys() {
                 let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
                 let response = api.request(method.clone(), &path).send().await.unwrap();

@@ -136,9 +136,9 @@ fn a_derivation_derives_from_recorded_results_and_keeps_its_contract() {
             (StatusCode::OK, &json!("rejected"))
         );
         assert_eq!(refused["rejections"][0]["code"], "unknown_alias");
-        let (status, cell) = api.post(&format!("{session}/cells"), &json!({"code": "1"})).await;
+        let (status, refused) = api.post(&format!("{session}/cells"), &json!({"code": "1"})).await;
         assert_eq!(
-            (status, &cell["error"]["code"]),
+            (status, &refused["error"]["code"]),
             (StatusCode::BAD_REQUEST, &json!("wrong_toolset"))
         );
         api.end(&session).await;

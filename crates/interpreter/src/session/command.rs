@@ -14,6 +14,7 @@ use super::actor::Actor;
 use super::kept::Kept;
 use super::outputs::Outputs;
 use crate::error::{Effect, Error, Result};
+use crate::execution::StreamText;
 use crate::workbench::WorkbenchEvent;
 
 /// Where commands start.
@@ -48,8 +49,8 @@ pub(crate) struct Order {
 #[derive(Debug)]
 pub(crate) struct Executed {
     pub(crate) end: CommandEnd,
-    pub(crate) stdout: Text,
-    pub(crate) stderr: Text,
+    pub(crate) stdout: StreamText,
+    pub(crate) stderr: StreamText,
     pub(crate) outputs: Outputs,
     pub(crate) duration: Duration,
     /// What has to be known besides.
@@ -71,15 +72,6 @@ pub enum CommandEnd {
     Flooded,
     /// Stopped by an interrupt.
     Interrupted,
-}
-
-/// A stream as a model gets it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Text {
-    pub(crate) text: String,
-    pub(crate) truncated: bool,
-    /// Bytes that were written in all.
-    pub(crate) bytes: u64,
 }
 
 /// A command that runs, as far as it is known.
@@ -111,13 +103,9 @@ impl Actor {
         asker: &mut oneshot::Sender<Result<Executed>>,
     ) -> Result<Executed> {
         // As long as the command itself may run; what is installed by then is there for the next one.
-        match tokio::time::timeout(order.timeout, self.require(&order.requirements)).await {
-            Ok(required) => required?,
-            Err(_) => {
-                let limit = order.timeout.as_secs_f64();
-                return Err(Error::Installing { limit });
-            }
-        }
+        let required = tokio::time::timeout(order.timeout, self.require(&order.requirements)).await;
+        let limit = order.timeout.as_secs_f64();
+        required.map_err(|_| Error::Installing { limit })??;
         let mut notes = self.settled().await?;
         let started = Instant::now();
         self.has_files = true;

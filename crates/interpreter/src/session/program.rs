@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 
+use super::Session;
 use super::command::{CommandEnd, Order};
-use super::{Session, command};
 use crate::error::Result;
 use crate::execution::StreamText;
 
@@ -56,15 +56,10 @@ impl Session {
             events,
         };
         let executed = self.command(order).await?;
-        let stream = |text: command::Text| StreamText {
-            text: text.text,
-            truncated: text.truncated,
-            bytes: text.bytes,
-        };
         Ok(ProgramRun {
             end: executed.end,
-            stdout: stream(executed.stdout),
-            stderr: stream(executed.stderr),
+            stdout: executed.stdout,
+            stderr: executed.stderr,
             duration: executed.duration,
             notes: executed.notes,
         })
