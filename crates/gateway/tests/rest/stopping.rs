@@ -16,7 +16,7 @@ fn a_gateway_is_ready_when_it_is_warm_refuses_when_it_is_full_and_leaves_nothing
         options.execute.concurrent = 1;
         let gateway = gateway(options).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let api = Api::at(listener.local_addr().unwrap(), "local");
+        let api = Api::at(listener.local_addr().unwrap());
         let serving = gateway.clone();
         let served = tokio::spawn(async move { serving.serve(listener).await });
         assert_eq!(api.get("/healthz").await.0, StatusCode::OK);
@@ -53,6 +53,8 @@ fn a_gateway_is_ready_when_it_is_warm_refuses_when_it_is_full_and_leaves_nothing
             gateway.interpreter.sandboxes_in_use().len() == 2
         })
         .await;
+        // Once would let them come to their end, for a while.
+        gateway.stop();
         gateway.stop();
         assert_eq!(asking.await.unwrap().0, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(ending(endless).await, "interrupted");
@@ -72,7 +74,7 @@ fn an_execution_whose_client_goes_away_leaves_no_sandbox() {
         options.execute.concurrent = 1;
         let gateway = gateway(options).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let api = Api::at(listener.local_addr().unwrap(), "local");
+        let api = Api::at(listener.local_addr().unwrap());
         let serving = gateway.clone();
         tokio::spawn(async move { serving.serve(listener).await });
         let asking = {

@@ -226,3 +226,73 @@ fn a_file_of_the_host_is_found_below_mnt_data_and_handed_back_only_when_a_cell_c
         session.remove_file("/workspace/in.csv").await.unwrap_err();
     });
 }
+
+#[test]
+fn files_are_listed_read_and_removed_one_by_one() {
+    use std::io::Read as _;
+
+    block_on(async {
+        let session = session().await;
+        assert_eq!(session.list_files("/workspace", 10).await.unwrap().total, 0);
+        let missing = session.open_file("/workspace/a.txt").await.unwrap_err();
+        assert_eq!(missing.refusal().unwrap().0, "not_found");
+        run(
+            &session,
+            "for name in 'cab': open(name + '.txt', 'w').write(name * 3)",
+        )
+        .await;
+        let listing = session.list_files("/workspace", 2).await.unwrap();
+        assert_eq!((listing.total, listing.files.len()), (3, 2));
+        assert_eq!(listing.skipped[0].reason, "1 more files beyond the limit of 2");
+        let mut opened = session.open_file("/workspace/a.txt").await.unwrap();
+        let mut text = String::new();
+        opened.content.read_to_string(&mut text).unwrap();
+        assert_eq!((text.as_str(), opened.bytes), ("aaa", 3));
+        run(&session, "open('a.txt', 'a').write('!')").await;
+        let changed = session.open_file("/workspace/a.txt").await.unwrap();
+        assert_ne!(changed.version, opened.version);
+        session.remove_file("/workspace/a.txt").await.unwrap();
+        assert_eq!(value(&session, "import os; os.path.exists('a.txt')").await, false);
+    });
+}
+
+#[test]
+fn a_program_runs_beside_the_cells_and_leaves_its_files() {
+    use std::time::Duration;
+
+    use cellblock_interpreter::{CommandEnd, Program};
+
+    block_on(async {
+        let session = session().await;
+        let program = |code: &str, timeout| Program {
+            argv: ["python3", "-c", code].map(str::to_owned).to_vec(),
+            env: [("GREETING".to_owned(), "hello".to_owned())].into(),
+            requirements: Vec::new(),
+            timeout,
+            stream_bytes: 1000,
+        };
+        let code = "import os, sys\nopen('left', 'w').write('x')\nprint(os.environ['GREETING'])\nsys.exit(3)";
+        let ran = session
+            .run_program(program(code, Duration::from_secs(30)))
+            .await
+            .unwrap();
+        assert_eq!(
+            (ran.end, ran.stdout.text.as_str()),
+            (CommandEnd::Exited(3), "hello\n")
+        );
+        assert_eq!(value(&session, "open('left').read()").await, "x");
+        let code = "print('a' * 5000, flush=True)\nimport time\ntime.sleep(1000)";
+        let late = session
+            .run_program(program(code, Duration::from_millis(700)))
+            .await
+            .unwrap();
+        assert_eq!(late.end, CommandEnd::TimedOut);
+        assert!(late.stdout.truncated && late.stdout.text.len() <= 1000);
+        assert_eq!(late.stdout.bytes, 5001);
+        assert!(
+            late.stdout.text.contains(" of 5001 bytes left out …]"),
+            "{}",
+            late.stdout.text
+        );
+    });
+}
