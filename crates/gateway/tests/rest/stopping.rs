@@ -14,6 +14,8 @@ fn a_gateway_is_ready_when_it_is_warm_refuses_when_it_is_full_and_leaves_nothing
     block_on(async {
         let mut options = Options::default();
         options.execute.concurrent = 1;
+        // None of the two would come to its own end, however long that is.
+        options.stop.grace = Duration::from_millis(200);
         let gateway = gateway(options).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let api = Api::at(listener.local_addr().unwrap());
@@ -53,8 +55,6 @@ fn a_gateway_is_ready_when_it_is_warm_refuses_when_it_is_full_and_leaves_nothing
             gateway.interpreter.sandboxes_in_use().len() == 2
         })
         .await;
-        // Once would let them come to their end, for a while.
-        gateway.stop();
         gateway.stop();
         assert_eq!(asking.await.unwrap().0, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(ending(endless).await, "interrupted");
