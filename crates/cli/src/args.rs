@@ -11,6 +11,7 @@ use crate::policy::PolicyArgs;
 use crate::size::Size;
 use crate::toolset::ToolsetArgs;
 
+pub(crate) mod config;
 pub(crate) mod key;
 pub(crate) mod serve;
 pub(crate) mod session;
@@ -33,11 +34,15 @@ pub(crate) enum Command {
     /// `# %%` lines, wherever they stand. The first cell that does not complete is the last to run.
     Run(Box<RunArgs>),
     /// Serve the OpenAI-compatible API over HTTP
+    ///
+    /// What it serves, and with which models, stands in a configuration; `--demo` needs none.
     Serve(serve::ServeArgs),
     /// Make, list and revoke keys of the API
     ///
     /// Once there is a key, the API asks for one. Servers that run see changes at once.
     Key(key::KeyArgs),
+    /// Check and show the configuration of `serve`
+    Config(config::ConfigArgs),
     /// List tools, and call them in sessions that outlive a command
     Tools(tools::ToolsArgs),
     /// Start, list and stop sessions that outlive a command

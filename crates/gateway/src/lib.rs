@@ -37,7 +37,7 @@ pub use containers::{ContainerOptions, Containers};
 pub use execute::ExecuteOptions;
 pub use files::FileOptions;
 pub use metrics::MetricsOptions;
-pub use models::Models;
+pub use models::{Asking, Model, Models, Offer};
 pub use options::Options;
 pub use responses::ResponseOptions;
 pub use sessions::SessionsOptions;

@@ -1,6 +1,11 @@
 //! How a gateway is set up. A group of options belongs to the module that obeys it.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use cellblock_interpreter::MAX_CELL_TIME;
+
+use crate::wire::{ApiError, Tool};
 
 use crate::containers::ContainerOptions;
 use crate::execute::ExecuteOptions;
@@ -44,6 +49,10 @@ pub struct Options {
     pub containers: ContainerOptions,
     /// Files.
     pub files: FileOptions,
+    /// Whether the tool `code_interpreter` is offered. Where it is not, a request that asks for it is refused.
+    pub code_interpreter: bool,
+    /// The longest that a request may let code run.
+    pub max_cell_time: Duration,
 }
 
 impl Default for Options {
@@ -64,6 +73,45 @@ impl Default for Options {
             execute: ExecuteOptions::default(),
             containers: ContainerOptions::default(),
             files: FileOptions::default(),
+            code_interpreter: true,
+            max_cell_time: MAX_CELL_TIME,
         }
+    }
+}
+
+impl Options {
+    /// Refuses tools that are not offered here.
+    pub(crate) fn refuse_tools(&self, tools: &[Tool]) -> Result<(), ApiError> {
+        let hosted = |tool: &Tool| matches!(tool, Tool::CodeInterpreter { .. });
+        match tools.iter().position(hosted) {
+            Some(place) if !self.code_interpreter => Err(ApiError::invalid(
+                format!("tools[{place}].type"),
+                "unsupported_tool",
+                "the tool `code_interpreter` is switched off here; send the request without it",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Container;
+
+    #[test]
+    fn a_tool_that_is_switched_off_is_refused_and_named() {
+        let container = Container::Id("cntr_1".to_owned());
+        let tools = [Tool::CodeInterpreter { container }];
+        let on = Options::default();
+        assert_eq!(on.refuse_tools(&tools), Ok(()));
+        let off = Options {
+            code_interpreter: false,
+            ..on
+        };
+        assert_eq!(off.refuse_tools(&[]), Ok(()));
+        let refused = off.refuse_tools(&tools).unwrap_err();
+        assert_eq!(refused.param.as_deref(), Some("tools[0].type"));
+        assert_eq!(refused.status(), 400);
     }
 }

@@ -1,5 +1,6 @@
 //! The command line of keys.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use cellblock_gateway::quotas::Quota;
@@ -8,6 +9,9 @@ use clap::{Args, Subcommand};
 /// What to do with keys.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct KeyArgs {
+    /// The configuration of the server whose keys these are [default: as for `serve`]
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) config: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: KeyCommand,
 }

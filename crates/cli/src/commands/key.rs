@@ -5,12 +5,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use cellblock_gateway::keys::{Key, Keys};
 use cellblock_gateway::quotas::Allowance;
-use cellblock_gateway::records::{self, Records};
+use cellblock_gateway::records::Records;
 use cellblock_sandbox::image::Home;
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 
-use crate::args::key::KeyCommand;
+use crate::args::key::{KeyArgs, KeyCommand};
+use crate::config::Sources;
 use crate::error::{self, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::{FailureReport, print};
@@ -18,12 +19,12 @@ use crate::render::{FAINT, STRONG, Screen, styled};
 use crate::sanitize;
 
 /// Does it, prints, and says how it ended.
-pub(crate) async fn run(command: KeyCommand) -> ExitCode {
-    let json = match command {
+pub(crate) async fn run(args: KeyArgs) -> ExitCode {
+    let json = match args.command {
         KeyCommand::Create { json, .. } | KeyCommand::List { json } => json,
         KeyCommand::Revoke { .. } => false,
     };
-    match act(command).await {
+    match act(args).await {
         Ok(()) => ExitCode::Success,
         Err(error) => {
             if json {
@@ -36,11 +37,12 @@ pub(crate) async fn run(command: KeyCommand) -> ExitCode {
     }
 }
 
-async fn act(command: KeyCommand) -> Result<()> {
-    let home = Home::find()?;
-    let keys = Keys::new(Records::open(&records::path_below(home.root()))?);
+async fn act(args: KeyArgs) -> Result<()> {
+    let loaded = Sources::of_process(args.config, None).load()?;
+    let state = loaded.state(Home::find()?.root());
+    let keys = Keys::new(Records::open(&state.join("records.sqlite"))?);
     let mut screen = Screen::new();
-    match command {
+    match args.command {
         KeyCommand::Create {
             name,
             expires,

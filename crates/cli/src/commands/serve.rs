@@ -1,14 +1,16 @@
 //! `cellblock serve`: the HTTP API.
 
+use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_artifact::Store;
+use cellblock_gateway::Models;
 use cellblock_gateway::provider::demo::Demo;
-use cellblock_gateway::records::{self, Records};
+use cellblock_gateway::records::Records;
 use cellblock_gateway::server::{self, Gateway, StopOptions};
-use cellblock_gateway::{Models, Options};
 use cellblock_interpreter::{Config, Interpreter};
 use cellblock_sandbox::image::Home;
 use tokio::net::TcpListener;
@@ -46,7 +48,7 @@ pub(crate) async fn run(args: ServeArgs) -> ExitCode {
 async fn serve(args: &ServeArgs) -> Result<()> {
     let loaded = Sources::of_process(args.config.clone(), args.listen).load()?;
     let models = models(&loaded, args.demo)?;
-    let mut options = options(&loaded);
+    let mut options = loaded.settings.options();
     options.stop = StopOptions {
         grace: Duration::from_secs(args.grace.into()),
     };
@@ -61,12 +63,12 @@ async fn serve(args: &ServeArgs) -> Result<()> {
     let mut terminated = signal(SignalKind::terminate()).map_err(Error::process("listen for SIGTERM"))?;
     let start = async {
         let home = Home::find()?;
-        let records = records(&loaded, &home, args.demo)?;
+        let (records, lock) = records(&loaded, &home)?;
         server::check(&options, &records).await?;
         let interpreter = interpreter(&loaded, &home).await?;
-        Ok::<_, Error>(Gateway::new(options, records, models, interpreter))
+        Ok::<_, Error>((Gateway::new(options, records, models, interpreter), lock))
     };
-    let gateway = tokio::select! {
+    let (gateway, _lock) = tokio::select! {
         started = start => started?,
         _ = interrupted.recv() => return Err(Error::Cancelled),
         _ = terminated.recv() => return Ok(()),
@@ -99,32 +101,36 @@ fn models(loaded: &Loaded, demo: bool) -> Result<Models> {
     Ok(loaded.models(models)?)
 }
 
-fn options(loaded: &Loaded) -> Options {
-    let settings = &loaded.settings;
-    Options {
-        listen: settings.listen.0,
-        max_body: usize::try_from(settings.http.max_body.0).unwrap_or(usize::MAX),
-        max_steps: settings.turn.max_steps,
-        ..Options::default()
+/// What is remembered, and the lock that keeps others away from it as long as it is held.
+fn records(loaded: &Loaded, home: &Home) -> Result<(Records, File)> {
+    let state = loaded.state(home.root());
+    std::fs::create_dir_all(&state).map_err(Error::own_file("make the directory of the state", &state))?;
+    let path = state.join("lock");
+    let lock = File::create(&path).map_err(Error::own_file("open the lock of the state", &path))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(Error::Refused(in_use(&state))),
+        Err(TryLockError::Error(error)) => return Err(Error::own_file("lock the state", &path)(error)),
     }
+    let records = Records::open(&state.join("records.sqlite")).map_err(Error::Records)?;
+    Ok((records, lock))
 }
 
-/// What is remembered. A demonstration without a state of its own ends with the process.
-fn records(loaded: &Loaded, home: &Home, demo: bool) -> Result<Records> {
-    let records = match &loaded.settings.state {
-        None if demo => Records::in_memory(),
-        state => {
-            let state = state
-                .as_deref()
-                .map_or_else(|| home.root().to_owned(), |state| loaded.path(state));
-            Records::open(&records::path_below(&state))
-        }
-    };
-    records.map_err(Error::Records)
+fn in_use(state: &Path) -> String {
+    format!(
+        "serve: another server has its state in `{}`; end it, or name another directory by the key `state` or by CELLBLOCK_SERVE__STATE",
+        state.display()
+    )
 }
 
 async fn interpreter(loaded: &Loaded, home: &Home) -> Result<Interpreter> {
     let settings = &loaded.settings;
+    if settings.sandbox_url.is_some() {
+        return Err(Error::Refused(
+            "serve: `sandbox_url` is of no use yet: this build runs code on this machine only; remove it"
+                .to_owned(),
+        ));
+    }
     let display = Display::on_stderr();
     let store = Store::local(home.root().join("artifacts")).map_err(|source| Error::Store {
         action: "open the store of artifacts",

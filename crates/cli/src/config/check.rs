@@ -1,7 +1,8 @@
 //! Collects the mistakes of a configuration whose types are right.
 
 use super::mistake::Mistake;
-use super::node::{Node, Origin};
+use super::node::{Node, Origin, Value};
+use super::same_as;
 use super::units::Time;
 
 /// The mistakes so far, and the tree that says where they are.
@@ -19,6 +20,7 @@ impl<'a> Check<'a> {
 
     /// The value of a key is wrong.
     pub(super) fn wrong(&mut self, path: &[&str], message: impl Into<String>) {
+        let path = same_as(path).filter(|theirs| self.has(theirs)).unwrap_or(path);
         let origin = self.tree.origin_of(path);
         self.mistakes.push(Mistake::of(origin, path, message));
     }
@@ -49,8 +51,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Whether the key was written.
+    /// Whether the key was written, with a value.
     pub(super) fn has(&self, path: &[&str]) -> bool {
-        self.tree.at(path).is_some()
+        self.tree.at(path).is_some_and(|node| node.value != Value::Null)
     }
 }

@@ -1,7 +1,7 @@
 //! Reads types out of the tree; what is wrong is told with its key and its place.
 
 use serde::Deserialize;
-use serde::de::value::StrDeserializer;
+use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{
     DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, SeqAccess, Unexpected, Visitor,
 };
@@ -96,6 +96,9 @@ impl<'de> Deserializer<'de> for Reader<'de> {
             Value::Text(text) => {
                 let text: StrDeserializer<'_, Mistake> = text.as_str().into_deserializer();
                 visitor.visit_enum(text)
+            }
+            Value::Map(entries) if entries.len() == 1 => {
+                visitor.visit_enum(MapAccessDeserializer::new(Entries { entries, next: 0 }))
             }
             _ => Err(Mistake::invalid_type(self.found(), &"one of a few words")),
         };

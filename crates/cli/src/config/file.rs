@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use cellblock_gateway::provider::script::Script;
+
 use super::check::Check;
 use super::decode::decode;
 use super::listen::Listen;
@@ -101,7 +103,8 @@ impl Sources {
         if !check.mistakes.is_empty() {
             return Err(ConfigError::Wrong(check.mistakes));
         }
-        let settings: Settings = decode(&tree).map_err(wrong)?;
+        let mut settings: Settings = decode(&tree).map_err(wrong)?;
+        settings.unite(&mut check);
         settings.check(&mut check);
         match check.mistakes {
             none if none.is_empty() => Ok(Loaded { settings, tree, file }),
@@ -116,6 +119,19 @@ impl Loaded {
         let base = self.file.as_deref().and_then(Path::parent);
         base.map_or_else(|| path.to_owned(), |base| base.join(path))
     }
+
+    /// The directory of the state.
+    pub(crate) fn state(&self, home: &Path) -> PathBuf {
+        let written = self.settings.state.as_deref();
+        written.map_or_else(|| home.join("gateway"), |state| self.path(state))
+    }
+}
+
+/// Reads a script of answers.
+pub(super) fn script(path: &Path) -> Result<Script, ConfigError> {
+    let tree = yaml::parse(&read(path)?, path);
+    let script = tree.and_then(|tree| decode(&tree));
+    script.map_err(|mistake| ConfigError::Wrong(vec![mistake]))
 }
 
 fn read(path: &Path) -> Result<String, ConfigError> {

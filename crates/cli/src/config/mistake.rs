@@ -68,11 +68,25 @@ impl Error for Mistake {
     }
 
     fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
+        let wanted = match wanted.to_string().as_str() {
+            "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not below 0".to_owned(),
+            "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
+            "f32" | "f64" => "a number".to_owned(),
+            "a string" => "text".to_owned(),
+            "a boolean" => "`true` or `false`".to_owned(),
+            "a sequence" => "a list".to_owned(),
+            "a map" => "a mapping of keys".to_owned(),
+            other => other.to_owned(),
+        };
         Self::custom(format_args!("{wanted} is wanted here, not {}", spoken(found)))
     }
 
     fn invalid_value(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
         Self::invalid_type(found, wanted)
+    }
+
+    fn duplicate_field(field: &'static str) -> Self {
+        Self::custom(format_args!("the key `{field}` is there twice"))
     }
 
     fn unknown_field(field: &str, known: &'static [&'static str]) -> Self {

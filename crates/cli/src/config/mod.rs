@@ -1,7 +1,7 @@
 //! The configuration of a server: a YAML file, the environment over it, and the command line over both.
 //!
-//! A section is a file in `sections/`, a field of [`Settings`], and a line in [`Settings::check`]. Everything else follows from its type: what
-//! may be written, the errors with their lines, `config show` and the schema.
+//! A section is a file in `sections/`, a field of [`Settings`], and a line each in [`Settings::check`] and [`Settings::options`]. Everything
+//! else follows from its type: what may be written, the errors with their lines, `config show` and the schema.
 
 mod check;
 mod decode;
@@ -11,7 +11,9 @@ pub(crate) mod listen;
 mod mistake;
 mod node;
 mod offer;
+mod schema;
 mod sections;
+mod show;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -19,12 +21,13 @@ mod yaml;
 
 use std::path::PathBuf;
 
+use cellblock_gateway::Options;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use file::{ConfigError, Loaded, Sources};
 use listen::Listen;
-use sections::containers::Containers;
+pub(crate) use schema::schema;
 use sections::http::Http;
 use sections::limits::Limits;
 use sections::models::Models;
@@ -39,19 +42,19 @@ use sections::turn::Turn;
 pub(crate) struct Settings {
     /// Where the server listens.
     pub(crate) listen: Listen,
-    /// The directory of what the server remembers across restarts. Default: `gateway` below CELLBLOCK_HOME.
+    /// The directory of what the server remembers across restarts. Default: `gateway` below `CELLBLOCK_HOME`.
     pub(crate) state: Option<PathBuf>,
     /// The image that sandboxes start from: a name, an id, or a TOML file that describes one.
     pub(crate) image: String,
     /// Run code in another Cellblock, or in any server that has `/execute` and `/health`, instead of here.
     pub(crate) sandbox_url: Option<String>,
+    /// Providers of models by name, and the tool `code_interpreter`. The order counts: the first that has a model is asked for it.
     pub(crate) providers: Providers,
     pub(crate) models: Models,
     pub(crate) limits: Limits,
     pub(crate) pool: Pool,
     pub(crate) protections: Protections,
     pub(crate) turn: Turn,
-    pub(crate) containers: Containers,
     pub(crate) http: Http,
 }
 
@@ -68,20 +71,90 @@ impl Default for Settings {
             pool: Pool::default(),
             protections: Protections::default(),
             turn: Turn::default(),
-            containers: Containers::default(),
             http: Http::default(),
         }
     }
 }
 
 impl Settings {
+    /// What the gateway is told.
+    pub(crate) fn options(&self) -> Options {
+        let mut options = Options::default();
+        options.listen = self.listen.0;
+        self.http.apply(&mut options);
+        self.limits.apply(&mut options);
+        self.turn.apply(&mut options);
+        self.providers.code_interpreter.apply(&mut options);
+        options
+    }
+
     fn check(&self, check: &mut check::Check<'_>) {
         self.providers.check(check);
+        if let Some(url) = &self.sandbox_url
+            && !(url.starts_with("http://") || url.starts_with("https://"))
+        {
+            check.wrong(
+                &["sandbox_url"],
+                "write an address that begins with `http://` or `https://`",
+            );
+        }
         self.models.check(check);
         self.limits.check(check);
         self.pool.check(check);
         self.turn.check(check);
-        self.containers.check(check);
         self.http.check(check);
     }
+
+    /// Takes over what was written under a key of `providers.code_interpreter.settings` that says the same as one of ours.
+    fn unite(&mut self, check: &mut check::Check<'_>) {
+        let tool = &self.providers.code_interpreter.settings;
+        let tell = |check: &mut check::Check<'_>, place: usize| {
+            let (theirs, ours) = SAME[place];
+            if check.has(ours) {
+                let message = format!("`{}` says something else; remove one of the two", ours.join("."));
+                check.wrong(theirs, message);
+            }
+        };
+        if let Some(url) = &tool.sandbox_url
+            && self
+                .sandbox_url
+                .replace(url.clone())
+                .is_some_and(|other| other != *url)
+        {
+            tell(check, 0);
+        }
+        if let Some(time) = tool.execution_timeout
+            && std::mem::replace(&mut self.limits.cell_timeout, time) != time
+        {
+            tell(check, 1);
+        }
+        if let Some(time) = tool.claim_timeout
+            && std::mem::replace(&mut self.pool.acquire_timeout, time) != time
+        {
+            tell(check, 2);
+        }
+    }
+}
+
+/// Keys of other gateways, and those of ours that say the same.
+const SAME: [(&[&str], &[&str]); 3] = [
+    (
+        &["providers", "code_interpreter", "settings", "sandbox_url"],
+        &["sandbox_url"],
+    ),
+    (
+        &["providers", "code_interpreter", "settings", "execution_timeout"],
+        &["limits", "cell_timeout"],
+    ),
+    (
+        &["providers", "code_interpreter", "settings", "claim_timeout"],
+        &["pool", "acquire_timeout"],
+    ),
+];
+
+/// The key of another gateway that says the same as one of ours.
+fn same_as(ours: &[&str]) -> Option<&'static [&'static str]> {
+    SAME.iter()
+        .find(|(_, other)| *other == ours)
+        .map(|(theirs, _)| *theirs)
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use cellblock_gateway::Models;
 use cellblock_gateway::provider::chat::{ChatCompletions, Dialect as Spoken};
 use cellblock_gateway::provider::demo::Demo;
 use cellblock_gateway::provider::responses::Responses;
+use cellblock_gateway::provider::script::Script;
 use cellblock_gateway::provider::{Endpoint, Key, Provider as Asked, Retries, Timeouts};
+use cellblock_gateway::{Asking, Models, Offer};
 
 use super::check::Check;
 use super::sections::provider::{Dialect, Kind, MaxTokensField, Provider, SystemRole};
@@ -20,10 +21,19 @@ impl Loaded {
             let Some(asked) = self.provider(name, provider, &mut check) else {
                 continue;
             };
-            for pattern in provider.patterns() {
-                models = models.with(pattern, Arc::clone(&asked));
-            }
+            models = models.offer(Offer {
+                name: name.clone(),
+                patterns: provider.patterns(),
+                rename: provider.rename.clone(),
+                vision: provider.vision,
+                provider: asked,
+            });
         }
+        let asking = &self.settings.models;
+        models = models.asking(Asking {
+            timeout: asking.list_timeout.0,
+            cache: asking.list_cache.0,
+        });
         if check.mistakes.is_empty() {
             Ok(models)
         } else {
@@ -39,11 +49,19 @@ impl Loaded {
             }
             Kind::Responses => Arc::new(Responses::new(self.endpoint(name, provider, check)?)),
             Kind::Demo => Arc::new(Demo),
-            Kind::Scripted => {
-                check.wrong(&["providers", name, "type"], "not yet");
-                return None;
-            }
+            Kind::Scripted => Arc::new(self.script(name, provider, check)?),
         })
+    }
+
+    fn script(&self, name: &str, provider: &Provider, check: &mut Check<'_>) -> Option<Script> {
+        let path = self.path(provider.script.as_deref()?);
+        match super::file::script(&path) {
+            Ok(script) => Some(script),
+            Err(error) => {
+                check.failed(&["providers", name, "script"], &error);
+                None
+            }
+        }
     }
 
     fn endpoint(&self, name: &str, provider: &Provider, check: &mut Check<'_>) -> Option<Endpoint> {
@@ -64,6 +82,7 @@ impl Loaded {
             connect: provider.timeouts.connect.0,
             first: provider.timeouts.first.0,
             idle: provider.timeouts.idle.0,
+            total: provider.timeouts.total.0,
         };
         let retries = Retries {
             count: provider.retries.count,
@@ -71,7 +90,12 @@ impl Loaded {
             most: provider.retries.most.0,
         };
         let base = provider.base_url.as_deref()?;
-        match Endpoint::new(base, key).and_then(|endpoint| endpoint.timeouts(timeouts)) {
+        let endpoint = if provider.allow_http {
+            Endpoint::in_the_clear(base, key)
+        } else {
+            Endpoint::new(base, key)
+        };
+        match endpoint.and_then(|endpoint| endpoint.timeouts(timeouts)) {
             Ok(endpoint) => Some(endpoint.retries(retries)),
             Err(error) => {
                 check.failed(&["providers", name, "base_url"], &error);

@@ -192,7 +192,7 @@ mod tests {
         for (written, shown) in [
             (json!(1000), json!(1000)),
             (json!("512MiB"), json!("512MiB")),
-            (json!(1 << 31), json!("2GiB")),
+            (json!(1_u64 << 31), json!("2GiB")),
             (json!("1.5KiB"), json!(1536)),
         ] {
             let size: Bytes = from_value(written.clone()).unwrap();

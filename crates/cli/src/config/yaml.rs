@@ -18,7 +18,7 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Node, Mistake> {
         line: location.line().max(1),
         column: location.column().max(1),
     };
-    match serde_saphyr::from_str::<Spanned<Raw>>(text) {
+    match read(text) {
         Ok(raw) => {
             let mut node = place(raw, &origin);
             if node.value == Value::Null {
@@ -30,7 +30,8 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Node, Mistake> {
             let origin = error.location().map(origin);
             let words = error.without_snippet().to_string();
             // The location is told by the origin already.
-            let words = words.split(" at line ").next().unwrap_or(&words).to_owned();
+            let words = words.split(" at line ").next().unwrap_or(&words);
+            let words = words.split(", set DuplicateKeyPolicy").next().unwrap_or(words);
             Err(Mistake::told(
                 origin,
                 format!("this is not the YAML that is read here: {words}"),
@@ -42,13 +43,18 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Node, Mistake> {
 /// Reads a value of an environment variable: what is no YAML is text.
 pub(super) fn value(text: &str, origin: &Origin) -> Node {
     let here = |_: Location| origin.clone();
-    match serde_saphyr::from_str::<Spanned<Raw>>(text) {
+    match read(text) {
         Ok(raw) => place(raw, &here),
         Err(_) => Node {
             value: Value::Text(text.to_owned()),
             origin: origin.clone(),
         },
     }
+}
+
+/// Only `true` and `false` are truth values: `no` and `n` are names.
+fn read(text: &str) -> Result<Spanned<Raw>, serde_saphyr::Error> {
+    serde_saphyr::from_str_with_options(text, serde_saphyr::options! { strict_booleans: true })
 }
 
 /// A value as YAML has it, with the locations of what is in it.

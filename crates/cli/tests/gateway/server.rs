@@ -68,6 +68,11 @@ impl Place {
 
     /// Starts a server, and waits until it is ready.
     pub(crate) fn serve(&self, more: &[&str]) -> Server {
+        self.serve_with(more, &[])
+    }
+
+    /// The same, in an environment that says more.
+    pub(crate) fn serve_with(&self, more: &[&str], environment: &[(&str, &str)]) -> Server {
         let mut command = Command::new(binary().unwrap());
         command
             .args(["serve", "--demo", "--listen", "127.0.0.1:0"])
@@ -76,6 +81,7 @@ impl Place {
             .env("TMPDIR", self.temporary())
             .env("CELLBLOCK_LOG", "info")
             .env("CELLBLOCK_LOG_FORMAT", "json")
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());

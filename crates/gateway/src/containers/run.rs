@@ -51,7 +51,12 @@ async fn work(gateway: &Gateway, held: &Held, code: Code, stop: &CancellationTok
     drop(state);
     touch(gateway, held).await;
     match executed {
-        Ok(execution) => keep(gateway, held, &execution).await,
+        Ok(mut execution) => {
+            for file in &mut execution.skipped_files {
+                file.path = path::shown(&file.path);
+            }
+            keep(gateway, held, &execution).await
+        }
         Err(error) => {
             tracing::warn!(error = &error as &dyn std::error::Error, "run code of a model");
             Ran::refused(words(&error))

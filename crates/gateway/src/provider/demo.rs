@@ -57,14 +57,14 @@ fn answer(request: &ModelRequest) -> Answer {
         .call("call_demo", INTERPRETER, &arguments)
 }
 
-fn from_user(item: &Item) -> Option<String> {
+pub(super) fn from_user(item: &Item) -> Option<String> {
     match item {
         Item::Message(message) if message.role == Role::User => Some(texts(&message.content)),
         _ => None,
     }
 }
 
-fn shown(output: &FunctionCallOutput) -> String {
+pub(super) fn shown(output: &FunctionCallOutput) -> String {
     match &output.output {
         Output::Text(text) => text.clone(),
         Output::Parts(parts) => texts(parts),

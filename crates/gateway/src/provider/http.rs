@@ -1,18 +1,22 @@
 //! Requests to a provider: one POST, tried again only as long as there is no answer.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
-use reqwest::{Client, Response, Url};
+use reqwest::{Client, RequestBuilder, Response, Url};
 use serde_json::Value;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
+use super::OwnModel;
 use super::error::ProviderError;
 use super::key::Key;
 
 /// The most bytes of an answer that is not a stream.
 const MAX_BODY: usize = 8 << 20;
+/// The most bytes of a stream.
+const MAX_STREAM: usize = 256 << 20;
 /// The most characters of a provider's message that are told.
 const MAX_MESSAGE: usize = 500;
 
@@ -35,6 +39,8 @@ pub struct Timeouts {
     pub first: Duration,
     /// Between two pieces of its answer.
     pub idle: Duration,
+    /// Until the end of its answer, however busy it is.
+    pub total: Duration,
 }
 
 impl Default for Timeouts {
@@ -43,6 +49,7 @@ impl Default for Timeouts {
             connect: Duration::from_secs(10),
             first: Duration::from_mins(5),
             idle: Duration::from_mins(2),
+            total: Duration::from_mins(30),
         }
     }
 }
@@ -70,7 +77,21 @@ impl Default for Retries {
 
 impl Endpoint {
     /// The server at `base`, which ends before the name of an operation, as in `http://127.0.0.1:8000/v1`.
+    ///
+    /// A key over `http://` to another machine is refused; [`Endpoint::in_the_clear`] does it.
     pub fn new(base: &str, key: Option<Key>) -> Result<Self, ProviderError> {
+        let endpoint = Self::in_the_clear(base, key)?;
+        if endpoint.key.is_some() && endpoint.base.scheme() == "http" && !is_loopback(&endpoint.base) {
+            return Err(request(
+                "the key would go over `http://` to another machine, and anybody on the way could read it; use `https://`, or allow it by \
+                 `allow_http: true`",
+            ));
+        }
+        Ok(endpoint)
+    }
+
+    /// The same, also where anybody on the way can read the key.
+    pub fn in_the_clear(base: &str, key: Option<Key>) -> Result<Self, ProviderError> {
         let mut base =
             Url::parse(base).map_err(|error| request(format!("the address cannot be read: {error}")))?;
         if !matches!(base.scheme(), "http" | "https") || base.host().is_none() {
@@ -83,10 +104,13 @@ impl Endpoint {
                 "the address must not hold a password; give the key by itself",
             ));
         }
+        if base.query().is_some() || base.fragment().is_some() {
+            return Err(request("the address must end with its path, without `?` or `#`"));
+        }
         let path = format!("{}/", base.path().trim_end_matches('/'));
         base.set_path(&path);
         let timeouts = Timeouts::default();
-        let client = client(timeouts)?;
+        let client = client(timeouts, &base)?;
         Ok(Self {
             base,
             key,
@@ -98,7 +122,7 @@ impl Endpoint {
 
     /// Waits as long as these say.
     pub fn timeouts(mut self, timeouts: Timeouts) -> Result<Self, ProviderError> {
-        self.client = client(timeouts)?;
+        self.client = client(timeouts, &self.base)?;
         self.timeouts = timeouts;
         Ok(self)
     }
@@ -135,16 +159,37 @@ impl Endpoint {
         self.try_once(url, body).await
     }
 
+    /// The models that the server lists, asked once.
+    pub(super) async fn models(&self) -> Result<Vec<OwnModel>, ProviderError> {
+        let url = self.base.join("models");
+        let url = url.map_err(|error| request(format!("the operation's address cannot be made: {error}")))?;
+        let whole = self.send(self.client.get(url)).await?.whole(Vec::new()).await?;
+        let answer: Value = serde_json::from_slice(&whole)
+            .map_err(|error| ProviderError::malformed(format!("the list of models is not JSON: {error}")))?;
+        let listed = answer["data"]
+            .as_array()
+            .ok_or_else(|| ProviderError::malformed("the list of models has no `data`"))?;
+        let model = |model: &Value| {
+            Some(OwnModel {
+                id: model["id"].as_str()?.to_owned(),
+                created: model["created"].as_u64(),
+            })
+        };
+        Ok(listed.iter().filter_map(model).collect())
+    }
+
     async fn try_once(&self, url: Url, body: Bytes) -> Result<Body, ProviderError> {
-        let mut request = self
-            .client
-            .post(url)
-            .header(CONTENT_TYPE, "application/json")
-            .body(body);
+        let request = self.client.post(url).header(CONTENT_TYPE, "application/json");
+        self.send(request.body(body)).await
+    }
+
+    async fn send(&self, mut request: RequestBuilder) -> Result<Body, ProviderError> {
         if let Some(value) = self.key.as_ref().and_then(Key::header) {
             request = request.header(AUTHORIZATION, value);
         }
         let limit = self.timeouts.first;
+        let total = self.timeouts.total;
+        let deadline = Instant::now() + total;
         let late = |_| ProviderError::Timeout {
             waited: "no answer",
             limit,
@@ -158,16 +203,16 @@ impl Endpoint {
         let mut body = Body {
             response,
             idle: self.timeouts.idle,
-            json: headers
-                .get(CONTENT_TYPE)
-                .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json")),
+            total,
+            deadline,
+            read: 0,
         };
         if status.is_success() {
             return Ok(body);
         }
         // A body that cannot be read says less than the status does.
         let text = body
-            .whole()
+            .whole(Vec::new())
             .await
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .unwrap_or_default();
@@ -206,46 +251,77 @@ impl Endpoint {
 pub(super) struct Body {
     response: Response,
     idle: Duration,
-    /// Whether it says that it is one JSON value, and no stream.
-    pub(super) json: bool,
+    total: Duration,
+    deadline: Instant,
+    /// How many bytes were read.
+    read: usize,
 }
 
 impl Body {
-    /// The next bytes.
+    /// The next bytes. However busy a server is, there are not more of them than allowed, and not for longer.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, ProviderError> {
-        let limit = self.idle;
-        let late = |_| ProviderError::Timeout {
-            waited: "the answer stopped and nothing came",
-            limit,
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let (waited, limit) = if left < self.idle {
+            ("the answer had no end", self.total)
+        } else {
+            ("the answer stopped and nothing came", self.idle)
         };
-        timeout(limit, self.response.chunk())
+        let late = || ProviderError::Timeout { waited, limit };
+        // What is there at once is never late for `timeout`.
+        if left.is_zero() {
+            return Err(late());
+        }
+        let piece = timeout(left.min(self.idle), self.response.chunk())
             .await
-            .map_err(late)?
-            .map_err(connection)
+            .map_err(|_| late())?
+            .map_err(connection)?;
+        self.read += piece.as_ref().map_or(0, Bytes::len);
+        if self.read > MAX_STREAM {
+            let limit = MAX_STREAM;
+            return Err(ProviderError::TooLarge { what: "it", limit });
+        }
+        Ok(piece)
     }
 
-    /// All bytes, which are bounded.
-    pub(super) async fn whole(&mut self) -> Result<Vec<u8>, ProviderError> {
-        let mut whole = Vec::new();
+    /// All bytes after those that were read already, which are bounded.
+    pub(super) async fn whole(&mut self, mut read: Vec<u8>) -> Result<Vec<u8>, ProviderError> {
         while let Some(bytes) = self.next().await? {
-            if whole.len() + bytes.len() > MAX_BODY {
+            read.extend_from_slice(&bytes);
+            if read.len() > MAX_BODY {
                 let limit = MAX_BODY;
                 return Err(ProviderError::TooLarge { what: "it", limit });
             }
-            whole.extend_from_slice(&bytes);
         }
-        Ok(whole)
+        Ok(read)
     }
 }
 
-fn client(timeouts: Timeouts) -> Result<Client, ProviderError> {
+/// Whether an address leads nowhere but to this machine.
+fn is_loopback(base: &Url) -> bool {
+    match base.host_str() {
+        Some(host) if host == "localhost" || host.ends_with(".localhost") => true,
+        Some(host) => {
+            let address: Result<IpAddr, _> = host.trim_matches(['[', ']']).parse();
+            address.is_ok_and(|address| address.is_loopback())
+        }
+        None => false,
+    }
+}
+
+fn client(timeouts: Timeouts, base: &Url) -> Result<Client, ProviderError> {
     // An error means that a provider of cryptography is there already, which serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = Client::builder()
+    let builder = Client::builder()
         .connect_timeout(timeouts.connect)
         // A key is for the server that it was given for.
         .redirect(reqwest::redirect::Policy::none());
-    client.build().map_err(connection)
+    // Proxies are those of the environment (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`); this machine is never behind one.
+    let builder = if is_loopback(base) {
+        builder.no_proxy()
+    } else {
+        builder
+    };
+    builder.build().map_err(connection)
 }
 
 /// An error without the address, in which a key may stand.

@@ -16,6 +16,7 @@ mod key;
 mod reading;
 mod request;
 pub mod responses;
+pub mod script;
 pub mod scripted;
 mod sse;
 #[cfg(test)]
@@ -36,6 +37,20 @@ use crate::wire::Usage;
 pub trait Provider: Send + Sync {
     /// Asks a model. What fails before there is an answer is an error here, and may have been tried again; later failures are in the stream.
     fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>>;
+
+    /// Which models it says that it has. By default none: it answers for whatever it is asked.
+    fn models(&self) -> BoxFuture<'_, Result<Vec<OwnModel>, ProviderError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+}
+
+/// A model, as its provider lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnModel {
+    /// Its name.
+    pub id: String,
+    /// When it was made, in seconds since 1970, where that is told.
+    pub created: Option<u64>,
 }
 
 /// What a model does, as it comes. Dropping it ends the request.

@@ -32,6 +32,8 @@ pub(super) fn read(endpoint: Endpoint, body: Body, assembler: impl Assemble) -> 
     let reading = Reading {
         endpoint,
         body,
+        form: Form::Unknown,
+        heard: false,
         sse: Sse::new(MAX_EVENT),
         assembler,
         ready: VecDeque::new(),
@@ -43,10 +45,42 @@ pub(super) fn read(endpoint: Endpoint, body: Body, assembler: impl Assemble) -> 
 struct Reading<A> {
     endpoint: Endpoint,
     body: Body,
+    form: Form,
+    /// Whether there was an event.
+    heard: bool,
     sse: Sse,
     assembler: A,
     ready: VecDeque<ModelEvent>,
     end: Option<Result<(), ProviderError>>,
+}
+
+/// What an answer is, seen by how it begins: servers name the wrong type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Nothing has come that says.
+    Unknown,
+    /// Events.
+    Events,
+    /// One JSON value, whatever was asked for.
+    Json,
+}
+
+impl Form {
+    fn of(bytes: &[u8]) -> Result<Self, ProviderError> {
+        let first = bytes
+            .strip_prefix(b"\xef\xbb\xbf")
+            .unwrap_or(bytes)
+            .trim_ascii_start()
+            .first();
+        match first {
+            None => Ok(Self::Unknown),
+            Some(b'{' | b'[') => Ok(Self::Json),
+            Some(b'<') => Err(ProviderError::malformed(
+                "it is a web page, not an answer of a model; is the address right?",
+            )),
+            Some(_) => Ok(Self::Events),
+        }
+    }
 }
 
 impl<A: Assemble> Reading<A> {
@@ -65,28 +99,37 @@ impl<A: Assemble> Reading<A> {
     }
 
     async fn read(&mut self) -> Result<(), ProviderError> {
-        if self.body.json {
-            // A server that does not stream, whatever it was asked.
-            let whole = self.body.whole().await?;
-            let answer = serde_json::from_slice(&whole);
-            let answer =
-                answer.map_err(|error| ProviderError::malformed(format!("it is not JSON: {error}")))?;
-            self.refuse_failure(&answer)?;
-            self.assembler.take_whole(&answer, &mut self.ready)?;
-            return self.finish(false);
-        }
-        let frames = match self.body.next().await {
-            Ok(Some(bytes)) => self.sse.push(&bytes)?,
+        let bytes = match self.body.next().await {
+            Ok(Some(bytes)) => bytes,
             Ok(None) => {
                 if let Some(frame) = self.sse.end()? {
                     self.data(&frame.data)?;
                 }
-                return self.finish(false);
+                return match self.form {
+                    Form::Unknown => Err(ProviderError::malformed("it is empty")),
+                    _ if !self.heard => Err(ProviderError::malformed(
+                        "it is neither a stream of events nor JSON",
+                    )),
+                    _ => self.finish(false),
+                };
             }
             // The connection broke after everything was said.
             Err(_) if self.assembler.finished() => return self.finish(false),
             Err(error) => return Err(error),
         };
+        if self.form == Form::Unknown {
+            self.form = Form::of(&bytes)?;
+        }
+        if self.form == Form::Json {
+            let whole = self.body.whole(bytes.to_vec()).await?;
+            let answer = serde_json::from_slice(&whole);
+            let answer =
+                answer.map_err(|error| ProviderError::malformed(format!("it is not JSON: {error}")))?;
+            self.refuse_failure(&answer)?;
+            self.assembler.take_whole(&answer, &mut self.ready)?;
+            return self.finish(true);
+        }
+        let frames = self.sse.push(&bytes)?;
         for frame in frames {
             self.data(&frame.data)?;
         }
@@ -94,6 +137,7 @@ impl<A: Assemble> Reading<A> {
     }
 
     fn data(&mut self, data: &str) -> Result<(), ProviderError> {
+        self.heard = true;
         match data.trim() {
             _ if self.end.is_some() => Ok(()),
             "" => Ok(()),

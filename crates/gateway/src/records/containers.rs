@@ -220,3 +220,57 @@ fn file_ids(connection: &Connection, id: &str) -> rusqlite::Result<Vec<String>> 
     let mut statement = connection.prepare_cached("SELECT id FROM container_files WHERE container = ?1")?;
     statement.query_map([id], |row| row.get(0))?.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn container(id: &str, active_ms: i64) -> ContainerRow {
+        ContainerRow {
+            id: id.to_owned(),
+            owner: "ann".to_owned(),
+            name: "x".to_owned(),
+            created_ms: 0,
+            active_ms,
+            idle_ms: 1,
+            memory_limit: None,
+        }
+    }
+
+    fn file(id: &str, path: &str) -> ContainerFileRow {
+        ContainerFileRow {
+            id: id.to_owned(),
+            container: "one".to_owned(),
+            owner: "ann".to_owned(),
+            path: path.to_owned(),
+            bytes: 1,
+            sha256: String::new(),
+            created_ms: 0,
+            source: "user".to_owned(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_container_goes_with_its_files_and_only_by_its_owner() {
+        let records = Records::in_memory().unwrap();
+        records.add_container(container("one", 5)).await.unwrap();
+        records.add_container(container("two", 6)).await.unwrap();
+        for (id, path) in [("f1", "/a"), ("f2", "/a"), ("f3", "/b")] {
+            records.add_container_file(file(id, path)).await.unwrap();
+        }
+        let stale = records.containers_unused_since(6).await.unwrap();
+        assert_eq!(stale, [("ann".to_owned(), "one".to_owned())]);
+        assert_eq!(records.remove_container("eve", "one").await.unwrap(), None);
+        let versions = records.versions_at("one", "/a").await.unwrap();
+        assert_eq!(
+            versions.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(),
+            ["f1", "f2"]
+        );
+        let files = records.remove_container("ann", "one").await.unwrap().unwrap();
+        assert_eq!(files, ["f1", "f2", "f3"]);
+        assert_eq!(records.versions_at("one", "/a").await.unwrap(), []);
+        assert!(records.container("ann", "two").await.unwrap().is_some());
+        // What belongs to no container is not kept.
+        assert!(records.add_container_file(file("f4", "/a")).await.is_err());
+    }
+}

@@ -110,3 +110,44 @@ impl Records {
         .await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: &str, expires_ms: Option<i64>) -> FileRow {
+        FileRow {
+            id: id.to_owned(),
+            owner: "ann".to_owned(),
+            filename: "a".to_owned(),
+            purpose: "user_data".to_owned(),
+            bytes: 1,
+            sha256: String::new(),
+            created_ms: 0,
+            expires_ms,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_is_gone_from_the_moment_that_it_expires() {
+        let records = Records::in_memory().unwrap();
+        for (id, expires) in [("a", Some(1000)), ("b", None), ("c", Some(i64::MAX))] {
+            records.add_file(row(id, expires)).await.unwrap();
+        }
+        assert!(records.file("ann", "a", 999).await.unwrap().is_some());
+        assert_eq!(records.file("ann", "a", 1000).await.unwrap(), None);
+        assert_eq!(records.expired_files(999).await.unwrap(), []);
+        assert_eq!(
+            records.expired_files(1000).await.unwrap(),
+            [("ann".to_owned(), "a".to_owned())]
+        );
+        let page = Page {
+            after: None,
+            limit: 10,
+            ascending: true,
+        };
+        let listed = records.files("ann", None, page).await.unwrap().unwrap();
+        let ids: Vec<_> = listed.rows.iter().map(|row| row.id.as_str()).collect();
+        assert_eq!(ids, ["b", "c"]);
+    }
+}

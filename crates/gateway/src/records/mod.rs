@@ -36,11 +36,6 @@ const MIGRATIONS: &[&str] = &[
 /// How long a statement waits for another process, such as `cellblock key`, that writes.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// Where the records are below a home, unless the configuration names another place.
-pub fn path_below(home: &Path) -> PathBuf {
-    home.join("gateway").join("records.sqlite")
-}
-
 /// The records of a gateway. Clones share one connection.
 #[derive(Clone, Debug)]
 pub struct Records {
@@ -133,7 +128,7 @@ impl Records {
     }
 }
 
-/// Makes an empty file, and the directory around it, if they are not there. SQLite gives its other files the mode of this one.
+/// Makes an empty file, and the directory around it, if they are not there. `SQLite` gives its other files the mode of this one.
 fn make(path: &Path) -> std::io::Result<()> {
     if let Some(parent) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(parent)?;

@@ -28,10 +28,8 @@ pub(crate) struct Ended {
     pub(crate) events: Option<String>,
     /// The turn that it went on from.
     pub(crate) previous: Option<String>,
-    /// What the model read and said in this turn.
-    pub(crate) own: String,
-    /// The same from the very beginning, for when the turn before is gone.
-    pub(crate) whole: String,
+    /// What the model read and said since, as a JSON list.
+    pub(crate) turn: String,
     pub(crate) container: Option<String>,
     /// Ids of its items, each with what the model knows it as.
     pub(crate) items: Vec<(String, String)>,
@@ -43,7 +41,6 @@ pub(crate) struct Kept {
     pub(crate) status: String,
     pub(crate) body: String,
     pub(crate) input: String,
-    pub(crate) events: Option<String>,
 }
 
 /// The conversation that led to a response.
@@ -83,31 +80,28 @@ pub(crate) fn update(connection: &Connection, id: &str, status: &str, body: &str
     Ok(())
 }
 
-/// Keeps what came of a response: all of it or nothing. One that was deleted meanwhile stays so.
-pub(crate) fn end(connection: &mut Connection, ended: &Ended) -> Result<()> {
+/// Keeps what came of a response: all of it or nothing. One that was deleted meanwhile stays so. Says whether the turn before is still there:
+/// else nothing is kept, and the whole conversation has to be.
+pub(crate) fn end(connection: &mut Connection, ended: &Ended) -> Result<bool> {
     let transaction = connection.transaction()?;
     let changed = transaction.execute(
         "UPDATE responses SET status = ?3, body = ?4, events = ?5 WHERE id = ?1 AND owner = ?2",
         params![ended.id, ended.owner, ended.status, ended.body, ended.events],
     )?;
     if changed == 0 {
-        return Ok(());
+        return Ok(true);
     }
-    let previous: Option<String> = transaction
-        .query_row(
-            "SELECT id FROM turns WHERE id = ?1 AND owner = ?2",
-            params![ended.previous, ended.owner],
-            |row| row.get(0),
-        )
-        .optional()?;
-    let items = if previous.is_some() {
-        &ended.own
-    } else {
-        &ended.whole
-    };
+    if let Some(previous) = &ended.previous {
+        let there = transaction
+            .prepare("SELECT 1 FROM turns WHERE id = ?1 AND owner = ?2")?
+            .exists(params![previous, ended.owner])?;
+        if !there {
+            return Ok(false);
+        }
+    }
     transaction.execute(
         "INSERT INTO turns (id, owner, previous, items, container) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![ended.id, ended.owner, previous, items, ended.container],
+        params![ended.id, ended.owner, ended.previous, ended.turn, ended.container],
     )?;
     for (id, items) in &ended.items {
         transaction.execute(
@@ -115,23 +109,34 @@ pub(crate) fn end(connection: &mut Connection, ended: &Ended) -> Result<()> {
             params![ended.owner, id, ended.id, items],
         )?;
     }
-    transaction.commit()
+    transaction.commit()?;
+    Ok(true)
 }
 
 /// A response of an owner.
 pub(crate) fn find(connection: &Connection, owner: &str, id: &str) -> Result<Option<Kept>> {
     connection
         .query_row(
-            "SELECT status, body, input, events FROM responses WHERE id = ?1 AND owner = ?2",
+            "SELECT status, body, input FROM responses WHERE id = ?1 AND owner = ?2",
             params![id, owner],
             |row| {
                 Ok(Kept {
                     status: row.get(0)?,
                     body: row.get(1)?,
                     input: row.get(2)?,
-                    events: row.get(3)?,
                 })
             },
+        )
+        .optional()
+}
+
+/// What was streamed of an owner's response, if there is one; nothing, if it was not kept.
+pub(crate) fn events(connection: &Connection, owner: &str, id: &str) -> Result<Option<Option<String>>> {
+    connection
+        .query_row(
+            "SELECT events FROM responses WHERE id = ?1 AND owner = ?2",
+            params![id, owner],
+            |row| row.get(0),
         )
         .optional()
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::run::{Played, word};
 use crate::provider::INTERPRETER;
+use crate::records::RecordsError;
 use crate::records::responses::{self, Begun, Ended};
 use crate::server::Gateway;
 use crate::wire::{
@@ -77,17 +78,32 @@ pub(super) async fn ended(
         body: json!(response).to_string(),
         events,
         previous,
-        own: json!(new).to_string(),
-        whole: json!(played.conversation).to_string(),
+        turn: json!(new).to_string(),
         container: played.container.clone(),
         items: known(&response.output, new),
     };
-    let kept = gateway
-        .records
-        .with(move |connection| responses::end(connection, &ended));
-    if let Err(error) = kept.await {
+    let kept = match save(gateway, ended.clone()).await {
+        // Somebody deleted what it went on from while it was written.
+        Ok(false) => {
+            let whole = Ended {
+                previous: None,
+                turn: json!(played.conversation).to_string(),
+                ..ended
+            };
+            save(gateway, whole).await
+        }
+        kept => kept,
+    };
+    if let Err(error) = kept {
         tracing::error!(error = &error as &dyn std::error::Error, "keep a response");
     }
+}
+
+async fn save(gateway: &Gateway, ended: Ended) -> Result<bool, RecordsError> {
+    let saved = gateway
+        .records
+        .with(move |connection| responses::end(connection, &ended));
+    saved.await
 }
 
 /// Items of a response by their ids, each as the model knows it. Of code that is a call and what came back, whether or not the client saw it.

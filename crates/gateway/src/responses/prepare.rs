@@ -1,6 +1,6 @@
 //! Makes a request ready to be answered: its model, the conversation that it goes on from, and where its code runs.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::resolve::resolve;
@@ -43,6 +43,7 @@ pub(super) async fn prepare(
     memory: Option<&Memory>,
 ) -> Result<Job, ApiError> {
     let mut provider = gateway.models.provider(&request.model)?;
+    gateway.options.refuse_tools(&request.tools)?;
     if request.truncation == Truncation::Auto {
         provider = Arc::new(Truncating::new(provider)) as Arc<dyn Provider>;
     }
@@ -123,23 +124,35 @@ async fn earlier(
     })
 }
 
-/// Outputs that no call asked for are refused here: models and their servers fail at them in ways that nobody understands.
+/// Calls and outputs have to belong together: models and their servers fail at others in ways that nobody understands.
 fn answered(conversation: &[Item]) -> Result<(), ApiError> {
-    let mut calls = HashSet::new();
+    // Each call that was made, and whether its output is there.
+    let mut calls: HashMap<&str, bool> = HashMap::new();
     for item in conversation {
         match item {
             Item::FunctionCall(call) => {
-                calls.insert(call.call_id.as_str());
+                calls.insert(&call.call_id, false);
             }
-            Item::FunctionCallOutput(output) if !calls.contains(output.call_id.as_str()) => {
-                let message = format!(
-                    "there is no call with the id `{}` before its output; send the `function_call` too, or `previous_response_id`",
-                    output.call_id
-                );
-                return Err(ApiError::invalid("input", "unknown_call_id", message));
+            Item::FunctionCallOutput(output) => {
+                let Some(answered) = calls.get_mut(output.call_id.as_str()) else {
+                    let message = format!(
+                        "there is no call with the id `{}` before its output; send the `function_call` too, or \
+                         `previous_response_id`",
+                        output.call_id
+                    );
+                    return Err(ApiError::invalid("input", "unknown_call_id", message));
+                };
+                *answered = true;
             }
             _ => {}
         }
     }
-    Ok(())
+    match calls.into_iter().find(|(_, answered)| !answered) {
+        None => Ok(()),
+        Some((id, _)) => {
+            let message =
+                format!("the call `{id}` has no output; send a `function_call_output` with its `call_id`");
+            Err(ApiError::invalid("input", "missing_call_output", message))
+        }
+    }
 }

@@ -38,7 +38,7 @@ pub(super) async fn get(
     let from = wanted.starting_after.map_or(0, |number| number.saturating_add(1));
     let log = match gateway.responses.find(&caller.owner, &id) {
         Some(running) => running.log,
-        None => Arc::new(ended(&find(&gateway, &caller, &id).await?)?),
+        None => Arc::new(ended(&gateway, &caller, &id).await?),
     };
     // What is gone is told before the stream begins.
     let first = tokio::time::timeout(std::time::Duration::ZERO, log.at(from)).await;
@@ -154,9 +154,13 @@ async fn find(gateway: &Gateway, caller: &Caller, id: &str) -> Result<Kept, ApiE
 }
 
 /// The log of a response that does not run.
-fn ended(kept: &Kept) -> Result<Log, ApiError> {
-    let events = kept.events.as_deref().map(Log::from_text);
-    events.ok_or_else(|| {
+async fn ended(gateway: &Gateway, caller: &Caller, id: &str) -> Result<Log, ApiError> {
+    let (owner, wanted) = (caller.owner.clone(), id.to_owned());
+    let found = gateway
+        .records
+        .with(move |connection| responses::events(connection, &owner, &wanted));
+    let events = found.await?.ok_or_else(|| not_found(id))?;
+    events.as_deref().map(Log::from_text).ok_or_else(|| {
         let message = "events are kept of background responses only; retrieve this one without `stream`";
         ApiError::invalid("stream", "events_not_kept", message)
     })

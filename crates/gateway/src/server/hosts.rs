@@ -6,13 +6,16 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{Request, State};
-use axum::http::header::{HOST, ORIGIN};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER};
 use axum::http::uri::Authority;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
+use tower_http::cors::CorsLayer;
+
 use super::Gateway;
+use super::observe::REQUEST_ID;
 use super::throttle::Throttle;
 use crate::wire::{ApiError, ErrorKind};
 
@@ -28,6 +31,32 @@ pub struct HostOptions {
 }
 
 static REFUSALS: Throttle = Throttle::new();
+
+/// Says to browsers which pages may read answers; without configured origins, none but the gateway's own.
+pub(super) fn cors(options: &HostOptions) -> CorsLayer {
+    let origins = options.origins.iter();
+    let origins: Vec<_> = origins
+        .filter_map(|origin| HeaderValue::from_str(origin).ok())
+        .collect();
+    let name = HeaderName::from_static;
+    CorsLayer::new()
+        .allow_origin(origins)
+        .allow_methods([
+            Method::GET,
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+        ])
+        .allow_headers([
+            AUTHORIZATION,
+            CONTENT_TYPE,
+            REQUEST_ID,
+            name("x-api-key"),
+            name("api-key"),
+        ])
+        .expose_headers([REQUEST_ID, RETRY_AFTER])
+}
 
 /// Refuses requests for other names and from other pages.
 pub(super) async fn check(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {

@@ -23,14 +23,11 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
-use axum::http::{HeaderName, HeaderValue, Method};
 use axum::middleware::{from_fn, from_fn_with_state};
 use cellblock_interpreter::Interpreter;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::cors::CorsLayer;
 
 pub use accept::ConnectionOptions;
 pub use auth::AuthOptions;
@@ -45,7 +42,7 @@ pub use tls::{TlsError, TlsOptions};
 use crate::containers::Containers;
 use crate::execute::Slots;
 use crate::keys::Keys;
-use crate::models::Models;
+use crate::models::{self, Models};
 use crate::options::Options;
 use crate::quotas::Quotas;
 use crate::records::Records;
@@ -133,6 +130,7 @@ impl Gateway {
         let body_timeout = self.options.connections.body_timeout;
         Router::new()
             .merge(responses::routes())
+            .merge(models::routes())
             .merge(containers::routes())
             .merge(files::routes())
             .merge(sessions::routes())
@@ -143,7 +141,7 @@ impl Gateway {
             .merge(openapi::routes())
             .layer(DefaultBodyLimit::max(self.options.max_body))
             .layer(from_fn_with_state(self.clone(), auth::check))
-            .layer(self.cors())
+            .layer(hosts::cors(&self.options.hosts))
             .layer(from_fn_with_state(self.clone(), hosts::check))
             .layer(CatchPanicLayer::custom(answers::panicked))
             .layer(from_fn(answers::complete))
@@ -151,32 +149,6 @@ impl Gateway {
                 observe::observe(body_timeout, request, next)
             }))
             .with_state(self.clone())
-    }
-
-    /// Says to browsers which pages may read answers; without configured origins, none.
-    fn cors(&self) -> CorsLayer {
-        let origins = self.options.hosts.origins.iter();
-        let origins: Vec<_> = origins
-            .filter_map(|origin| HeaderValue::from_str(origin).ok())
-            .collect();
-        let name = HeaderName::from_static;
-        CorsLayer::new()
-            .allow_origin(origins)
-            .allow_methods([
-                Method::GET,
-                Method::POST,
-                Method::PUT,
-                Method::PATCH,
-                Method::DELETE,
-            ])
-            .allow_headers([
-                AUTHORIZATION,
-                CONTENT_TYPE,
-                observe::REQUEST_ID,
-                name("x-api-key"),
-                name("api-key"),
-            ])
-            .expose_headers([observe::REQUEST_ID, RETRY_AFTER])
     }
 }
 

@@ -89,6 +89,14 @@ impl Tls {
         current.acceptor.clone()
     }
 
+    /// Reads the files again without waiting for the time to do so, or for a change that the file system's clock is fine enough to show.
+    #[cfg(test)]
+    pub(super) fn look_now(&self) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        current.stamps = [None; 2];
+        self.look(&mut current);
+    }
+
     fn look(&self, current: &mut Current) {
         let stamps = stamps(&self.options);
         if stamps == current.stamps {

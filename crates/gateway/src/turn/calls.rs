@@ -9,6 +9,9 @@ use super::step::{self, Call, Stop, Wants};
 use super::{Code, Place, Ran, Telling};
 use crate::wire::{FunctionCallOutput, InterpreterSlot, Item, ItemStatus, Output};
 
+/// The most calls that run at the same time; a model may make any number of them.
+const AT_ONCE: usize = 8;
+
 /// What happens to a call that runs.
 enum Moment {
     Begins(usize),
@@ -56,7 +59,8 @@ pub(super) async fn serve(
         }
     }
     telling.flush().await?;
-    let mut moments = stream::select_all(lines.into_iter().map(follow));
+    let lines: Vec<_> = lines.into_iter().map(follow).collect();
+    let mut moments = stream::iter(lines).flatten_unordered(AT_ONCE);
     loop {
         // Dropping what runs stops it.
         let moment = tokio::select! {

@@ -501,3 +501,39 @@ async fn a_client_that_is_gone_stops_the_code() {
     assert_eq!(runner.stops.load(Ordering::SeqCst), started);
     assert!(started >= 1);
 }
+
+#[tokio::test]
+async fn a_server_that_ends_fails_the_response_and_stops_the_code() {
+    let provider = Scripted::new([Answer::new().call("c1", "code_interpreter", &code("wait"))]);
+    let runner = Arc::new(Echo::default());
+    let request = request(&json!({}));
+    let response = Response::new(&request, "resp_1".to_owned(), 1);
+    let ending = tokio_util::sync::CancellationToken::new();
+    let turn = Turn::new(Arc::new(provider), Arc::clone(&runner) as Arc<dyn Runner>).until(ending.clone());
+    let (sender, mut receiver) = mpsc::channel(1);
+    let reading = async move {
+        let mut last = String::new();
+        while let Some(event) = receiver.recv().await {
+            last = json!(event)["type"].as_str().unwrap().to_owned();
+            if last == "response.code_interpreter_call.interpreting" {
+                ending.cancel();
+            }
+        }
+        last
+    };
+    let run = async {
+        let response = turn.run(&request, response, Vec::new(), sender).await;
+        drop(turn);
+        response
+    };
+    let (response, last) = tokio::join!(run, reading);
+    assert_eq!(last, "response.failed");
+    let error = response.error.unwrap();
+    assert_eq!(error.code, "server_error");
+    assert!(
+        error.message.starts_with("the gateway was stopped"),
+        "{}",
+        error.message
+    );
+    assert_eq!(runner.stops.load(Ordering::SeqCst), 1);
+}

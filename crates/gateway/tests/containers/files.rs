@@ -160,6 +160,13 @@ fn files_of_a_container_come_from_clients_and_from_code_and_go() {
             bench.get(&format!("{path}/{form}")).await.error(),
             (404, "container_file_not_found")
         );
+        let keepers = bench.gateway.interpreter.store().owners().await.unwrap();
+        let kept = |id: &str| {
+            keepers
+                .iter()
+                .any(|keeper| keeper.name == id && keeper.pins.len() == 1)
+        };
+        assert!(kept(&upload) && kept(by_id["id"].as_str().unwrap()) && !kept(form));
         // The upload may go; the container has its own.
         bench.delete(&format!("files/{upload}")).await.ok();
         let id = by_id["id"].as_str().unwrap();

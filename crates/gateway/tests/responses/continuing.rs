@@ -139,7 +139,7 @@ fn a_response_that_is_not_there_cannot_be_gone_on_from() {
 }
 
 #[test]
-fn outputs_of_calls_that_were_never_made_are_refused() {
+fn calls_and_outputs_that_do_not_belong_together_are_refused() {
     block_on(async {
         let call = Answer::new().call("c1", "get_weather", "{}");
         let (server, provider) = scripted([call, says("sunny")]).await;
@@ -155,6 +155,11 @@ fn outputs_of_calls_that_were_never_made_are_refused() {
             .create(json!({"input": output("c2"), "previous_response_id": first["id"]}))
             .await;
         assert_eq!(got.error(), (400, "unknown_call_id"));
+        // Nor can a call be left unanswered.
+        let got = server
+            .create(json!({"input": "never mind", "previous_response_id": first["id"]}))
+            .await;
+        assert_eq!(got.error(), (400, "missing_call_output"));
         let second = server
             .create(json!({"input": output("c1"), "previous_response_id": first["id"]}))
             .await

@@ -1,15 +1,19 @@
 //! Responses that are asked for later.
 
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use cellblock_gateway::Options;
 use cellblock_gateway::provider::Provider;
 use cellblock_gateway::provider::scripted::{Answer, Scripted};
 use cellblock_gateway::records::Records;
 use serde_json::json;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use crate::models::Waiting;
-use crate::support::{PATIENCE, Server, block_on, gateway, scripted, serve};
+use crate::support::{PATIENCE, Server, block_on, gateway, scripted, serve, told};
 
 #[test]
 fn a_stored_response_is_whole_and_its_owners() {
@@ -78,25 +82,88 @@ fn the_input_of_a_response_is_listed_as_it_was_sent() {
 }
 
 #[test]
-fn a_response_that_ran_when_the_gateway_died_has_failed_after_it_starts_again() {
+fn after_a_kill_what_was_whole_is_whole_and_what_ran_has_failed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut victim = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "kept::victim", "--ignored", "--nocapture"])
+        .env(VICTIM, dir.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(victim.stdout.take().unwrap()).lines();
+    let address = lines
+        .map(|line| line.unwrap())
+        .find_map(|line| line.strip_prefix("listening on ").map(str::to_owned))
+        .unwrap();
     block_on(async {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("records.sqlite");
-        let (model, _gate) = Waiting::new();
-        let server = serve_in(&path, model as Arc<dyn Provider>).await;
-        let made = server
-            .create(json!({"input": "x", "background": true}))
+        let server = Server::elsewhere(address);
+        let whole = server.create(json!({"input": "go on"})).await.ok();
+        let running = server
+            .create(json!({"input": "wait", "background": true}))
             .await
             .ok();
-        let id = made["id"].as_str().unwrap();
-        server.until(id, "in_progress").await;
-        // Nothing of the first gateway runs its end: what is in the file is what a killed process leaves.
-        let provider = Arc::new(Scripted::new([])) as Arc<dyn Provider>;
-        let again = serve_in(&path, provider).await;
-        let failed = again.until(id, "failed").await;
-        assert_eq!(failed["error"]["code"], "server_error");
-        assert_eq!(failed["status"], "failed");
+        let running = running["id"].as_str().unwrap();
+        server.until(running, "in_progress").await;
+        let streamed = server.stream(json!({"input": "wait"})).await;
+        let streamed = id(streamed).await;
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        let answers = [Answer::new().text("still here")];
+        let provider = Arc::new(Scripted::new(answers));
+        let path = dir.path().join("records.sqlite");
+        let again = serve_in(&path, Arc::clone(&provider) as Arc<dyn Provider>).await;
+        for id in [running, &streamed] {
+            let failed = again.until(id, "failed").await;
+            assert_eq!(failed["error"]["code"], "server_error");
+        }
+        let kept = again
+            .get(&format!("responses/{}", whole["id"].as_str().unwrap()))
+            .await
+            .ok();
+        assert_eq!(kept, whole);
+        again
+            .create(json!({"input": "and?", "previous_response_id": whole["id"]}))
+            .await
+            .ok();
+        let asked = json!(provider.asked()[0].items);
+        assert_eq!(
+            told(&asked),
+            ["user: go on", "assistant: first last", "user: and?"]
+        );
     });
+}
+
+/// Where the gateway that is killed keeps its records.
+const VICTIM: &str = "CELLBLOCK_TEST_VICTIM";
+
+#[test]
+#[ignore = "it is the gateway that another test kills"]
+fn victim() {
+    let dir = PathBuf::from(std::env::var_os(VICTIM).unwrap());
+    block_on(async {
+        let (model, gate) = Waiting::new();
+        // One answer comes to its end, the others wait until the kill.
+        gate.add_permits(1);
+        let server = serve_in(&dir.join("records.sqlite"), model as Arc<dyn Provider>).await;
+        println!("listening on {}", server.address);
+        std::future::pending::<()>().await;
+    });
+}
+
+/// The id of a response from its stream, which is left open.
+async fn id(mut stream: reqwest::Response) -> String {
+    let first = stream.chunk().await.unwrap().unwrap();
+    let text = String::from_utf8_lossy(&first).into_owned();
+    std::mem::drop(tokio::spawn(async move {
+        while let Ok(Some(_)) = stream.chunk().await {}
+    }));
+    text.split("\"id\":\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap()
+        .to_owned()
 }
 
 /// A gateway as `cellblock serve` runs it, with its records in a file.

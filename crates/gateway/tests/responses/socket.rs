@@ -296,10 +296,10 @@ fn a_connection_that_closes_cancels_its_turn() {
         };
         assert!(id.is_string());
         drop(socket);
-        server.gateway.tasks.close();
-        server.gateway.tasks.wait().await;
+        server.gateway().tasks.close();
+        server.gateway().tasks.wait().await;
         let status: String = server
-            .gateway
+            .gateway()
             .records
             .with(|connection| connection.query_row("SELECT status FROM responses", [], |row| row.get(0)))
             .await

@@ -105,8 +105,8 @@ fn a_client_that_leaves_its_stream_cancels_the_response_and_stops_the_code() {
         assert_eq!(response["output"][0]["status"], "incomplete");
         assert_eq!(response["incomplete_details"], Value::Null);
         // Its turn is over, not only told to be.
-        server.gateway.tasks.close();
-        server.gateway.tasks.wait().await;
+        server.gateway().tasks.close();
+        server.gateway().tasks.wait().await;
     });
 }
 
@@ -120,10 +120,10 @@ fn a_client_that_does_not_wait_for_its_answer_cancels_the_response() {
             .body(json!({"model": "m", "input": "x"}).to_string())
             .timeout(Duration::from_millis(200));
         assert!(request.send().await.unwrap_err().is_timeout());
-        server.gateway.tasks.close();
-        server.gateway.tasks.wait().await;
+        server.gateway().tasks.close();
+        server.gateway().tasks.wait().await;
         let status: String = server
-            .gateway
+            .gateway()
             .records
             .with(|connection| connection.query_row("SELECT status FROM responses", [], |row| row.get(0)))
             .await

@@ -54,7 +54,8 @@ pub(crate) async fn interpreter() -> &'static Arc<Interpreter> {
 /// A gateway that answers on loopback.
 pub(crate) struct Server {
     pub(crate) address: String,
-    pub(crate) gateway: Gateway,
+    /// Its shared state, if it is in this process.
+    here: Option<Gateway>,
     client: reqwest::Client,
     /// Whose things are asked for.
     owner: &'static str,
@@ -89,7 +90,7 @@ pub(crate) async fn serve_with(provider: Arc<dyn Provider>, change: impl FnOnce(
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
     Server {
         address,
-        gateway,
+        here: Some(gateway),
         client: client(),
         owner: "ann",
     }
@@ -127,21 +128,34 @@ impl Got {
 }
 
 impl Server {
-    /// A gateway that somebody else serves.
+    /// A gateway without the header that stands for keys.
     pub(crate) fn at(address: String, gateway: Gateway) -> Self {
         Self {
+            here: Some(gateway),
+            ..Self::elsewhere(address)
+        }
+    }
+
+    /// A gateway of another process.
+    pub(crate) fn elsewhere(address: String) -> Self {
+        Self {
             address,
-            gateway,
+            here: None,
             client: client(),
             owner: "local",
         }
+    }
+
+    /// Its shared state.
+    pub(crate) fn gateway(&self) -> &Gateway {
+        self.here.as_ref().unwrap()
     }
 
     /// The same, for somebody else.
     pub(crate) fn of(&self, owner: &'static str) -> Self {
         Self {
             address: self.address.clone(),
-            gateway: self.gateway.clone(),
+            here: self.here.clone(),
             client: client(),
             owner,
         }

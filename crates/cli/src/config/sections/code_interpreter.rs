@@ -1,5 +1,6 @@
 //! The tool `code_interpreter`, under keys that other gateways use for it too.
 
+use cellblock_gateway::Options;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +43,10 @@ impl Default for CodeInterpreter {
 }
 
 impl CodeInterpreter {
+    pub(in crate::config) fn apply(&self, options: &mut Options) {
+        options.code_interpreter = self.enabled;
+    }
+
     pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
         let path = |key| ["providers", "code_interpreter", "settings", key];
         let settings = &self.settings;
@@ -62,14 +67,6 @@ impl CodeInterpreter {
                 &path("sandbox_namespace"),
                 "a namespace is of use only with `sandbox_template`; remove it",
             );
-        }
-        for (key, time) in [
-            ("execution_timeout", settings.execution_timeout),
-            ("claim_timeout", settings.claim_timeout),
-        ] {
-            if let Some(time) = time {
-                check.positive(&path(key), time);
-            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Requests over HTTP.
 
+use cellblock_gateway::Options;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,10 @@ impl Default for Http {
 }
 
 impl Http {
+    pub(in crate::config) fn apply(&self, options: &mut Options) {
+        options.max_body = usize::try_from(self.max_body.0).unwrap_or(usize::MAX);
+    }
+
     pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
         if self.max_body.0 < 1024 {
             check.wrong(

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cellblock_gateway::Options;
 use cellblock_interpreter::{Limits as Enforced, MAX_CELL_TIME};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,10 @@ impl Default for Limits {
 }
 
 impl Limits {
+    pub(in crate::config) fn apply(&self, options: &mut Options) {
+        options.max_cell_time = self.max_cell_timeout.0;
+    }
+
     pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
         if self.memory.0 < MIN_MEMORY {
             check.wrong(&["limits", "memory"], "a kernel needs 32MiB at least");

@@ -1,7 +1,6 @@
 //! The sections of a configuration, a file each: its keys, their defaults, and what must not stand together.
 
 pub(super) mod code_interpreter;
-pub(super) mod containers;
 pub(super) mod http;
 pub(super) mod limits;
 pub(super) mod models;

@@ -36,6 +36,9 @@ pub(crate) struct Provider {
     /// Names that clients use, and the provider's own name for each.
     #[serde(default)]
     pub(crate) rename: BTreeMap<String, String>,
+    /// Whether its models see pictures: those that tools make, such as charts, are shown to them. What users show is sent in any case.
+    #[serde(default)]
+    pub(crate) vision: bool,
     /// How long it may say nothing.
     #[serde(default)]
     pub(crate) timeouts: Timeouts,
@@ -64,6 +67,29 @@ pub(crate) enum Kind {
     Demo,
 }
 
+impl Kind {
+    /// Whether a key of a provider means something.
+    pub(in crate::config) fn has(self, key: &str) -> bool {
+        match key {
+            "base_url" | "key_env" | "key_file" | "allow_http" | "timeouts" | "retries" => {
+                matches!(self, Self::Chat | Self::Responses)
+            }
+            "dialect" => self == Self::Chat,
+            "script" => self == Self::Scripted,
+            _ => true,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Responses => "responses",
+            Self::Scripted => "scripted",
+            Self::Demo => "demo",
+        }
+    }
+}
+
 /// How long a provider may say nothing.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -74,15 +100,18 @@ pub(crate) struct Timeouts {
     pub(crate) first: Time,
     /// Between two pieces of its answer.
     pub(crate) idle: Time,
+    /// Until the end of its answer, however busy it is.
+    pub(crate) total: Time,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
-        let gateway::Timeouts { connect, first, idle } = gateway::Timeouts::default();
+        let timeouts = gateway::Timeouts::default();
         Self {
-            connect: Time(connect),
-            first: Time(first),
-            idle: Time(idle),
+            connect: Time(timeouts.connect),
+            first: Time(timeouts.first),
+            idle: Time(timeouts.idle),
+            total: Time(timeouts.total),
         }
     }
 }
@@ -181,27 +210,23 @@ impl Provider {
                 "the key `script` is missing: the file with the answers",
             );
         }
-        let only = |keys: &[&'static str], fits: bool, which: &str, check: &mut Check<'_>| {
-            for key in keys {
-                if !fits && check.has(&path(key)) {
-                    check.wrong(
-                        &path(key),
-                        format!("it is of use only with `type: {which}`; remove it"),
-                    );
-                }
-            }
-        };
-        let keys = [
+        for key in [
             "base_url",
             "key_env",
             "key_file",
             "allow_http",
             "timeouts",
             "retries",
-        ];
-        only(&keys, remote, "chat` or `type: responses", check);
-        only(&["dialect"], self.kind == Kind::Chat, "chat", check);
-        only(&["script"], self.kind == Kind::Scripted, "scripted", check);
+            "dialect",
+            "script",
+        ] {
+            if !self.kind.has(key) && check.has(&path(key)) {
+                check.wrong(
+                    &path(key),
+                    format!("it is of no use with `type: {}`; remove it", self.kind.name()),
+                );
+            }
+        }
         if self.key_env.is_some() && self.key_file.is_some() {
             check.wrong(
                 &path("key_file"),
@@ -222,6 +247,7 @@ impl Provider {
             ("connect", timeouts.connect),
             ("first", timeouts.first),
             ("idle", timeouts.idle),
+            ("total", timeouts.total),
         ] {
             check.positive(&["providers", name, "timeouts", key], time);
         }

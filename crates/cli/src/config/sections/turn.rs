@@ -1,5 +1,6 @@
 //! How a request is answered.
 
+use cellblock_gateway::Options;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,10 @@ impl Default for Turn {
 }
 
 impl Turn {
+    pub(in crate::config) fn apply(&self, options: &mut Options) {
+        options.max_steps = self.max_steps;
+    }
+
     pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
         if self.max_steps == 0 {
             check.wrong(

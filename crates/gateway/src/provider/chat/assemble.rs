@@ -200,7 +200,10 @@ impl Assemble for Assembler {
     }
 
     fn take_whole(&mut self, answer: &Value, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
-        self.take(answer, out)
+        if answer["choices"].is_array() {
+            return self.take(answer, out);
+        }
+        Err(ProviderError::malformed("it is JSON, but no completion"))
     }
 
     fn failure(event: &Value) -> Option<&Value> {

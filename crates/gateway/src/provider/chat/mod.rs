@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 
 use super::http::Endpoint;
 use super::reading::read;
-use super::{ModelRequest, ModelStream, Provider, ProviderError};
+use super::{ModelRequest, ModelStream, OwnModel, Provider, ProviderError};
 use assemble::Assembler;
 
 /// A server's Chat Completions.
@@ -66,5 +66,9 @@ impl Provider for ChatCompletions {
             let body = self.endpoint.post("chat/completions", &body).await?;
             Ok(read(self.endpoint.clone(), body, Assembler::new()))
         })
+    }
+
+    fn models(&self) -> BoxFuture<'_, Result<Vec<OwnModel>, ProviderError>> {
+        Box::pin(self.endpoint.models())
     }
 }

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 
 use super::http::Endpoint;
 use super::reading::read;
-use super::{ModelRequest, ModelStream, Provider, ProviderError};
+use super::{ModelRequest, ModelStream, OwnModel, Provider, ProviderError};
 use assemble::Assembler;
 
 /// A server's Responses API. It is asked to keep nothing, and gets the whole conversation each time.
@@ -31,5 +31,9 @@ impl Provider for Responses {
             let body = self.endpoint.post("responses", &body::body(&request)).await?;
             Ok(read(self.endpoint.clone(), body, Assembler::new()))
         })
+    }
+
+    fn models(&self) -> BoxFuture<'_, Result<Vec<OwnModel>, ProviderError>> {
+        Box::pin(self.endpoint.models())
     }
 }

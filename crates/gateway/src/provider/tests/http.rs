@@ -7,7 +7,7 @@ use serde_json::json;
 use super::server::{End, Reply, Server};
 use super::{endpoint, events};
 use crate::provider::chat::ChatCompletions;
-use crate::provider::{Endpoint, Finish, ModelEvent, ProviderError, Timeouts};
+use crate::provider::{Endpoint, Finish, Key, ModelEvent, OwnModel, Provider as _, ProviderError, Timeouts};
 
 fn answer() -> Reply {
     Reply::events(&[json!({"choices": [{"delta": {"content": "hello"}, "finish_reason": "stop"}]})])
@@ -120,6 +120,135 @@ async fn a_provider_that_is_not_there_is_an_error_without_its_address() {
     assert!(!format!("{error:?}").contains("/v1"), "{error:?}");
 }
 
+#[tokio::test]
+async fn a_provider_that_is_always_busy_saying_nothing_is_given_up() {
+    let total = Duration::from_millis(200);
+    let timeouts = Timeouts {
+        total,
+        ..Timeouts::default()
+    };
+    let server = Server::start(vec![Reply::raw(": wait\n\n").end(End::Repeated)]).await;
+    let endpoint = endpoint(&server.base).timeouts(timeouts).unwrap();
+    let (events, error) = events(&ChatCompletions::new(endpoint)).await;
+    assert_eq!(events, []);
+    assert_eq!(
+        error.unwrap().to_string(),
+        "wait for the provider: the answer had no end after 200ms; raise the timeout if the model is slow"
+    );
+}
+
+#[tokio::test]
+async fn an_answer_is_read_for_what_it_is_whatever_type_it_names() {
+    let said = json!({"choices": [{"message": {"content": "hello"}, "finish_reason": "stop"}]}).to_string();
+    let streamed =
+        "data: {\"choices\": [{\"delta\": {\"content\": \"hello\"}, \"finish_reason\": \"stop\"}]}\n\n";
+    for kind in [
+        "text/html",
+        "application/json",
+        "text/event-stream",
+        "application/octet-stream",
+    ] {
+        for body in [said.as_str(), streamed, &format!("\n {said}\n")] {
+            let reply = Reply::new(200, &format!("content-type: {kind}\r\n"), body);
+            let server = Server::start(vec![reply.pieces(5)]).await;
+            let (events, error) = events(&ChatCompletions::new(endpoint(&server.base))).await;
+            assert!(error.is_none(), "{kind}: {error:?}");
+            assert_eq!(events, hello(), "{kind}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_answer_is_told_by_what_it_is() {
+    for (body, told) in [
+        ("", "it is empty"),
+        (" \n", "it is empty"),
+        (
+            "<!doctype html><p>Welcome",
+            "it is a web page, not an answer of a model; is the address right?",
+        ),
+        ("Welcome\n", "it is neither a stream of events nor JSON"),
+        ("{\"models\": []}", "it is JSON, but no completion"),
+        (
+            "{\"choices\":",
+            "it is not JSON: EOF while parsing a value at line 1 column 11",
+        ),
+        (
+            "data: {\"choices\":\n\n",
+            "an event is not JSON: EOF while parsing a value at line 1 column 11",
+        ),
+        (
+            "data: \u{fffd}\n\n",
+            "an event is not JSON: expected value at line 1 column 1",
+        ),
+        ("data: {}\n\n", "it was cut off before its end"),
+    ] {
+        let server = Server::start(vec![Reply::raw(body)]).await;
+        let (_, error) = events(&ChatCompletions::new(endpoint(&server.base))).await;
+        assert_eq!(
+            error.unwrap().to_string(),
+            format!("read the provider's answer: {told}"),
+            "{body:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_models_of_a_server_are_those_that_it_lists() {
+    let body = json!({"object": "list", "data": [{"id": "a", "created": 5}, {"id": "b/c", "owned_by": "x"}, {"name": "no id"}]});
+    let listed = Reply::new(200, "content-type: application/json\r\n", &body.to_string());
+    let server = Server::start(vec![listed, Reply::new(404, "", "no"), Reply::raw("<html>")]).await;
+    let provider = ChatCompletions::new(endpoint(&server.base));
+    let own = |id: &str, created| OwnModel {
+        id: id.to_owned(),
+        created,
+    };
+    assert_eq!(
+        provider.models().await.unwrap(),
+        [own("a", Some(5)), own("b/c", None)]
+    );
+    assert!(matches!(
+        provider.models().await,
+        Err(ProviderError::Status { status: 404, .. })
+    ));
+    assert!(matches!(
+        provider.models().await,
+        Err(ProviderError::Malformed { .. })
+    ));
+    for asked in server.asked() {
+        assert!(
+            asked.head.starts_with("get /v1/models http/1.1\r\n"),
+            "{}",
+            asked.head
+        );
+        assert!(asked.head.contains("authorization: bearer sk-secret\r\n"));
+    }
+}
+
+#[test]
+fn a_key_goes_in_the_clear_to_this_machine_only() {
+    let key = || Some(Key::new("sk-secret").unwrap());
+    for base in [
+        "http://127.0.0.1:1/v1",
+        "http://[::1]/v1",
+        "http://localhost:1/v1",
+        "https://h/v1",
+    ] {
+        assert!(Endpoint::new(base, key()).is_ok(), "{base}");
+    }
+    for base in [
+        "http://h/v1",
+        "http://192.168.0.7:8000/v1",
+        "http://localhost.example.com/v1",
+    ] {
+        let error = Endpoint::new(base, key()).unwrap_err().to_string();
+        assert!(error.contains("anybody on the way could read it"), "{error}");
+        assert!(!error.contains("sk-secret"), "{error}");
+        assert!(Endpoint::new(base, None).is_ok(), "{base}");
+        assert!(Endpoint::in_the_clear(base, key()).is_ok(), "{base}");
+    }
+}
+
 #[test]
 fn nothing_that_is_printed_shows_the_key() {
     let provider = ChatCompletions::new(endpoint("http://127.0.0.1:1/v1"));
@@ -128,7 +257,15 @@ fn nothing_that_is_printed_shows_the_key() {
 
 #[test]
 fn an_address_that_cannot_be_used_is_refused() {
-    for base in ["", "localhost", "ftp://h/v1", "http://u:p@h/v1", "file:///v1"] {
+    for base in [
+        "",
+        "localhost",
+        "ftp://h/v1",
+        "http://u:p@h/v1",
+        "file:///v1",
+        "http://h/v1?key=x",
+        "http://h/#x",
+    ] {
         let error = Endpoint::new(base, None).unwrap_err();
         assert!(matches!(error, ProviderError::Request { .. }), "{base}");
     }

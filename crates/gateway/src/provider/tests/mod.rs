@@ -12,7 +12,7 @@ use super::{Endpoint, Key, ModelEvent, ModelRequest, Provider, ProviderError, Re
 use crate::wire::{ChoiceMode, Item, ItemStatus, Message, Part, ReasoningOptions, Role, Text, ToolChoice};
 
 /// A request that says `hi`.
-pub(super) fn request() -> ModelRequest {
+pub(crate) fn request() -> ModelRequest {
     ModelRequest {
         model: "m".to_owned(),
         instructions: None,
@@ -35,7 +35,7 @@ pub(super) fn request() -> ModelRequest {
     }
 }
 
-pub(super) fn said(role: Role, content: Vec<Part>) -> Item {
+pub(crate) fn said(role: Role, content: Vec<Part>) -> Item {
     Item::Message(Message {
         id: "msg_1".to_owned(),
         status: ItemStatus::Completed,

@@ -39,6 +39,8 @@ pub(in crate::provider) enum End {
     Cut,
     /// Nothing, for ever.
     Silence,
+    /// The last piece, again and again.
+    Repeated,
 }
 
 impl Reply {
@@ -115,14 +117,12 @@ async fn serve(mut connection: TcpStream, reply: &Reply, asked: &Mutex<Vec<Asked
     };
     let length = head
         .lines()
-        .find_map(|line| line.strip_prefix("content-length: "))
-        .unwrap()
-        .parse()
-        .unwrap();
+        .find_map(|line| line.strip_prefix("content-length: "));
+    let length = length.map_or(0, |length| length.parse().unwrap());
     while read.len() < length {
         connection.read_buf(&mut read).await.unwrap();
     }
-    let body = serde_json::from_slice(&read).unwrap();
+    let body = serde_json::from_slice(&read).unwrap_or_default();
     asked.lock().unwrap().push(Asked { head, body });
     // A client may have heard enough and be gone.
     let _ = answer(&mut connection, reply).await;
@@ -134,9 +134,16 @@ async fn serve(mut connection: TcpStream, reply: &Reply, asked: &Mutex<Vec<Asked
 async fn answer(connection: &mut TcpStream, reply: &Reply) -> std::io::Result<()> {
     connection.set_nodelay(true)?;
     connection.write_all(reply.head.as_bytes()).await?;
+    let mut last = Vec::new();
     for piece in reply.pieces.iter().filter(|piece| !piece.is_empty()) {
-        let chunk = [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat();
-        connection.write_all(&chunk).await?;
+        last = [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat();
+        connection.write_all(&last).await?;
+    }
+    if reply.end == End::Repeated {
+        loop {
+            connection.write_all(&last).await?;
+            tokio::task::yield_now().await;
+        }
     }
     if reply.end == End::Whole {
         connection.write_all(b"0\r\n\r\n").await?;

@@ -24,8 +24,7 @@ fn ended(id: &str, previous: Option<&str>) -> Ended {
         body: json!({"id": id, "status": "completed"}).to_string(),
         events: None,
         previous: previous.map(str::to_owned),
-        own: format!("[\"{id}\"]"),
-        whole: format!("[\"all before\", \"{id}\"]"),
+        turn: format!("[\"{id}\"]"),
         container: None,
         items: vec![(format!("msg_{id}"), format!("[\"{id}\"]"))],
     }
@@ -36,7 +35,7 @@ fn keep(connection: &mut Connection, ids: &[&str]) {
     let mut previous = None;
     for id in ids {
         begin(connection, &begun(id, "ann")).unwrap();
-        end(connection, &ended(id, previous)).unwrap();
+        assert!(end(connection, &ended(id, previous)).unwrap());
         previous = Some(*id);
     }
 }
@@ -79,7 +78,7 @@ async fn a_conversation_is_whole_after_its_beginning_was_deleted() {
         assert!(delete(connection, "ann", "r1").unwrap());
         assert!(delete(connection, "ann", "r2").unwrap());
         let kept = conversation(connection, "ann", "r3").unwrap().unwrap();
-        assert_eq!(kept.turns, ["[\"all before\", \"r1\"]", "[\"r2\"]", "[\"r3\"]"]);
+        assert_eq!(kept.turns, ["[\"r1\"]", "[\"r2\"]", "[\"r3\"]"]);
         assert_eq!(conversation(connection, "ann", "r2").unwrap(), None);
         assert_eq!(item(connection, "ann", "msg_r2").unwrap(), None);
         // And nothing is left when the last one goes.
@@ -93,14 +92,19 @@ async fn a_conversation_is_whole_after_its_beginning_was_deleted() {
 }
 
 #[tokio::test]
-async fn a_turn_whose_previous_one_is_gone_is_kept_whole() {
+async fn a_turn_whose_previous_one_is_gone_has_to_be_kept_whole() {
     with(|connection| {
         keep(connection, &["r1"]);
         begin(connection, &begun("r2", "ann")).unwrap();
         delete(connection, "ann", "r1").unwrap();
-        end(connection, &ended("r2", Some("r1"))).unwrap();
+        assert!(!end(connection, &ended("r2", Some("r1"))).unwrap());
+        assert_eq!(
+            find(connection, "ann", "r2").unwrap().unwrap().status,
+            "in_progress"
+        );
+        assert!(end(connection, &ended("r2", None)).unwrap());
         let kept = conversation(connection, "ann", "r2").unwrap().unwrap();
-        assert_eq!(kept.turns, ["[\"all before\", \"r2\"]"]);
+        assert_eq!(kept.turns, ["[\"r2\"]"]);
     })
     .await;
 }

@@ -1,0 +1,146 @@
+//! Which models there are: those with names, and those that a provider says it has.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use serde::Serialize;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use super::{Asking, Models, Route, fits};
+use crate::provider::OwnModel;
+
+/// The most models of one provider that are listed.
+const MOST: usize = 10_000;
+/// A provider that gave no list is asked again after this, or sooner where lists are remembered for less.
+const FAILED: Duration = Duration::from_secs(10);
+
+/// A model, as OpenAI's list has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Model {
+    /// Its name.
+    pub id: String,
+    /// Always `model`.
+    pub object: &'static str,
+    /// Seconds since 1970: when it was made, as its provider says, or else since when it is offered.
+    pub created: u64,
+    /// The provider's name.
+    pub owned_by: String,
+}
+
+/// What a provider said that it has, and when. Those who ask meanwhile wait for the one answer.
+#[derive(Debug, Default)]
+pub(super) struct Listing(Mutex<Option<Known>>);
+
+#[derive(Debug)]
+struct Known {
+    at: Instant,
+    /// Nothing where the provider gave no list.
+    models: Option<Arc<Vec<OwnModel>>>,
+}
+
+impl Route {
+    /// The provider's own list. One that is down, slow or has none gives nothing.
+    async fn own(&self, asking: Asking) -> Option<Arc<Vec<OwnModel>>> {
+        let mut known = self.listing.0.lock().await;
+        if let Some(known) = &*known {
+            let fresh = if known.models.is_some() {
+                asking.cache
+            } else {
+                asking.cache.min(FAILED)
+            };
+            if known.at.elapsed() < fresh {
+                return known.models.clone();
+            }
+        }
+        let models = match timeout(asking.timeout, self.provider.models()).await {
+            Ok(Ok(models)) => Some(Arc::new(models)),
+            Ok(Err(error)) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(provider = self.name, error, "list the models of a provider");
+                None
+            }
+            Err(_) => {
+                tracing::warn!(provider = self.name, limit = ?asking.timeout, "a provider did not list its models in time");
+                None
+            }
+        };
+        *known = Some(Known {
+            at: Instant::now(),
+            models: models.clone(),
+        });
+        models
+    }
+
+    fn asks(&self) -> bool {
+        self.patterns.iter().any(|pattern| pattern.ends_with('*'))
+    }
+}
+
+impl Models {
+    /// Every model: those with names first, then what providers have besides. Providers are asked at once, each for no longer than is
+    /// allowed; one that does not answer is left out.
+    pub async fn list(&self) -> Vec<Model> {
+        let owns = self.routes.iter().map(|route| async move {
+            if route.asks() {
+                route.own(self.asking).await
+            } else {
+                None
+            }
+        });
+        let owns = join_all(owns).await;
+        let mut listed = Vec::new();
+        let mut seen = BTreeSet::new();
+        let mut add = |place: usize, id: &str, created: Option<u64>| {
+            // What an earlier provider has is not asked of this one.
+            let routed = self.routes.iter().position(|route| route.has(id)) == Some(place);
+            if routed && seen.insert(id.to_owned()) {
+                listed.push(self.model(&self.routes[place], id, created));
+            }
+        };
+        for (place, route) in self.routes.iter().enumerate() {
+            for name in route.rename.keys() {
+                add(place, name, None);
+            }
+            for name in route.patterns.iter().filter(|pattern| !pattern.ends_with('*')) {
+                add(place, name, None);
+            }
+        }
+        for (place, own) in owns.iter().enumerate() {
+            let patterns = &self.routes[place].patterns;
+            let offered = |model: &&OwnModel| patterns.iter().any(|pattern| fits(pattern, &model.id));
+            let own = own.iter().flat_map(|models| models.iter());
+            for model in own.filter(offered).take(MOST) {
+                add(place, &model.id, model.created);
+            }
+        }
+        listed
+    }
+
+    /// One model, if it is there. Where its provider gives no list, a name that fits is taken for one.
+    pub async fn find(&self, id: &str) -> Option<Model> {
+        let route = self.route(id)?;
+        let named = route.rename.contains_key(id) || route.patterns.iter().any(|pattern| pattern == id);
+        if named {
+            return Some(self.model(route, id, None));
+        }
+        match route.own(self.asking).await {
+            None => Some(self.model(route, id, None)),
+            Some(own) => {
+                let found = own.iter().find(|model| model.id == id)?;
+                Some(self.model(route, id, found.created))
+            }
+        }
+    }
+
+    fn model(&self, route: &Route, id: &str, created: Option<u64>) -> Model {
+        Model {
+            id: id.to_owned(),
+            object: "model",
+            created: created.unwrap_or(self.since),
+            owned_by: route.name.clone(),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The models that a gateway offers, and the provider behind each.
+
+mod list;
+mod named;
+mod routes;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use list::Model;
+pub(crate) use routes::routes;
+
+use crate::metrics::Observed;
+use crate::now;
+use crate::provider::Provider;
+use crate::wire::{ApiError, ErrorKind};
+use list::Listing;
+use named::Named;
+
+/// The models, the first whose pattern fits counts.
+#[derive(Clone, Default)]
+pub struct Models {
+    routes: Vec<Route>,
+    asking: Asking,
+    /// Seconds since 1970 when the first of them was offered.
+    since: u64,
+}
+
+/// A provider's part in what is offered.
+#[derive(Clone)]
+pub struct Offer {
+    /// Its name, which clients see as the owner of its models.
+    pub name: String,
+    /// Its models: names, or beginnings of names and a `*`.
+    pub patterns: Vec<String>,
+    /// Names that clients use, and its own name for each.
+    pub rename: BTreeMap<String, String>,
+    /// Whether its models are shown the pictures that tools make. What users show is sent in any case.
+    pub vision: bool,
+    /// Who is asked.
+    pub provider: Arc<dyn Provider>,
+}
+
+/// How providers are asked which models they have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asking {
+    /// How long one is waited for.
+    pub timeout: Duration,
+    /// How long its answer is remembered.
+    pub cache: Duration,
+}
+
+impl Default for Asking {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(3),
+            cache: Duration::from_mins(1),
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Route {
+    name: String,
+    patterns: Vec<String>,
+    rename: BTreeMap<String, String>,
+    provider: Arc<dyn Provider>,
+    listing: Arc<Listing>,
+}
+
+impl Route {
+    fn has(&self, model: &str) -> bool {
+        self.rename.contains_key(model) || self.patterns.iter().any(|pattern| fits(pattern, model))
+    }
+}
+
+/// Whether a name is what a pattern says.
+fn fits(pattern: &str, model: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(beginning) => model.starts_with(beginning),
+        None => pattern == model,
+    }
+}
+
+impl std::fmt::Debug for Models {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let routes = self.routes.iter().map(|route| (&route.name, &route.patterns));
+        formatter.debug_map().entries(routes).finish()
+    }
+}
+
+impl std::fmt::Debug for Offer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = formatter.debug_struct("Offer");
+        shown.field("name", &self.name).field("patterns", &self.patterns);
+        shown.field("rename", &self.rename).field("vision", &self.vision);
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl Models {
+    /// Offers the models that a pattern fits: a name, or the beginning of names and a `*`.
+    #[must_use]
+    pub fn with(self, pattern: impl Into<String>, provider: Arc<dyn Provider>) -> Self {
+        self.offer(Offer {
+            name: "cellblock".to_owned(),
+            patterns: vec![pattern.into()],
+            rename: BTreeMap::new(),
+            vision: true,
+            provider,
+        })
+    }
+
+    /// Offers a provider's models.
+    #[must_use]
+    pub fn offer(mut self, offer: Offer) -> Self {
+        if self.since == 0 {
+            self.since = now();
+        }
+        self.routes.push(Route {
+            name: offer.name.clone(),
+            patterns: offer.patterns.clone(),
+            rename: offer.rename.clone(),
+            provider: Arc::new(Observed::new(&offer.name.clone(), Named::over(offer))),
+            listing: Arc::default(),
+        });
+        self
+    }
+
+    /// Asks providers for their models in this way.
+    #[must_use]
+    pub const fn asking(mut self, asking: Asking) -> Self {
+        self.asking = asking;
+        self
+    }
+
+    /// The provider of a model.
+    pub fn provider(&self, model: &str) -> Result<Arc<dyn Provider>, ApiError> {
+        let route = self.route(model).ok_or_else(|| not_found(model))?;
+        Ok(Arc::clone(&route.provider))
+    }
+
+    fn route(&self, model: &str) -> Option<&Route> {
+        self.routes.iter().find(|route| route.has(model))
+    }
+}
+
+fn not_found(model: &str) -> ApiError {
+    ApiError {
+        kind: ErrorKind::NotFound,
+        code: Some("model_not_found".to_owned()),
+        message: format!("there is no model `{model}`; `GET /v1/models` lists those that there are"),
+        param: Some("model".to_owned()),
+    }
+}

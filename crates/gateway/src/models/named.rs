@@ -1,0 +1,66 @@
+//! A provider under the names that clients use.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use super::Offer;
+use crate::provider::{ModelRequest, ModelStream, OwnModel, Provider, ProviderError};
+use crate::wire::{Item, Output, Part};
+
+/// What stands for a picture that a model cannot see.
+const UNSEEN: &str = "(a picture, which the user sees)";
+
+/// A provider whose models have other names here, or that are not shown the pictures of tools.
+pub(super) struct Named {
+    provider: Arc<dyn Provider>,
+    rename: BTreeMap<String, String>,
+    vision: bool,
+}
+
+impl Named {
+    /// The offer's provider, as it is where there is nothing to change.
+    pub(super) fn over(offer: Offer) -> Arc<dyn Provider> {
+        if offer.rename.is_empty() && offer.vision {
+            return offer.provider;
+        }
+        Arc::new(Self {
+            provider: offer.provider,
+            rename: offer.rename,
+            vision: offer.vision,
+        })
+    }
+}
+
+impl Provider for Named {
+    fn stream(&self, mut request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
+        if let Some(own) = self.rename.get(&request.model) {
+            own.clone_into(&mut request.model);
+        }
+        if !self.vision {
+            request.items.iter_mut().for_each(hide_pictures);
+        }
+        self.provider.stream(request)
+    }
+
+    fn models(&self) -> BoxFuture<'_, Result<Vec<OwnModel>, ProviderError>> {
+        self.provider.models()
+    }
+}
+
+fn hide_pictures(item: &mut Item) {
+    let Item::FunctionCallOutput(output) = item else {
+        return;
+    };
+    let Output::Parts(parts) = &mut output.output else {
+        return;
+    };
+    for part in parts
+        .iter_mut()
+        .filter(|part| matches!(part, Part::InputImage { .. }))
+    {
+        let text = UNSEEN.to_owned();
+        *part = Part::InputText { text };
+    }
+}

@@ -1,0 +1,30 @@
+//! `GET /v1/models` and `GET /v1/models/{id}`.
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::routing::get;
+use serde_json::{Value, json};
+
+use super::{Model, not_found};
+use crate::server::{Caller, Gateway, Json};
+use crate::wire::ApiError;
+
+/// The routes. Names of models may have slashes in them.
+pub(crate) fn routes() -> Router<Gateway> {
+    Router::new()
+        .route("/v1/models", get(list))
+        .route("/v1/models/{*id}", get(find))
+}
+
+async fn list(State(gateway): State<Gateway>, _caller: Caller) -> Json<Value> {
+    Json(json!({"object": "list", "data": gateway.models.list().await}))
+}
+
+async fn find(
+    State(gateway): State<Gateway>,
+    _caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Model>, ApiError> {
+    let found = gateway.models.find(&id).await;
+    found.map(Json).ok_or_else(|| not_found(&id))
+}
