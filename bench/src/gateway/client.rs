@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use reqwest::Client;
 use serde_json::{Value, json};
 
@@ -25,6 +25,8 @@ pub(crate) struct Read {
     pub(crate) total: Duration,
     /// How old each delta was when it came.
     pub(crate) ages: Vec<Duration>,
+    /// Where code ran.
+    container: Option<String>,
 }
 
 impl Whom {
@@ -88,12 +90,16 @@ impl Whom {
         let mut frames = Frames::default();
         let mut ages = Vec::with_capacity(script.deltas);
         let (mut completed, mut done) = (false, false);
+        let mut container = None;
         while let Some(bytes) = answer.chunk().await.context("read a stream")? {
             let now = clock();
             frames.add(&bytes);
             while let Some(frame) = frames.next() {
                 if let Some(sent) = sent_at(&frame, self.before_text()) {
                     ages.push(Duration::from_nanos(now.saturating_sub(sent)));
+                }
+                if script.code && container.is_none() {
+                    container = text_after(&frame, "\"container_id\":\"").map(str::to_owned);
                 }
                 completed |= frame.contains(self.at_the_end());
                 done |= frame.trim_end() == "data: [DONE]";
@@ -109,14 +115,35 @@ impl Whom {
         Ok(Read {
             total: started.elapsed(),
             ages,
+            container,
         })
+    }
+
+    /// Deletes the container of a stream, as a client does that is done with it.
+    pub(crate) async fn forget(self, client: &Client, read: &Read) -> Result<()> {
+        let container = read.container.as_deref().context("no code ran")?;
+        let address = match self {
+            Self::Gateway(address) => format!("http://{address}/v1/containers/{container}"),
+            Self::Provider(_) => bail!("a provider has no containers"),
+        };
+        let answer = client
+            .delete(address)
+            .send()
+            .await
+            .context("delete a container")?;
+        ensure!(answer.status().is_success(), "the answer is {}", answer.status());
+        Ok(())
     }
 }
 
 /// When a delta was sent, if the frame has one.
 fn sent_at(frame: &str, before: &str) -> Option<u64> {
-    let (_, text) = frame.split_once(before)?;
-    text.split('"').next()?.trim().parse().ok()
+    text_after(frame, before)?.trim().parse().ok()
+}
+
+/// What stands between the end of `before` and the next quote.
+fn text_after<'a>(frame: &'a str, before: &str) -> Option<&'a str> {
+    frame.split_once(before)?.1.split('"').next()
 }
 
 /// Bytes of a stream, cut where events end.

@@ -58,7 +58,8 @@ impl Gateways {
                 pair.provider.read(&pair.client, text).await?;
                 pair.gateway.read(&pair.client, text).await?;
                 let code = Script { code: true, ..text };
-                pair.gateway.read(&pair.client, code).await?;
+                let ran = pair.gateway.read(&pair.client, code).await?;
+                pair.gateway.forget(&pair.client, &ran).await?;
                 Ok(pair)
             })
             .await

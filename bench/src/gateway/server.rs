@@ -43,7 +43,7 @@ impl Server {
         fs::create_dir_all(&folder).context("make the gateway's folder")?;
         let config = folder.join("cellblock.yaml");
         let text = format!(
-            "listen: {address}\ncontainers: {{idle: 1s}}\nproviders:\n  \
+            "listen: {address}\nproviders:\n  \
              script: {{type: chat, base_url: 'http://{provider}/v1', models: ['script-*']}}\n"
         );
         fs::write(&config, text).context("write the gateway's configuration")?;

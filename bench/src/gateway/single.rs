@@ -90,18 +90,17 @@ impl Analyses {
             ..Script::text(1, Duration::ZERO)
         };
         for _ in 0..self.times {
-            samples.time(
-                WHO,
-                "gateway_code",
-                pair.gateway.read(&pair.client, script).await?.total,
-            );
+            let read = pair.gateway.read(&pair.client, script).await?;
+            samples.time(WHO, "gateway_code", read.total);
+            pair.gateway.forget(&pair.client, &read).await?;
         }
         let started = Instant::now();
         let end = started + self.counted;
         let rounds = || async {
             let mut done = 0_u32;
             while Instant::now() < end {
-                pair.gateway.read(&pair.client, script).await?;
+                let read = pair.gateway.read(&pair.client, script).await?;
+                pair.gateway.forget(&pair.client, &read).await?;
                 done += 1;
             }
             anyhow::Ok(done)

@@ -1,4 +1,7 @@
-"""Many runs of code, one after the other and at once, each in a sandbox of its own: `soak.py CONSECUTIVE CONCURRENT`."""
+"""Many runs of code, one after the other and at once, each in a container of its own, which is deleted at the end.
+
+Called as `soak.py CONSECUTIVE CONCURRENT`.
+"""
 
 import asyncio
 import sys
@@ -26,6 +29,8 @@ async def main(consecutive: int, concurrent: int) -> None:
         containers = [await run(client, MODELS[number % 2]) for number in range(consecutive)]
         containers += await asyncio.gather(*(run(client, MODELS[number % 2]) for number in range(concurrent)))
         assert len(set(containers)) == consecutive + concurrent, "two runs shared a container"
+        for container in containers:
+            await client.containers.delete(container)
 
 
 if __name__ == "__main__":
