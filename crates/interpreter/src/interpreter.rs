@@ -125,7 +125,7 @@ impl Interpreter {
         .await?;
         let backend = Arc::new(process.clone());
         let base = Base::Here {
-            image: config.image,
+            image: Box::new(config.image),
             process,
         };
         Ok(Self::over(
