@@ -6,6 +6,8 @@ pub(crate) const WIDTHS: [u32; 5] = [1, 2, 4, 8, 16];
 pub(crate) const PEER_WIDTH: u32 = 2;
 /// Sessions that are asked for at once.
 pub(crate) const CONCURRENT: usize = 200;
+/// Clients that ask the gateway for much and read nothing.
+pub(crate) const DEAF: usize = 50;
 /// Idle sessions whose memory is measured.
 pub(crate) const IDLE: [usize; 2] = [100, 500];
 
@@ -94,7 +96,7 @@ impl Measure {
 }
 
 /// Every row of the report, in its order.
-pub(crate) const MEASURES: [Measure; 46] = [
+pub(crate) const MEASURES: [Measure; 58] = [
     row("create_cold", "create, no pool", Unit::Ms)
         .above(NEW)
         .promises(&[Promise::Floors(2.0)]),
@@ -311,6 +313,74 @@ pub(crate) const MEASURES: [Measure; 46] = [
         "the same for 1 GiB, with the limit raised",
         Unit::Mib,
     ),
+    row(
+        "gateway_request",
+        "a request through the gateway, its answer one delta",
+        Unit::Ms,
+    )
+    .above(&["provider/gateway_request"]),
+    row(
+        "gateway_request_added",
+        "of this, what the gateway adds to the provider's own time",
+        Unit::Ms,
+    ),
+    row(
+        "gateway_delta",
+        "a delta's age when it comes through the gateway",
+        Unit::Ms,
+    )
+    .above(&["provider/gateway_delta"]),
+    row(
+        "gateway_delta_added",
+        "of this, what the gateway adds, the mean of a stream",
+        Unit::Ms,
+    ),
+    row(
+        "gateway_burst",
+        "each of 10,000 deltas that come as fast as they can",
+        Unit::Ms,
+    )
+    .above(&["provider/gateway_burst"]),
+    row(
+        "gateway_code",
+        "a request whose model runs `1+1`, in a container of its own",
+        Unit::Ms,
+    ),
+    row(
+        "gateway_code_rate",
+        "such requests in a second, 2 at a time",
+        Unit::PerSecond,
+    ),
+    row(
+        "gateway_crowd",
+        "200 streams at once of 100 deltas, 20 ms apart",
+        Unit::Ms,
+    )
+    .above(&["provider/gateway_crowd"]),
+    row(
+        "gateway_crowd_delta",
+        "a delta's age in those, the median of each stream",
+        Unit::Ms,
+    )
+    .above(&["provider/gateway_crowd_delta"]),
+    row(
+        "gateway_crowd_slowest",
+        "the oldest delta of each stream",
+        Unit::Ms,
+    )
+    .above(&["provider/gateway_crowd_slowest"]),
+    row(
+        "gateway_crowd_memory",
+        "the gateway's memory grows with those at most by",
+        Unit::Mib,
+    )
+    .promises(&[Promise::Most(64.0)]),
+    row(
+        "gateway_deaf_memory",
+        "and with 50 clients that read nothing of 16 MiB each",
+        Unit::Mib,
+    )
+    .promises(&[Promise::Most(400.0)]),
 ];
 
 /// The unit of any series, with who it is of.
@@ -340,6 +410,7 @@ pub(crate) fn name_of(who: &str) -> &'static str {
         "bwrap" => "`bwrap` + python",
         "runsc" => "`runsc do` + python",
         "ipykernel" => "ipykernel",
+        "provider" => "the provider alone",
         _ => "floor",
     }
 }

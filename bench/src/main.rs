@@ -13,6 +13,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 mod catalog;
 mod driver;
 mod floor;
+mod gateway;
 mod memory;
 mod peer;
 mod plan;

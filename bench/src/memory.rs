@@ -127,30 +127,37 @@ pub(crate) fn available() -> Result<u64> {
     Ok(field(&meminfo, "MemAvailable:"))
 }
 
-/// How much more memory this process had at most than at the start, in bytes.
+/// How much more memory a process had at most than at the start, in bytes.
 #[derive(Debug)]
 pub(crate) struct Peak {
+    process: u32,
     before: u64,
 }
 
 impl Peak {
-    /// Starts over.
+    /// Starts over for this process.
     pub(crate) fn start() -> Result<Self> {
+        Self::of(std::process::id())
+    }
+
+    /// Starts over for any process.
+    pub(crate) fn of(process: u32) -> Result<Self> {
         // `proc(5)`: 5 resets the peak to what is resident now.
-        fs::write("/proc/self/clear_refs", "5").context("reset the peak of memory")?;
+        fs::write(format!("/proc/{process}/clear_refs"), "5").context("reset the peak of memory")?;
         Ok(Self {
-            before: status("VmRSS:")?,
+            process,
+            before: status(process, "VmRSS:")?,
         })
     }
 
     /// The growth so far.
     pub(crate) fn growth(&self) -> Result<u64> {
-        Ok(status("VmHWM:")?.saturating_sub(self.before))
+        Ok(status(self.process, "VmHWM:")?.saturating_sub(self.before))
     }
 }
 
-fn status(name: &str) -> Result<u64> {
-    let status = fs::read_to_string("/proc/self/status").context("read this process's memory")?;
+fn status(process: u32, name: &str) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).context("read a process's memory")?;
     Ok(field(&status, name))
 }
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::ValueEnum;
 
-use crate::catalog::{CONCURRENT, IDLE};
+use crate::catalog::{CONCURRENT, DEAF, IDLE};
 use crate::floor::{Echo, EchoProbe, ForkProbe, Forked, NamespaceProbe, Said, start_fork, start_namespaces};
+use crate::gateway::{Analyses, Burst, Crowd, Deaf, Gateways, Paced, Requests};
 use crate::peer::{IpykernelProbe, Part, ProcessProbe, Program, Wrapped, start_ipykernel};
 use crate::probe::{Plan, Probe};
 use crate::python::Python;
@@ -47,6 +48,8 @@ pub(crate) enum Group {
     Memory,
     /// The host's memory under a flood of stdout
     Flood,
+    /// `cellblock serve` beside the provider behind it
+    Gateway,
 }
 
 /// What is asked of a run.
@@ -194,7 +197,47 @@ impl Planner<'_> {
             counts: &IDLE,
         };
         self.add(&[Group::Memory], 2, 1, idle);
+        self.gateway();
         Ok(())
+    }
+
+    fn gateway(&mut self) {
+        let group = [Group::Gateway];
+        let gateways = Gateways::new();
+        let of = || Arc::clone(&gateways);
+        let requests = Requests {
+            gateways: of(),
+            times: 20,
+        };
+        self.add(&group, 20, 1, requests);
+        let paced = Paced {
+            gateways: of(),
+            deltas: 100,
+        };
+        self.add(&group, 10, 1, paced);
+        let burst = Burst {
+            gateways: of(),
+            deltas: 10_000,
+        };
+        self.add(&group, 20, 1, burst);
+        let analyses = Analyses {
+            gateways: of(),
+            times: 10,
+            counted: self.while_counting(),
+        };
+        self.add(&group, 5, 1, analyses);
+        let crowd = Crowd {
+            gateways: of(),
+            streams: CONCURRENT,
+            deltas: 100,
+        };
+        self.add(&group, 5, 1, crowd);
+        let deaf = Deaf {
+            gateways: of(),
+            streams: DEAF,
+            bytes: 16 << 20,
+        };
+        self.add(&group, 2, 1, deaf);
     }
 
     fn floors(&mut self, python: &Python) {

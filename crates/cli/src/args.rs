@@ -12,6 +12,7 @@ use crate::size::Size;
 use crate::toolset::ToolsetArgs;
 
 pub(crate) mod config;
+pub(crate) mod key;
 pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod tools;
@@ -36,6 +37,10 @@ pub(crate) enum Command {
     ///
     /// What it serves, and with which models, stands in a configuration; `--demo` needs none.
     Serve(serve::ServeArgs),
+    /// Make, list and revoke keys of the API
+    ///
+    /// Once there is a key, the API asks for one. Servers that run see changes at once.
+    Key(key::KeyArgs),
     /// Check and show the configuration of `serve`
     Config(config::ConfigArgs),
     /// List tools, and call them in sessions that outlive a command

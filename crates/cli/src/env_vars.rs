@@ -34,6 +34,13 @@ pub(crate) const MAX_TIMEOUT: EnvVar = EnvVar {
     help: "The longest `--timeout`, in seconds. Default: 300.",
 };
 
+/// Where spans go.
+pub(crate) const OTLP: EnvVar = EnvVar {
+    name: "OTEL_EXPORTER_OTLP_ENDPOINT",
+    help: "Where `cellblock serve` sends its spans by OTLP over HTTP, such as `http://127.0.0.1:4318`; the other variables of \
+           OpenTelemetry's exporter are read, too. Default: nowhere.",
+};
+
 /// Switches colour off.
 pub(crate) const NO_COLOR: EnvVar = EnvVar {
     name: "NO_COLOR",
@@ -47,7 +54,7 @@ pub(crate) const COLUMNS: EnvVar = EnvVar {
 };
 
 /// All of them, in the order of the help.
-const ALL: [EnvVar; 6] = [HOME, LOG, LOG_FORMAT, MAX_TIMEOUT, NO_COLOR, COLUMNS];
+const ALL: [EnvVar; 7] = [HOME, LOG, LOG_FORMAT, OTLP, MAX_TIMEOUT, NO_COLOR, COLUMNS];
 
 /// The part of the help that lists them.
 pub(crate) fn help() -> String {

@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use cellblock_gateway::keys::KeysError;
 use cellblock_gateway::records::RecordsError;
+use cellblock_gateway::server::ServeError;
 use cellblock_interpreter::Blame;
 use cellblock_sandbox::image::ImageError;
 
@@ -68,9 +70,6 @@ pub(crate) enum Error {
     /// A configuration that cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// What a server remembers.
-    #[error(transparent)]
-    Records(RecordsError),
     /// An address that cannot be listened on.
     #[error("listen on {address}")]
     Listen {
@@ -78,6 +77,15 @@ pub(crate) enum Error {
         #[source]
         source: io::Error,
     },
+    /// The gateway's server.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// The gateway's records.
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+    /// Keys of the gateway.
+    #[error(transparent)]
+    Keys(#[from] KeysError),
     /// A session that cannot be used.
     #[error(transparent)]
     Session(#[from] SessionError),
@@ -127,6 +135,9 @@ impl Error {
             Self::Encoding { .. } | Self::Refused(_) | Self::Config(_) | Self::Listen { .. } => {
                 ExitCode::Refused
             }
+            Self::Serve(error) => code_of_serving(error),
+            Self::Keys(KeysError::Records(_)) => ExitCode::Backend,
+            Self::Keys(_) => ExitCode::Refused,
             Self::Session(error) => error.exit_code(),
             Self::Told(told) => told.code,
             Self::Process { source, .. } if source.kind() == io::ErrorKind::WouldBlock => ExitCode::Capacity,
@@ -175,6 +186,8 @@ impl Error {
             Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
                 hints.push("end what listens there, or name another port; port 0 takes one that is free".to_owned());
             }
+            // Its message says what to do.
+            Self::Serve(ServeError::Exposed { .. }) => {}
             Self::Session(error) => hints.push(error.hint()),
             Self::Told(told) => hints.clone_from(&told.hints),
             _ => match self.exit_code() {
@@ -220,6 +233,18 @@ fn is_lost_to_temporary_files(error: &cellblock_interpreter::Error) -> bool {
         error,
         cellblock_interpreter::Error::Spool(_) | cellblock_interpreter::Error::Output(OutputError::File(_))
     ) || matches!(error, cellblock_interpreter::Error::Sandbox(error) if error.is_spill())
+}
+
+/// What would let strangers run code lacks a protection; what else cannot be served as it is, is the request's fault.
+const fn code_of_serving(error: &ServeError) -> ExitCode {
+    match error {
+        ServeError::Exposed { .. } => ExitCode::Policy,
+        ServeError::Records(_) => ExitCode::Backend,
+        ServeError::Metrics { .. }
+        | ServeError::Origin { .. }
+        | ServeError::Tls(_)
+        | ServeError::Listen { .. } => ExitCode::Refused,
+    }
 }
 
 fn blame_of_image(error: &ImageError) -> Blame {

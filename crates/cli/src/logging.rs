@@ -1,22 +1,51 @@
-//! What is logged, and how: to stderr, for people or for programs.
+//! What is logged, and how: to stderr, for people or for programs; and spans to a collector, where one is named.
+
+mod export;
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::env_vars;
 
+pub(crate) use export::Export;
+
 /// Begins to log as the environment says. Unless it says otherwise, errors only, as text.
 pub(crate) fn start() {
+    log(None);
+}
+
+/// The same, for a server: its spans go to a collector if one is named, as long as what this gives is kept.
+pub(crate) fn serve() -> Option<Export> {
+    let (export, wrong) = match Export::start() {
+        Ok(export) => (export, None),
+        Err(error) => (None, Some(error)),
+    };
+    log(export.as_ref());
+    if let Some(error) = wrong {
+        tracing::error!(
+            error = &*error as &dyn std::error::Error,
+            "spans are not exported"
+        );
+    }
+    export
+}
+
+fn log(export: Option<&Export>) {
     let wanted = env_vars::LOG.get();
     let filter = EnvFilter::try_new(wanted.as_deref().unwrap_or("error"));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new("error")))
-        .with_writer(std::io::stderr);
-    if env_vars::LOG_FORMAT.get().as_deref() == Some("json") {
-        log.json().flatten_event(true).init();
+    let filter = filter.unwrap_or_else(|_| EnvFilter::new("error"));
+    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = if env_vars::LOG_FORMAT.get().as_deref() == Some("json") {
+        lines.json().flatten_event(true).boxed()
     } else {
         let colours = std::io::stderr().is_terminal() && env_vars::NO_COLOR.get().is_none();
-        log.with_ansi(colours).init();
-    }
+        lines.with_ansi(colours).boxed()
+    };
+    tracing_subscriber::registry()
+        .with(lines.with_filter(filter))
+        .with(export.map(Export::layer))
+        .init();
 }

@@ -55,7 +55,12 @@ fn start(cli: Cli) -> ExitCode {
     {
         return commands::session::host::run(session);
     }
-    logging::start();
+    let export = if matches!(cli.command, Command::Serve(_)) {
+        logging::serve()
+    } else {
+        logging::start();
+        None
+    };
     let runtime = match threads::runtime() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -67,6 +72,7 @@ fn start(cli: Cli) -> ExitCode {
         match cli.command {
             Command::Run(args) => commands::run::run(*args).await,
             Command::Serve(args) => commands::serve::run(args).await,
+            Command::Key(args) => commands::key::run(args).await,
             Command::Config(args) => commands::config::run(args.command),
             Command::Tools(args) => commands::tools::run(args.command).await,
             Command::Session(args) => commands::session::run(args.command).await,
@@ -75,6 +81,9 @@ fn start(cli: Cli) -> ExitCode {
         }
     });
     runtime.shutdown_timeout(SHUTDOWN);
+    if let Some(export) = export {
+        export.finish(SHUTDOWN);
+    }
     code
 }
 

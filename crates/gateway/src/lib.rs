@@ -4,15 +4,27 @@
 //! - [`provider`] asks models, and puts together what they answer; [`Models`] says which provider has which model.
 //! - [`turn`] answers a request: a model's steps, and the code that they run.
 //! - [`wire`] has the forms of the Responses API: requests, responses, items, events.
-//! - [`server`] is the HTTP server; `responses`, `containers`, `sessions` and `execute` have its routes.
+//! - [`server`] is the HTTP server; `responses`, `containers`, `files`, `sessions`, `artifacts` and `execute` have its routes.
+//! - [`keys`] says who may call, [`quotas`] how much; `metrics` counts.
+//! - [`openapi`] describes the routes.
 //! - [`records`] is what is remembered across restarts.
 
 pub mod arguments;
+mod artifacts;
+mod clock;
 mod containers;
 mod execute;
+mod files;
+mod health;
+pub mod keys;
+mod listing;
+mod metrics;
 mod models;
+pub mod openapi;
 mod options;
+mod problem;
 pub mod provider;
+pub mod quotas;
 pub mod records;
 mod responses;
 pub mod server;
@@ -20,5 +32,27 @@ mod sessions;
 pub mod turn;
 pub mod wire;
 
+pub(crate) use clock::now;
+pub use containers::{ContainerOptions, Containers};
+pub use execute::ExecuteOptions;
+pub use files::FileOptions;
+pub use metrics::MetricsOptions;
 pub use models::{Asking, Model, Models, Offer};
 pub use options::Options;
+pub use responses::ResponseOptions;
+pub use sessions::SessionsOptions;
+
+/// Where events go that whoever watches over security wants to see.
+pub(crate) const SECURITY: &str = "cellblock::security";
+
+/// Bytes of the operating system's generator.
+pub(crate) fn random<const BYTES: usize>() -> [u8; BYTES] {
+    let mut bytes = [0; BYTES];
+    let mut filled = 0;
+    while filled < BYTES {
+        // The call cannot fail for so few bytes but when it is interrupted.
+        filled +=
+            rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()).unwrap_or(0);
+    }
+    bytes
+}

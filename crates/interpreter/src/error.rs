@@ -48,6 +48,18 @@ pub enum Error {
         /// What was found, and where.
         found: String,
     },
+    /// A file that was asked for before there was a sandbox that could have it.
+    #[error("find `{path}`: nothing has run in this session yet")]
+    NoFile {
+        /// The path in the sandbox.
+        path: String,
+    },
+    /// Packages took too long to install.
+    #[error("install packages: it took longer than {limit} s; ask for fewer, or allow more time")]
+    Installing {
+        /// How many seconds there were.
+        limit: f64,
+    },
     /// Something that was asked for cannot be.
     #[error("{0}")]
     Request(String),
@@ -69,7 +81,21 @@ impl Error {
             }
             Self::Alias(error) if error.code().is_none() => Blame::Internal,
             Self::Clients { .. } => Blame::Policy,
-            Self::Alias(_) | Self::Input { .. } | Self::Request(_) | Self::Closed => Blame::Caller,
+            Self::Alias(_)
+            | Self::Input { .. }
+            | Self::NoFile { .. }
+            | Self::Installing { .. }
+            | Self::Request(_)
+            | Self::Closed => Blame::Caller,
+        }
+    }
+
+    /// What a sandbox refused about a file: a word for the kind of refusal, such as `not_found`, and the reason.
+    pub fn refusal(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Sandbox(error) => error.guest_refusal(),
+            Self::NoFile { .. } => Some(("not_found", "nothing has run in this session yet")),
+            _ => None,
         }
     }
 
@@ -86,6 +112,8 @@ impl Error {
             | Self::Alias(_)
             | Self::Clients { .. }
             | Self::Input { .. }
+            | Self::NoFile { .. }
+            | Self::Installing { .. }
             | Self::Request(_)
             | Self::Closed => Retry::Never,
         }

@@ -1,7 +1,9 @@
 //! Data that a session's code finds bound to a name.
 
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cellblock_protocol::InputFormat;
 use cellblock_sandbox::Limits;
@@ -19,10 +21,20 @@ pub struct Input {
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     Path(PathBuf),
+    Open(Arc<File>),
     Bytes(Vec<u8>),
 }
 
 impl Input {
+    /// An open file, which need not have a name any more. It must be one that can be opened again, not a pipe.
+    pub fn from_file(name: impl Into<String>, format: InputFormat, file: File) -> Self {
+        Self {
+            name: name.into(),
+            format,
+            source: Source::Open(Arc::new(file)),
+        }
+    }
+
     /// A file of the host, read as its name's extension says; one without a known extension is bound as bytes.
     pub fn file(name: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
@@ -69,6 +81,14 @@ impl Input {
         }
         let content = match &self.source {
             Source::Bytes(bytes) => Content::Bytes(std::io::Cursor::new(bytes.clone())),
+            Source::Open(file) => {
+                // Opened anew, as each reader needs a place of its own in it.
+                let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+                let refuse = |error: std::io::Error| self.refuse(format!("could not read it again: {error}"));
+                let file = File::open(path).map_err(refuse)?;
+                let length = file.metadata().map_err(refuse)?.len();
+                Content::File(file, length)
+            }
             Source::Path(path) => {
                 let file = File::open(path).map_err(|error| self.refuse(describe(path, &error)))?;
                 let metadata = file

@@ -1,24 +1,27 @@
 //! The interpreter: an image, a backend with its pool, and a store, from which sessions are made.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cellblock_artifact::Store;
+use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::Backend;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
+use cellblock_sandbox::backend::remote::RemoteBackend;
 use cellblock_sandbox::image::{self, Image};
 use cellblock_sandbox::jail::protection::{Demands, Report};
 use cellblock_sandbox::pool::{Lease, Pool, PoolConfig, create};
-use cellblock_sandbox::{Limits, layer};
+
 use tokio::sync::OnceCell;
 
 use crate::alias::AliasStore;
+use crate::base::Base;
 use crate::derivation::{Derivation, Policy};
 use crate::error::Result;
 use crate::output::Decoding;
-use crate::session::{Session, SessionOptions};
+use crate::session::{Session, SessionOptions, Waiting};
 
 /// What an interpreter is made of.
 #[derive(Debug)]
@@ -43,7 +46,15 @@ pub struct Config {
 impl Config {
     /// The default image, built now if it never was (which takes minutes and needs a network), with default limits.
     pub async fn default_image() -> Result<Self> {
-        let images = image::Store::find()?;
+        Self::of_images(image::Store::find()?).await
+    }
+
+    /// The same, with the image and artifacts of another home than this user's.
+    pub async fn default_image_in(home: &Path) -> Result<Self> {
+        Self::of_images(image::Store::new(image::Home::at(home)?)).await
+    }
+
+    async fn of_images(images: image::Store) -> Result<Self> {
         let image = images.open(image::DEFAULT_IMAGE, image::Sink::silent()).await?;
         let store = Store::local(images.home().root().join("artifacts"))?;
         Ok(Self {
@@ -58,11 +69,25 @@ impl Config {
     }
 }
 
+/// What an interpreter is made of whose sandboxes another Cellblock has.
+#[derive(Debug)]
+pub struct Remote {
+    /// Where they are.
+    pub backend: RemoteBackend,
+    /// Limits of sandboxes and cells; those of sandboxes must be within what the other side gives.
+    pub limits: Limits,
+    /// How many sandboxes are kept ready, each with a connection.
+    pub pool: PoolConfig,
+    /// Where artifacts are kept, on this side.
+    pub store: Store,
+    /// A directory of this side for datasets on their way to a sandbox, which other processes of the same user may share.
+    pub spool: PathBuf,
+}
+
 /// Makes sessions. Dropping it ends every sandbox that its sessions do not hold.
 #[derive(Debug)]
 pub struct Interpreter {
     shared: Arc<Shared>,
-    process: ProcessBackend,
 }
 
 /// What sessions share.
@@ -73,7 +98,7 @@ pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) decoding: Decoding,
     pub(crate) image_id: String,
-    image: Image,
+    pub(crate) base: Base,
     pool: Pool,
     in_use: Mutex<BTreeSet<String>>,
     taken: AtomicU64,
@@ -98,25 +123,52 @@ impl Interpreter {
             launcher: config.launcher,
         })
         .await?;
-        let backend: Arc<dyn Backend> = Arc::new(process.clone());
-        let pool = Pool::start(Arc::clone(&backend), config.limits.clone(), config.pool);
-        let decoding = Decoding::new(config.store.clone());
+        let backend = Arc::new(process.clone());
+        let base = Base::Here {
+            image: config.image,
+            process,
+        };
+        Ok(Self::over(
+            backend,
+            base,
+            config.limits,
+            config.pool,
+            config.store,
+        ))
+    }
+
+    /// Starts with the sandboxes of another Cellblock, whose image they start from.
+    pub fn start_remote(remote: Remote) -> Self {
+        let backend = Arc::new(remote.backend);
+        let base = Base::Remote {
+            remote: Arc::clone(&backend),
+            spool: remote.spool,
+        };
+        Self::over(backend, base, remote.limits, remote.pool, remote.store)
+    }
+
+    fn over(backend: Arc<dyn Backend>, base: Base, limits: Limits, pool: PoolConfig, store: Store) -> Self {
+        let pool = Pool::start(Arc::clone(&backend), limits.clone(), pool);
         let shared = Shared {
             backend,
-            limits: config.limits,
-            store: config.store,
-            decoding,
-            image_id: config.image.id().to_string(),
-            image: config.image,
+            limits,
+            decoding: Decoding::new(store.clone()),
+            store,
+            image_id: base.manifest().id.clone(),
+            base,
             pool,
             in_use: Mutex::default(),
             taken: AtomicU64::new(0),
             audit: OnceCell::new(),
         };
-        Ok(Self {
+        Self {
             shared: Arc::new(shared),
-            process,
-        })
+        }
+    }
+
+    /// What sessions share.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// Completes once kernels start without waiting for the image's libraries.
@@ -126,7 +178,7 @@ impl Interpreter {
 
     /// Modules of the image that could not be imported, with reasons; empty before [`warmed`](Self::warmed).
     pub fn failed_modules(&self) -> Vec<String> {
-        self.process.failed_modules()
+        self.shared.base.failed_modules()
     }
 
     /// The state of every protection.
@@ -149,6 +201,16 @@ impl Interpreter {
         self.shared.taken.load(Ordering::Relaxed)
     }
 
+    /// The limits of sandboxes and cells, where a session has none of its own.
+    pub fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    /// The version of Python in sandboxes, such as `3.13.5`.
+    pub fn python_version(&self) -> &str {
+        &self.shared.base.manifest().python
+    }
+
     /// The store of artifacts.
     pub fn store(&self) -> &Store {
         &self.shared.store
@@ -169,11 +231,13 @@ impl Interpreter {
 impl Shared {
     /// A sandbox with a running kernel.
     pub(crate) async fn lease(&self, limits: &Limits, pooled: bool) -> Result<Lease> {
+        let waiting = Waiting::begin();
         let lease = if pooled {
             self.pool.acquire(limits).await?
         } else {
             create(self.backend.as_ref(), limits).await?
         };
+        waiting.over();
         self.taken.fetch_add(1, Ordering::Relaxed);
         self.in_use().insert(lease.sandbox.id().to_owned());
         Ok(lease)
@@ -182,7 +246,7 @@ impl Shared {
     /// Makes sure that the image holds no network client, whatever its own policy allows: the first of the four layers that keep a
     /// derivation from fetching.
     pub(crate) async fn audited(&self) -> Result<()> {
-        let report = self.audit.get_or_try_init(|| self.image.audit()).await?;
+        let report = self.audit.get_or_try_init(|| self.base.audit()).await?;
         if report.findings.is_empty() {
             return Ok(());
         }
@@ -192,7 +256,7 @@ impl Shared {
             .map(|found| format!("{} ({}, at {})", found.client, found.reason, found.path))
             .collect();
         Err(crate::Error::Clients {
-            image: self.image.manifest().name.clone(),
+            image: self.base.manifest().name.clone(),
             found: found.into_iter().collect::<Vec<_>>().join(", "),
         })
     }
@@ -206,14 +270,8 @@ impl Shared {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The image that sandboxes start from.
-    pub(crate) fn image(&self) -> &Image {
-        &self.image
-    }
-
     /// The id of a layer with these requirements, installed if need be.
     pub(crate) async fn layer(&self, requirements: &[String]) -> Result<String> {
-        let layer = layer::resolve_layer(&self.image, requirements, image::Sink::silent()).await?;
-        Ok(layer.id)
+        self.base.layer(requirements).await
     }
 }

@@ -12,6 +12,7 @@
 //! here knows HTTP, MCP or a terminal. See `examples/embed.rs` for a program that uses this crate.
 
 pub mod alias;
+mod base;
 mod binding;
 mod cell;
 pub mod chart;
@@ -25,6 +26,8 @@ mod interpreter;
 pub mod output;
 mod rejection;
 pub mod render;
+pub mod report;
+mod serve;
 mod session;
 mod stream;
 pub mod turn;
@@ -32,7 +35,9 @@ pub mod workbench;
 
 pub use cell::Cell;
 pub use cellblock_protocol::{CellMode, Guard, InputFormat, Rescue, Variable};
+pub use cellblock_sandbox::backend::remote;
 pub use cellblock_sandbox::boot;
+pub use cellblock_sandbox::jail::protection::Demands;
 pub use cellblock_sandbox::limits::{Limits, MAX_CELL_TIME};
 pub use error::{Blame, Effect, Error, Result, Retry};
 pub use execution::{
@@ -41,9 +46,13 @@ pub use execution::{
 };
 pub use finding::Finding;
 pub use input::Input;
-pub use interpreter::{Config, Interpreter};
+pub use interpreter::{Config, Interpreter, Remote};
 pub use rejection::Rejection;
+pub use serve::Terms;
 #[doc(hidden)]
 pub use session::fuzz_file_name;
-pub use session::{Prepared, Running, Session, SessionOptions};
+pub use session::{
+    CommandEnd, FileListing, ListedFile, OpenedFile, Prepared, Program, ProgramRun, Running, Session,
+    SessionOptions,
+};
 pub use workbench::Workbench;

@@ -64,10 +64,11 @@ const SYSTEM: [&str; 7] = [
 /// Names at the root that are links into `/usr` on a merged system and directories elsewhere.
 const ROOT_LINKS: [&str; 4] = ["bin", "lib", "lib32", "lib64"];
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
-const DIRECTORIES: [&str; 7] = [
+const DIRECTORIES: [&str; 8] = [
     "proc",
     "dev/shm",
     "etc",
+    "mnt",
     "tmp",
     "workspace",
     "opt/cellblock",
@@ -75,6 +76,8 @@ const DIRECTORIES: [&str; 7] = [
 ];
 /// Where `/cellblock` leads: the inputs of cells that derive from tool results, in each room's own read-only directory.
 const INPUTS: &str = "/tmp/data/.cellblock";
+/// Links of the tree, and where they lead. Many models write to `/mnt/data` and read from there, as OpenAI's interpreter has its files there.
+const LINKS: [(&str, &str); 2] = [("cellblock", INPUTS), ("mnt/data", "/workspace")];
 /// Directories that every host has; the first that exists carries the new tree until it becomes the root.
 const SCAFFOLDS: [&str; 4] = ["/tmp", "/run", "/mnt", "/usr"];
 
@@ -140,8 +143,10 @@ pub fn enter_keep(tree: &Tree, Sources(sources): Sources) -> Result<()> {
             symlink(&target, &link).during_on("link", &link)?;
         }
     }
-    let inputs = root.join("cellblock");
-    symlink(INPUTS, &inputs).during_on("link", &inputs)?;
+    for (name, target) in LINKS {
+        let link = root.join(name);
+        symlink(target, &link).during_on("link", &link)?;
+    }
     devices(root)?;
     write_files(root, tree)?;
     write_processors(root)?;

@@ -85,6 +85,22 @@ impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
         }
     }
 
+    /// The next bytes, unread, where no frame has been begun; `None` at the end. Dropping the future loses nothing.
+    pub(crate) async fn next_bytes(&mut self, most: usize) -> Result<Option<BytesMut>> {
+        if self.buffer.is_empty() {
+            self.buffer.reserve(READ);
+            let read = match self.inner.read_buf(&mut self.buffer).await {
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => 0,
+                read => read.during("read from a channel")?,
+            };
+            if read == 0 {
+                return Ok(None);
+            }
+        }
+        let length = self.buffer.len().min(most);
+        Ok(Some(self.buffer.split_to(length)))
+    }
+
     /// Takes what the buffer holds as far as it goes.
     fn advance(&mut self) -> Result<Option<Frame<M>>> {
         if self.partial.is_none() {

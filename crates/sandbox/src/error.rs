@@ -63,6 +63,24 @@ pub(crate) enum Kind {
          or name a `cellblock` executable in the configuration"
     )]
     NotBooted,
+    #[error("connect to the sandboxes at `{address}`: {reason}")]
+    Unreachable { address: String, reason: String },
+    #[error("connect to the sandboxes at `{address}`: it answered with HTTP status {status}{hint}")]
+    RemoteStatus {
+        address: String,
+        status: u16,
+        hint: &'static str,
+    },
+    #[error("the connection to the other side was lost: {reason}; the sandbox has ended")]
+    RemoteLost { reason: String },
+    #[error("the remote could not {action}: {reason}")]
+    Refused {
+        action: &'static str,
+        blame: Blame,
+        retry: Retry,
+        destroys: bool,
+        reason: String,
+    },
     #[error("{0}")]
     Request(String),
 }
@@ -112,7 +130,15 @@ impl Error {
             | Kind::LauncherGone
             | Kind::Protocol { .. }
             | Kind::Gone { .. }
+            | Kind::Unreachable { .. }
+            | Kind::RemoteLost { .. }
             | Kind::Cut { .. } => Blame::Backend,
+            Kind::RemoteStatus { status, .. } => match status {
+                401 | 403 => Blame::Policy,
+                429 | 503 => Blame::Capacity,
+                _ => Blame::Backend,
+            },
+            Kind::Refused { blame, .. } => *blame,
             Kind::MissingProtection { .. } => Blame::Policy,
             Kind::TooLate { .. } | Kind::Full { .. } | Kind::Processes { .. } => Blame::Capacity,
             Kind::Guest { .. } | Kind::NotBooted | Kind::Request(_) => Blame::Caller,
@@ -126,7 +152,12 @@ impl Error {
             | Kind::LauncherGone
             | Kind::Protocol { .. }
             | Kind::Gone { .. }
+            | Kind::RemoteLost { .. }
             | Kind::Cut { .. } => Retry::Fresh,
+            Kind::RemoteStatus { status, .. } if !matches!(status, 429 | 500..) => Retry::Never,
+            Kind::Refused { retry, .. } => *retry,
+            // Connecting was tried several times already.
+            Kind::Unreachable { .. } | Kind::RemoteStatus { .. } => Retry::After(Duration::from_secs(1)),
             Kind::TooLate { .. } | Kind::Full { .. } | Kind::Processes { .. } => {
                 Retry::After(Duration::from_secs(1))
             }
@@ -143,10 +174,16 @@ impl Error {
     /// What it means for the sandbox.
     pub fn effect(&self) -> Effect {
         match &self.0 {
-            Kind::Protocol { .. } | Kind::Gone { .. } | Kind::Cut { .. } | Kind::LauncherGone => {
-                Effect::Destroys
-            }
-            Kind::Io { .. }
+            Kind::Protocol { .. }
+            | Kind::Gone { .. }
+            | Kind::Cut { .. }
+            | Kind::RemoteLost { .. }
+            | Kind::Refused { destroys: true, .. }
+            | Kind::LauncherGone => Effect::Destroys,
+            Kind::Unreachable { .. }
+            | Kind::RemoteStatus { .. }
+            | Kind::Refused { .. }
+            | Kind::Io { .. }
             | Kind::Spill { .. }
             | Kind::Full { .. }
             | Kind::Processes { .. }
@@ -168,6 +205,14 @@ impl Error {
         }
     }
 
+    /// The HTTP status with which a server refused to speak the protocol of sandboxes, if that is what went wrong.
+    pub fn http_status(&self) -> Option<u16> {
+        match &self.0 {
+            Kind::RemoteStatus { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
     /// Whether the peer's process ended while it spoke, rather than said something wrong.
     pub fn is_cut(&self) -> bool {
         matches!(self.0, Kind::Cut { .. })
@@ -176,6 +221,18 @@ impl Error {
     /// Whether a frame was lost to this machine's disk; what comes after it can still be read.
     pub fn is_spill(&self) -> bool {
         matches!(self.0, Kind::Spill { .. })
+    }
+
+    pub(crate) fn is_protocol(&self) -> bool {
+        matches!(self.0, Kind::Protocol { .. })
+    }
+
+    pub(crate) fn is_unreachable(&self) -> bool {
+        matches!(self.0, Kind::Unreachable { .. })
+    }
+
+    pub(crate) fn is_remote_lost(&self) -> bool {
+        matches!(self.0, Kind::RemoteLost { .. })
     }
 
     pub(crate) fn is_broken_pipe(&self) -> bool {

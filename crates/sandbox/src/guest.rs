@@ -29,6 +29,11 @@ const QUEUE: usize = 64;
 /// Parts of a command's output that may wait for their reader; beyond that the command waits.
 const PARTS: usize = 64;
 
+/// Set in the numbers of requests that are passed on for somebody else, who numbers his own.
+const PASSED_ON: u64 = 1 << 62;
+/// Answers that may wait for whom they are passed on to; beyond that the guest waits.
+const PASSED_BACK: usize = 2;
+
 /// A guest. Dropping it closes its channel, which ends its room.
 #[derive(Debug)]
 pub struct Guest {
@@ -50,6 +55,69 @@ enum Answer {
     None,
     Once(oneshot::Sender<Frame<FromGuest>>),
     Parts(mpsc::Sender<CommandEvent>),
+    /// Nothing is asked: answers to requests that are passed on go there from now on.
+    PassedOn(mpsc::Sender<Frame<FromGuest>>),
+}
+
+/// Passes on requests of somebody else to a guest.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    asks: mpsc::Sender<Ask>,
+    /// What the guest answers.
+    pub(crate) answers: mpsc::Receiver<Frame<FromGuest>>,
+}
+
+/// Sends requests of somebody else.
+#[derive(Clone, Debug)]
+pub(crate) struct Requests(mpsc::Sender<Ask>);
+
+impl Relay {
+    pub(crate) fn requests(&self) -> Requests {
+        Requests(self.asks.clone())
+    }
+}
+
+impl Requests {
+    /// Passes a request on; its number comes back with what answers it.
+    pub(crate) async fn pass_on(&self, mut message: ToGuest, blob: Option<Vec<u8>>) -> Result<()> {
+        let number = match &mut message {
+            ToGuest::Interrupt { .. } => &mut 0,
+            ToGuest::Exec { exec, .. } | ToGuest::Stop { exec, .. } => exec,
+            ToGuest::KillAll { request, .. }
+            | ToGuest::List { request, .. }
+            | ToGuest::Read { request, .. }
+            | ToGuest::Write { request, .. }
+            | ToGuest::Remove { request, .. }
+            | ToGuest::Stats { request } => request,
+        };
+        if *number >= PASSED_ON {
+            return Err(Error::protocol(
+                "client",
+                format!("a request has the number {number}"),
+            ));
+        }
+        *number |= PASSED_ON;
+        let ask = Ask {
+            number: *number,
+            message,
+            blob,
+            answer: Answer::None,
+        };
+        self.0.send(ask).await.map_err(|_| Error::gone("guest"))
+    }
+}
+
+/// The number of what a message answers.
+fn answered(message: &mut FromGuest) -> Option<&mut u64> {
+    match message {
+        FromGuest::Hello { .. } => None,
+        FromGuest::Stream { exec, .. } | FromGuest::Exited { exec, .. } => Some(exec),
+        FromGuest::Files { request, .. }
+        | FromGuest::Content { request, .. }
+        | FromGuest::Ok { request }
+        | FromGuest::Error { request, .. }
+        | FromGuest::Stats { request, .. } => Some(request),
+    }
 }
 
 /// What a directory of the sandbox holds.
@@ -117,6 +185,7 @@ impl Guest {
             write,
             waiting: HashMap::new(),
             commands: HashMap::new(),
+            passed_on: None,
         };
         let frames = FrameReader::new(Incoming::new(read), "guest").spilling_over(IN_MEMORY);
         tokio::spawn(owner.run(frames, queue));
@@ -129,6 +198,17 @@ impl Guest {
     /// Whether its channel has ended, as far as it is known.
     pub fn is_gone(&self) -> bool {
         self.asks.is_closed()
+    }
+
+    /// Passes on requests of somebody else from now on, beside one's own.
+    pub(crate) async fn relay(&self) -> Result<Relay> {
+        let (sender, answers) = mpsc::channel(PASSED_BACK);
+        let message = ToGuest::Stats { request: 0 };
+        self.send(message, None, Answer::PassedOn(sender)).await?;
+        Ok(Relay {
+            asks: self.asks.clone(),
+            answers,
+        })
     }
 
     /// Sends SIGINT to a process of the sandbox.
@@ -382,6 +462,7 @@ struct Owner {
     write: OwnedWriteHalf,
     waiting: HashMap<u64, oneshot::Sender<Frame<FromGuest>>>,
     commands: HashMap<u64, mpsc::Sender<CommandEvent>>,
+    passed_on: Option<mpsc::Sender<Frame<FromGuest>>>,
 }
 
 impl Owner {
@@ -414,12 +495,25 @@ impl Owner {
             Answer::None => {}
             Answer::Once(answer) => drop(self.waiting.insert(number, answer)),
             Answer::Parts(events) => drop(self.commands.insert(number, events)),
+            Answer::PassedOn(answers) => {
+                self.passed_on = Some(answers);
+                return Ok(());
+            }
         }
         let blobs: Vec<&[u8]> = ask.blob.iter().map(Vec::as_slice).collect();
         write_frame(&mut self.write, &ask.message, &blobs).await
     }
 
     async fn hear(&mut self, mut frame: Frame<FromGuest>) -> Result<()> {
+        if let Some(number) = answered(&mut frame.message)
+            && *number & PASSED_ON != 0
+        {
+            *number &= !PASSED_ON;
+            if let Some(answers) = &self.passed_on {
+                let _ = answers.send(frame).await;
+            }
+            return Ok(());
+        }
         match frame.message {
             FromGuest::Hello { generation } if generation == GENERATION => Ok(()),
             FromGuest::Hello { generation } => Err(Error::protocol(

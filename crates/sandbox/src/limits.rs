@@ -88,6 +88,31 @@ impl Default for Limits {
 pub const MAX_CELL_TIME: Duration = Duration::from_mins(5);
 
 impl Limits {
+    /// The first limit of a sandbox that is above one of these, in words.
+    pub(crate) fn above(&self, most: &Self) -> Option<String> {
+        let limits = [
+            ("memory_bytes", self.memory_bytes, most.memory_bytes),
+            (
+                "cpu_millis",
+                self.cpu_millis.unwrap_or(u64::MAX),
+                most.cpu_millis.unwrap_or(u64::MAX),
+            ),
+            ("processes", self.processes, most.processes),
+            ("open_files", self.open_files, most.open_files),
+            ("disk_bytes", self.disk_bytes, most.disk_bytes),
+            ("inodes", self.inodes, most.inodes),
+            ("shm_bytes", self.shm_bytes, most.shm_bytes),
+            ("data_bytes", self.data_bytes, most.data_bytes),
+            ("file_bytes", self.file_bytes, most.file_bytes),
+        ];
+        let (name, asked, most) = limits.into_iter().find(|(_, asked, most)| asked > most)?;
+        Some(if name == "cpu_millis" && self.cpu_millis.is_none() {
+            format!("`cpu_millis` is not set, the most is {most}")
+        } else {
+            format!("`{name}` is {asked}, the most is {most}")
+        })
+    }
+
     /// What the jail enforces. Where no cgroup bounds memory or processes, per-process limits stand in.
     pub(crate) fn room(&self, memory_cgroup: bool, process_cgroup: bool) -> RoomLimits {
         RoomLimits {

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use landlock::{AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
 use rustix::fs::{Access, access};
 
+use crate::places::workspace_root;
 use crate::user::as_ordinary_user;
 
 /// Something that a test needs and that not every machine has.
@@ -31,11 +32,15 @@ pub enum Capability {
     Python313,
     /// moto's server, which speaks S3, is installed.
     S3Server,
+    /// Node 22 or newer is on PATH, with the packages that `tests/clients/node` pins beside its tests.
+    NodeClients,
+    /// The packages that `tests/clients/python` pins are in a virtual environment beside its tests.
+    PythonClients,
 }
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -45,6 +50,8 @@ impl Capability {
         Self::Kvm,
         Self::Python313,
         Self::S3Server,
+        Self::NodeClients,
+        Self::PythonClients,
     ];
 
     /// Returns the name that skip records and `.ci/expected-skips` use.
@@ -59,6 +66,8 @@ impl Capability {
             Self::Kvm => "kvm",
             Self::Python313 => "python313",
             Self::S3Server => "s3_server",
+            Self::NodeClients => "node_clients",
+            Self::PythonClients => "python_clients",
         }
     }
 
@@ -86,8 +95,31 @@ impl Capability {
                 .map(drop)
                 .ok_or_else(|| "found neither on PATH nor with pyenv".to_owned()),
             Self::S3Server => succeeds(Command::new("moto_server").arg("--help")),
+            Self::NodeClients => clients("node", "node_modules/.package-lock.json", "npm ci").and_then(|_| {
+                let new_enough = "process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)";
+                succeeds(Command::new("node").args(["-e", new_enough]))
+            }),
+            Self::PythonClients => {
+                clients("python", ".venv/bin/python", "pip").and_then(|python| {
+                    let installed = "from importlib.metadata import version\n\
+                                     for name in 'openai', 'openai-agents', 'langchain-openai': version(name)";
+                    succeeds(Command::new(python).args(["-c", installed]))
+                })
+            }
         }
     }
+}
+
+/// A file of the packages of `tests/clients`, or what makes it.
+fn clients(language: &str, file: &str, by: &str) -> Result<PathBuf, String> {
+    let path = workspace_root().join("tests/clients").join(language).join(file);
+    if path.exists() {
+        return Ok(path);
+    }
+    Err(format!(
+        "no `{}`, which `{by}` makes; tests/clients/README.md says how",
+        path.display()
+    ))
 }
 
 fn succeeds(command: &mut Command) -> Result<(), String> {

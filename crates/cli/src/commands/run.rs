@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use cellblock_artifact::Store;
 use cellblock_interpreter::output::Output;
+use cellblock_interpreter::report::{CellReport, DerivationReport};
 use cellblock_interpreter::{
     Config, Event, Execution, Input, Interpreter, Limits, Outcome, Rescue, Session, SessionOptions,
 };
@@ -21,7 +22,7 @@ use crate::exit_code::ExitCode;
 use crate::out_dir::{self, OutDir};
 use crate::progress::Display;
 use crate::render::figure::{self, Counter};
-use crate::render::json::{self, CellReport, DerivationReport, FailureReport, RunReport, SessionReport};
+use crate::render::json::{self, FailureReport, RunReport, SessionReport};
 use crate::render::{FAINT, Screen, exception, outcome, styled, table};
 use crate::sanitize;
 use crate::script::{self, NamedCell};
@@ -202,7 +203,7 @@ impl Run {
             self.finish_cell(&execution, store, &mut saved).await?;
             ended.outcome = execution.outcome.clone();
             if args.json {
-                reports.push(CellReport::new(execution, store, saved));
+                reports.push(json::cell(execution, store, saved));
             }
             ended.not_run = cells.len() - index - 1;
             if ended.outcome != Outcome::Completed {

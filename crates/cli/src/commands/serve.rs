@@ -4,12 +4,13 @@ use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cellblock_artifact::Store;
 use cellblock_gateway::Models;
 use cellblock_gateway::provider::demo::Demo;
 use cellblock_gateway::records::Records;
-use cellblock_gateway::server::Gateway;
+use cellblock_gateway::server::{self, Gateway};
 use cellblock_interpreter::{Config, Interpreter};
 use cellblock_sandbox::image::Home;
 use tokio::net::TcpListener;
@@ -47,7 +48,10 @@ pub(crate) async fn run(args: ServeArgs) -> ExitCode {
 async fn serve(args: &ServeArgs) -> Result<()> {
     let loaded = Sources::of_process(args.config.clone(), args.listen).load()?;
     let models = models(&loaded, args.demo)?;
-    let options = loaded.settings.options();
+    let mut options = loaded.options();
+    if let Some(seconds) = args.grace {
+        options.stop.grace = Duration::from_secs(seconds.into());
+    }
     // Before anything that takes long: a port that is taken is told at once.
     let listener = TcpListener::bind(options.listen)
         .await
@@ -60,6 +64,7 @@ async fn serve(args: &ServeArgs) -> Result<()> {
     let start = async {
         let home = Home::find()?;
         let (records, lock) = records(&loaded, &home)?;
+        server::check(&options, &records).await?;
         let interpreter = interpreter(&loaded, &home).await?;
         Ok::<_, Error>((Gateway::new(options, records, models, interpreter), lock))
     };
@@ -73,13 +78,16 @@ async fn serve(args: &ServeArgs) -> Result<()> {
     tell(address, args.demo);
     let stopping = gateway.clone();
     tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupted.recv() => {}
-            _ = terminated.recv() => {}
+        // The second signal ends at once.
+        loop {
+            tokio::select! {
+                _ = interrupted.recv() => {}
+                _ = terminated.recv() => {}
+            }
+            stopping.stop();
         }
-        stopping.stop();
     });
-    gateway.serve(listener).await.map_err(Error::process("serve"))
+    Ok(gateway.serve(listener).await?)
 }
 
 fn models(loaded: &Loaded, demo: bool) -> Result<Models> {

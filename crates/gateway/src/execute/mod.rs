@@ -1,10 +1,178 @@
 //! The sandbox server of one call: `POST /execute` and `GET /health`.
 
-use axum::Router;
+mod options;
+mod request;
+mod run;
 
-use crate::server::Gateway;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::State;
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::Serialize;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+pub use options::ExecuteOptions;
+pub(crate) use request::ExecuteRequest;
+pub(crate) use run::ExecuteAnswer;
+
+use crate::problem::Problem;
+use crate::server::{Caller, Gateway};
+use request::Job;
 
 /// The routes.
 pub(crate) fn routes() -> Router<Gateway> {
     Router::new()
+        .route("/execute", post(execute))
+        .route("/health", get(health))
+}
+
+/// Executions that may run at a time.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    free: Arc<Semaphore>,
+    all: usize,
+    since: Instant,
+}
+
+impl Slots {
+    /// So many, all free.
+    pub(crate) fn new(all: usize) -> Self {
+        Self {
+            free: Arc::new(Semaphore::new(all)),
+            all,
+            since: Instant::now(),
+        }
+    }
+
+    fn taken(&self) -> usize {
+        self.all.saturating_sub(self.free.available_permits())
+    }
+
+    fn take(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.free).try_acquire_owned().ok()
+    }
+}
+
+/// How the sandbox server is.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct Health {
+    /// `healthy`.
+    status: &'static str,
+    /// `python`.
+    mode: &'static str,
+    /// Such as `Python 3.13.5`.
+    runtime_version: String,
+    /// How many executions may run at a time.
+    capacity: usize,
+    /// How many do.
+    current_load: usize,
+    /// Since the server was started.
+    uptime_seconds: u64,
+}
+
+/// What is wrong, in the form of the original.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct ExecuteError {
+    /// In words.
+    error: String,
+}
+
+/// Runs a Python program in a fresh sandbox, which is disposed of afterwards.
+#[utoipa::path(
+    post, operation_id = "execute", path = "/execute", tag = "sandbox server",
+    request_body = ExecuteRequest,
+    responses(
+        (status = 200, description = "What came of it, also where it failed, ran too long or packages could not be installed", body = ExecuteAnswer),
+        (status = 400, description = "The request is wrong or larger than 10 MiB", body = ExecuteError),
+        (status = 429, description = "As many run as may", body = ExecuteError),
+        (status = 502, description = "The sandbox failed", body = ExecuteError),
+        (status = 503, description = "No sandbox could be had in time; see `Retry-After`", body = ExecuteError),
+    )
+)]
+pub(crate) async fn execute(State(gateway): State<Gateway>, _caller: Caller, body: Body) -> Response {
+    // Before the body is looked at: who is full has no memory to spare for it.
+    let Some(slot) = gateway.slots.take() else {
+        let all = gateway.slots.all;
+        let message = format!("at capacity ({all}/{all} concurrent executions)");
+        let mut response = refuse(StatusCode::TOO_MANY_REQUESTS, &message);
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        return response;
+    };
+    let options = &gateway.options.execute;
+    let bad = |message: &str| refuse(StatusCode::BAD_REQUEST, message);
+    let body = match tokio::time::timeout(options.body_time, to_bytes(body, options.max_body)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => {
+            return bad(&format!(
+                "the body cannot be read: it was cut, or has more than {} bytes",
+                options.max_body
+            ));
+        }
+        Err(_) => {
+            let limit = options.body_time.as_secs_f64();
+            return bad(&format!("the body did not come within {limit} seconds"));
+        }
+    };
+    let job = match Job::read(&body, options) {
+        Ok(job) => job,
+        Err(message) => return bad(&message),
+    };
+    drop(body);
+    // In a task of its own, so that a client that leaves does not leave a sandbox behind; its place is free when that is gone.
+    let gone = CancellationToken::new();
+    let _waits = gone.clone().drop_guard();
+    let running = gateway.clone();
+    let task = gateway.tasks.spawn(async move {
+        let done = run::run(&running, job, gone).await;
+        drop(slot);
+        done
+    });
+    let Ok(done) = task.await else {
+        return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the execution failed");
+    };
+    match done {
+        Ok(Some(answer)) => Json(answer).into_response(),
+        Ok(None) => refuse(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"),
+        Err(error) => {
+            let problem = Problem::from(error);
+            let message = problem.error().message.clone();
+            let mut response = refuse(problem.status(), &message);
+            if problem.status() == StatusCode::SERVICE_UNAVAILABLE {
+                response
+                    .headers_mut()
+                    .insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            response
+        }
+    }
+}
+
+/// How the sandbox server is.
+#[utoipa::path(
+    get, operation_id = "health", path = "/health", tag = "sandbox server",
+    responses((status = 200, description = "It is there", body = Health))
+)]
+pub(crate) async fn health(State(gateway): State<Gateway>) -> Json<Health> {
+    Json(Health {
+        status: "healthy",
+        mode: "python",
+        runtime_version: format!("Python {}", gateway.interpreter.python_version()),
+        capacity: gateway.slots.all,
+        current_load: gateway.slots.taken(),
+        uptime_seconds: gateway.slots.since.elapsed().as_secs(),
+    })
+}
+
+fn refuse(status: StatusCode, message: &str) -> Response {
+    let error = message.to_owned();
+    (status, Json(ExecuteError { error })).into_response()
 }

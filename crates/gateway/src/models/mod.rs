@@ -8,11 +8,13 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 pub use list::Model;
 pub(crate) use routes::routes;
 
+use crate::metrics::Observed;
+use crate::now;
 use crate::provider::Provider;
 use crate::wire::{ApiError, ErrorKind};
 use list::Listing;
@@ -124,14 +126,13 @@ impl Models {
     #[must_use]
     pub fn offer(mut self, offer: Offer) -> Self {
         if self.since == 0 {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH);
-            self.since = now.map_or(0, |since| since.as_secs());
+            self.since = now();
         }
         self.routes.push(Route {
             name: offer.name.clone(),
             patterns: offer.patterns.clone(),
             rename: offer.rename.clone(),
-            provider: Named::over(offer),
+            provider: Arc::new(Observed::new(&offer.name.clone(), Named::over(offer))),
             listing: Arc::default(),
         });
         self

@@ -1,3 +1,5 @@
+"""Sales of two regions over a year, and how they grew."""
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

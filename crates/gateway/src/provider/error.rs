@@ -2,6 +2,18 @@
 
 use std::time::Duration;
 
+/// How servers say that a conversation is too long.
+const TOO_LONG: &[&str] = &[
+    "context_length_exceeded",
+    "context length",
+    "context window",
+    "context size",
+    "maximum context",
+    "prompt is too long",
+    "input is too long",
+    "too many tokens",
+];
+
 /// What went wrong at a provider. Messages never hold its key.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
@@ -67,6 +79,21 @@ impl ProviderError {
             Self::Status { status, .. } => matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504 | 529),
             _ => false,
         }
+    }
+
+    /// Whether the conversation is longer than the model reads. Servers agree on no code for it, so their words count as well.
+    pub fn is_too_long(&self) -> bool {
+        let (message, code) = match self {
+            Self::Status {
+                status: 400 | 413 | 422 | 500,
+                message,
+                ..
+            } => (message, None),
+            Self::Reported { message, code } => (message, code.as_deref()),
+            _ => return false,
+        };
+        let message = message.to_ascii_lowercase();
+        code == Some("context_length_exceeded") || TOO_LONG.iter().any(|words| message.contains(words))
     }
 
     pub(super) fn malformed(what: impl Into<String>) -> Self {

@@ -3,7 +3,7 @@
 //! A [`Provider`] takes a [`ModelRequest`] and streams [`ModelEvent`]s, always in this order however its server behaves:
 //!
 //! ```text
-//! (Text | Refusal | Reasoning | CallBegin{n} | Arguments{n})*  CallEnd{n}*  Usage?  Finish
+//! (Text | Refusal | Reasoning | Sealed | CallBegin{n} | Arguments{n})*  CallEnd{n}*  Usage?  Finish
 //! ```
 //!
 //! A stream that ends otherwise ends with an error. Each call has one begin, its arguments after that, and one end.
@@ -65,6 +65,8 @@ pub enum ModelEvent {
     Refusal(String),
     /// Reasoning was added.
     Reasoning(String),
+    /// The reasoning so far is whole, and this is it in the form that only its provider reads.
+    Sealed(String),
     /// A call of a tool begins.
     CallBegin {
         /// Its place among the calls, from 0.

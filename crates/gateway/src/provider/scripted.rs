@@ -47,6 +47,13 @@ impl Answer {
         self
     }
 
+    /// Gives what it thought in a form that only it reads.
+    #[must_use]
+    pub fn sealed(mut self, content: &str) -> Self {
+        self.events.push(ModelEvent::Sealed(content.to_owned()));
+        self
+    }
+
     /// Calls a tool with arguments as they are, broken ones too.
     #[must_use]
     pub fn call(mut self, id: &str, name: &str, arguments: &str) -> Self {

@@ -1,16 +1,37 @@
-//! What a gateway remembers across restarts, in one SQLite file.
+//! What a gateway remembers across restarts, in one `SQLite` file.
 //!
 //! Each kind of record has a module of its own here with its statements; they all go through [`Records::with`], off the async threads.
 //! The schema grows by the files in `migrations/`, in order; `PRAGMA user_version` counts those that were applied.
 
+pub(crate) mod artifacts;
+mod containers;
+mod files;
+pub mod keys;
+mod page;
+pub(crate) mod responses;
+pub mod usage;
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
 
+pub(crate) use containers::{ContainerFileRow, ContainerRow};
+pub(crate) use files::FileRow;
+pub(crate) use page::{Page, Paged};
+
 /// The steps of the schema, oldest first. Steps that were released do not change any more.
-const MIGRATIONS: &[&str] = &[];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/responses.sql"),
+    include_str!("migrations/artifacts.sql"),
+    include_str!("migrations/keys.sql"),
+    include_str!("migrations/usage.sql"),
+    include_str!("migrations/containers.sql"),
+    include_str!("migrations/files.sql"),
+];
 
 /// How long a statement waits for another process, such as `cellblock key`, that writes.
 const BUSY: Duration = Duration::from_secs(10);
@@ -32,6 +53,14 @@ pub enum RecordsError {
         /// Why not.
         source: rusqlite::Error,
     },
+    /// Its file or directory cannot be made.
+    #[error("make the records at `{}`", path.display())]
+    Make {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// The file was written by a newer version.
     #[error(
         "open the records: they have schema {found}, and this version knows {known}; run the newer version, or move the file away"
@@ -52,7 +81,13 @@ pub enum RecordsError {
 
 impl Records {
     /// Opens the records, and makes them or brings them up to date where that is needed.
+    ///
+    /// They hold what people asked, so nobody but their owner can read them.
     pub fn open(path: &Path) -> Result<Self, RecordsError> {
+        make(path).map_err(|source| RecordsError::Make {
+            path: path.to_owned(),
+            source,
+        })?;
         let opened = Connection::open(path).map_err(|source| RecordsError::Open {
             path: path.to_owned(),
             source,
@@ -91,6 +126,16 @@ impl Records {
         });
         Ok(done.await.map_err(|_| RecordsError::Ending)??)
     }
+}
+
+/// Makes an empty file, and the directory around it, if they are not there. `SQLite` gives its other files the mode of this one.
+fn make(path: &Path) -> std::io::Result<()> {
+    if let Some(parent) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+    }
+    let mut options = OpenOptions::new();
+    options.create(true).append(true).mode(0o600).open(path)?;
+    Ok(())
 }
 
 fn migrate(connection: &mut Connection) -> Result<(), RecordsError> {

@@ -1,55 +1,149 @@
-//! `POST /v1/responses`: a response at once, or its events as they come.
+//! `POST /v1/responses`: a response at once, its events as they come, or one that goes on in the background.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::extract::rejection::BytesRejection;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response as Answer};
-use futures_util::{StreamExt as _, stream};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
-use crate::containers;
+use super::live::Running;
+use super::log::Log;
+use super::prepare::prepare;
+use super::run::{Ear, Job, WAITING};
+use super::{keep, stream};
 use crate::server::{Caller, Gateway};
-use crate::turn::Turn;
-use crate::wire::{ApiError, Container, DONE, Ids, Request, Response, Tool};
+use crate::wire::{ApiError, Dialect, ErrorKind, Event, EventKind, Ids, Request, ResponseStatus};
 
-/// Events that wait for a client; when they are so many, the model waits too.
-const WAITING: usize = 64;
+/// Asks for events besides those that everybody gets.
+const EVENTS: &str = "x-cellblock-events";
 
 pub(super) async fn create(
     State(gateway): State<Gateway>,
     caller: Caller,
-    body: Bytes,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
 ) -> Result<Answer, ApiError> {
-    let mut ids = Ids::random();
-    let request = Request::parse(&body, &mut ids)?;
-    let provider = gateway.models.provider(&request.model)?;
-    gateway.options.refuse_tools(&request.tools)?;
-    let container = request.tools.iter().find_map(|tool| match tool {
-        Tool::CodeInterpreter { container } => Some(container.clone()),
-        Tool::Function(_) => None,
-    });
-    let auto = Container::Id(String::new());
-    let runner = containers::runner(&gateway, &caller, container.as_ref().unwrap_or(&auto)).await?;
-    let turn = Turn::new(provider, Arc::clone(&runner)).steps(gateway.options.max_steps);
-    let created = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs());
-    let response = Response::new(&request, ids.mint("resp"), created);
-    let (sender, mut events) = mpsc::channel(WAITING);
-    let stream = request.stream;
-    let run = async move { turn.run(&request, response, Vec::new(), sender).await };
-    if stream {
-        gateway.tasks.spawn(run);
-        let frames = stream::poll_fn(move |context| events.poll_recv(context)).map(|event| event.frame());
-        let frames = frames.chain(stream::once(async { DONE.to_owned() }));
-        let body = Body::from_stream(frames.map(Ok::<_, std::convert::Infallible>));
-        let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-cache")];
-        return Ok((headers, body).into_response());
+    let body = read(body)?;
+    let request = Request::parse(&body, &mut Ids::random())?;
+    let dialect = dialect(&gateway, &headers);
+    let job = prepare(&gateway, &caller, request, dialect, None).await?;
+    let (stream, background) = (job.request.stream, job.request.background);
+    if background {
+        let mut response = job.response.clone();
+        let log = go_on(job).await?;
+        if stream {
+            return Ok(stream::follow(&gateway, log, 0));
+        }
+        response.status = ResponseStatus::Queued;
+        return Ok(axum::Json(response).into_response());
     }
-    let drain = async { while events.recv().await.is_some() {} };
-    let (response, ()) = tokio::join!(run, drain);
-    Ok(axum::Json(response).into_response())
+    if job.request.store {
+        keep::begun(&gateway, &caller.owner, &job.request, &job.response).await?;
+    }
+    let (sender, events) = mpsc::channel(WAITING);
+    // A task of its own: when the client leaves, the turn still comes to an end that is kept.
+    gateway.tasks.spawn(
+        job.play(Ear::Client(sender), CancellationToken::new())
+            .in_current_span(),
+    );
+    if stream {
+        return Ok(stream::live(&gateway, events));
+    }
+    whole(events).await
+}
+
+/// The body, or why it cannot be read.
+pub(super) fn read(body: Result<Bytes, BytesRejection>) -> Result<Bytes, ApiError> {
+    body.map_err(|rejection| {
+        let (kind, code) = if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            (ErrorKind::TooLarge, "request_too_large")
+        } else {
+            (ErrorKind::InvalidRequestError, "invalid_body")
+        };
+        ApiError {
+            kind,
+            code: Some(code.to_owned()),
+            message: rejection.body_text(),
+            param: None,
+        }
+    })
+}
+
+/// How events are told to who sent these headers.
+pub(super) fn dialect(gateway: &Gateway, headers: &HeaderMap) -> Dialect {
+    let asked = headers.get_all(EVENTS).iter();
+    let asked = asked.filter_map(|value| value.to_str().ok());
+    asked.fold(gateway.options.responses.dialect, Dialect::and)
+}
+
+/// Begins a response that goes on without its client.
+async fn go_on(job: Job) -> Result<Arc<Log>, ApiError> {
+    let gateway = job.gateway.clone();
+    let id = job.response.id.clone();
+    let running = Running {
+        owner: job.owner.clone(),
+        log: Arc::new(Log::new()),
+        cancel: CancellationToken::new(),
+    };
+    gateway.responses.add(&id, running.clone())?;
+    if let Err(error) = keep::begun(&gateway, &job.owner, &job.request, &job.response).await {
+        gateway.responses.remove(&id);
+        return Err(error);
+    }
+    let (log, cancel) = (Arc::clone(&running.log), running.cancel);
+    let tasks = gateway.tasks.clone();
+    let listed = Listed {
+        gateway,
+        id,
+        log: Arc::clone(&log),
+    };
+    let run = async move {
+        job.play(Ear::Log(log), cancel).await;
+        drop(listed);
+    };
+    tasks.spawn(run.in_current_span());
+    Ok(running.log)
+}
+
+/// A background response among those that run. Its followers are let go when this is dropped, whatever happens.
+struct Listed {
+    gateway: Gateway,
+    id: String,
+    log: Arc<Log>,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.log.end();
+        self.gateway.responses.remove(&self.id);
+    }
+}
+
+/// The response, when it is whole. One that failed before anything came of it is an error.
+async fn whole(mut events: mpsc::Receiver<Event>) -> Result<Answer, ApiError> {
+    let mut error = None;
+    while let Some(event) = events.recv().await {
+        match event.kind {
+            EventKind::Error(why) => error = Some(why.0),
+            kind => {
+                if let Some(response) = kind.last() {
+                    return match error {
+                        Some(error) if response.output.is_empty() => Err(error),
+                        _ => Ok(axum::Json(response).into_response()),
+                    };
+                }
+            }
+        }
+    }
+    Err(ApiError {
+        kind: ErrorKind::ServerError,
+        code: Some("server_error".to_owned()),
+        message: "the gateway is stopping".to_owned(),
+        param: None,
+    })
 }

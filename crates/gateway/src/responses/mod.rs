@@ -1,13 +1,45 @@
 //! The Responses API.
+//!
+//! ```text
+//! create ──> prepare ──> Job::play ──> events to the client, or to the log of a background response
+//! socket ──┘   │             │
+//!              │             └ keep: the response, what its model read and said, its items
+//!              └ resolve: references, compactions; truncate: conversations that are too long
+//! ```
 
+mod compact;
 mod create;
+mod keep;
+mod live;
+mod log;
+mod options;
+mod prepare;
+mod resolve;
+mod retrieve;
+mod run;
+mod seal;
+mod socket;
+mod start;
+mod stream;
+mod truncate;
 
 use axum::Router;
-use axum::routing::post;
+use axum::routing::{get, post};
+
+use keep::read as kept;
+
+pub(crate) use live::Live;
+pub use options::ResponseOptions;
+pub(crate) use start::start;
 
 use crate::server::Gateway;
 
 /// The routes.
 pub(crate) fn routes() -> Router<Gateway> {
-    Router::new().route("/v1/responses", post(create::create))
+    Router::new()
+        .route("/v1/responses", post(create::create).get(socket::open))
+        .route("/v1/responses/compact", post(compact::compact))
+        .route("/v1/responses/{id}", get(retrieve::get).delete(retrieve::delete))
+        .route("/v1/responses/{id}/cancel", post(retrieve::cancel))
+        .route("/v1/responses/{id}/input_items", get(retrieve::input_items))
 }

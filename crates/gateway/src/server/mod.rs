@@ -1,25 +1,56 @@
 //! The HTTP server: its routes, and what every one of them needs.
+//!
+//! ```text
+//! connection ── observe ── answers ── panics ── hosts ── CORS ── auth ── body limit ── route
+//! ```
 
+mod accept;
+mod answers;
+mod auth;
 mod caller;
 mod error;
+mod hosts;
 mod json;
+mod observe;
+pub(crate) mod retry;
+mod scrape;
+mod start;
+mod stop;
+mod throttle;
+mod tls;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::{from_fn, from_fn_with_state};
 use cellblock_interpreter::Interpreter;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower_http::catch_panic::CatchPanicLayer;
 
+pub use accept::ConnectionOptions;
+pub use auth::AuthOptions;
 pub use caller::Caller;
+pub use hosts::HostOptions;
 pub use json::Json;
+pub use observe::RequestId;
+pub use start::{ServeError, check};
+pub use stop::StopOptions;
+pub use tls::{TlsError, TlsOptions};
 
+use crate::containers::Containers;
+use crate::execute::Slots;
+use crate::keys::Keys;
 use crate::models::{self, Models};
 use crate::options::Options;
+use crate::quotas::Quotas;
 use crate::records::Records;
-use crate::{containers, execute, responses, sessions};
+use crate::sessions::Sessions;
+use crate::{artifacts, containers, execute, files, health, openapi, responses, sessions};
+
+/// Where metrics are told.
+const METRICS: &str = "/metrics";
 
 /// A gateway: what its routes share.
 #[derive(Clone, Debug)]
@@ -32,14 +63,30 @@ pub struct Shared {
     pub options: Options,
     /// What it remembers.
     pub records: Records,
+    /// Who may call.
+    pub keys: Keys,
+    /// How much.
+    pub quotas: Quotas,
     /// The models that it offers.
     pub models: Models,
     /// What runs code.
-    pub interpreter: Interpreter,
-    /// Told when it begins to stop.
+    pub interpreter: Arc<Interpreter>,
+    /// Containers that are at hand.
+    pub containers: Containers,
+    /// The sessions of its REST.
+    pub(crate) sessions: Sessions,
+    /// Executions that may run at a time.
+    pub(crate) slots: Slots,
+    /// Told when it begins to stop: nothing new is taken on.
     pub stopping: CancellationToken,
+    /// Told when what still runs has to end, some time after that: turns fail, streams are closed, sandboxes go.
+    pub ending: CancellationToken,
+    /// What responses share.
+    pub(crate) responses: responses::Live,
     /// What goes on without a client and is waited for at the end.
     pub tasks: TaskTracker,
+    /// Told when nothing is waited for any more.
+    hurrying: CancellationToken,
 }
 
 impl std::ops::Deref for Gateway {
@@ -52,42 +99,58 @@ impl std::ops::Deref for Gateway {
 
 impl Gateway {
     /// A gateway that nobody can reach yet.
-    pub fn new(options: Options, records: Records, models: Models, interpreter: Interpreter) -> Self {
+    pub fn new(
+        options: Options,
+        records: Records,
+        models: Models,
+        interpreter: impl Into<Arc<Interpreter>>,
+    ) -> Self {
+        crate::metrics::start();
+        let responses = responses::Live::new(&options.responses);
         Self(Arc::new(Shared {
+            keys: Keys::new(records.clone()),
+            quotas: Quotas::new(options.quotas.clone(), records.clone()),
+            sessions: Sessions::default(),
+            slots: Slots::new(options.execute.concurrent),
             options,
             records,
             models,
-            interpreter,
+            interpreter: interpreter.into(),
+            containers: Containers::default(),
+            responses,
             stopping: CancellationToken::new(),
+            ending: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            hurrying: CancellationToken::new(),
         }))
     }
 
-    /// Its routes.
+    /// Its routes, with all that stands before them.
     pub fn router(&self) -> Router {
+        let body_timeout = self.options.connections.body_timeout;
         Router::new()
             .merge(responses::routes())
             .merge(models::routes())
             .merge(containers::routes())
+            .merge(files::routes())
             .merge(sessions::routes())
+            .merge(artifacts::routes())
             .merge(execute::routes())
+            .merge(health::routes())
+            .merge(scrape::routes())
+            .merge(openapi::routes())
             .layer(DefaultBodyLimit::max(self.options.max_body))
+            .layer(from_fn_with_state(self.clone(), auth::check))
+            .layer(hosts::cors(&self.options.hosts))
+            .layer(from_fn_with_state(self.clone(), hosts::check))
+            .layer(CatchPanicLayer::custom(answers::panicked))
+            .layer(from_fn(answers::complete))
+            .layer(from_fn(move |request, next| {
+                observe::observe(body_timeout, request, next)
+            }))
             .with_state(self.clone())
     }
-
-    /// Answers on a listener until it is told to stop; then lets what runs come to its end.
-    pub async fn serve(&self, listener: TcpListener) -> std::io::Result<()> {
-        let stopping = self.stopping.clone();
-        axum::serve(listener, self.router())
-            .with_graceful_shutdown(async move { stopping.cancelled().await })
-            .await?;
-        self.tasks.close();
-        self.tasks.wait().await;
-        Ok(())
-    }
-
-    /// Begins to stop.
-    pub fn stop(&self) {
-        self.stopping.cancel();
-    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,56 @@
-//! Our own REST: sessions, their cells, files and datasets.
+//! Our own REST: sessions, their cells, inputs, files, datasets and tools.
+//!
+//! A session is used by one request at a time; others wait for their turn, or are told that too many do. What somebody else's session is, is
+//! not found.
+
+pub(crate) mod aliases;
+pub(crate) mod answer;
+mod body;
+pub(crate) mod cells;
+pub(crate) mod create;
+pub(crate) mod datasets;
+pub(crate) mod files;
+mod held;
+pub(crate) mod inputs;
+mod limits;
+pub(crate) mod manage;
+mod options;
+mod registry;
+pub(crate) mod run;
+pub(crate) mod stream;
+pub(crate) mod tools;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post, put};
 
 use crate::server::Gateway;
 
+pub use options::SessionsOptions;
+pub(crate) use registry::Sessions;
+
 /// The routes.
 pub(crate) fn routes() -> Router<Gateway> {
+    let uploads = Router::new()
+        .route("/v1/sessions/{id}/datasets", get(datasets::list).post(datasets::add))
+        .route(
+            "/v1/sessions/{id}/files/{*path}",
+            get(files::get).put(files::put).delete(files::delete),
+        )
+        .route("/v1/sessions/{id}/inputs/{name}", put(inputs::put).post(inputs::put))
+        // These count what they take themselves.
+        .layer(DefaultBodyLimit::disable());
     Router::new()
+        .route("/v1/sessions", get(manage::list).post(create::create))
+        .route("/v1/sessions/{id}", get(manage::get).delete(manage::delete))
+        .route("/v1/sessions/{id}/aliases", get(aliases::list).post(aliases::add))
+        .route("/v1/sessions/{id}/cells", get(cells::list).post(run::run))
+        .route("/v1/sessions/{id}/cells/{cell}", get(cells::get))
+        .route("/v1/sessions/{id}/files", get(files::list))
+        .route("/v1/sessions/{id}/interrupt", post(manage::interrupt))
+        .route("/v1/sessions/{id}/reset", post(manage::reset))
+        .route("/v1/sessions/{id}/tools", get(tools::list))
+        .route("/v1/sessions/{id}/tools/{name}", post(tools::call))
+        .route("/v1/sessions/{id}/variables", get(manage::variables))
+        .merge(uploads)
 }

@@ -9,28 +9,33 @@
 //!
 //! The end is always told: `completed`, `incomplete` with a reason, or `failed`. A client that is gone stops the model and the code.
 
+mod calls;
+mod cite;
 mod runner;
 mod session;
 mod step;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
+use crate::now;
 use crate::provider::{Finish, INTERPRETER, ModelRequest, Provider, ProviderError};
 use crate::wire::{
-    AllowedMode, ApiError, ChoiceMode, Draft, ErrorKind, Event, Function, FunctionCallOutput, Ids, Item,
-    ItemStatus, Output, Request, Response, Tool, ToolChoice, Usage,
+    AllowedMode, ApiError, ChoiceMode, Draft, ErrorKind, Event, Function, Ids, Item, Request, Response, Tool,
+    ToolChoice, Usage,
 };
 
-pub use runner::{Code, Ran, Runner};
+pub use runner::{Code, Made, Place, Ran, Runner};
 pub use session::SessionRunner;
+pub(crate) use session::{Shown, tell, words};
 
-use step::{Call, Step, Stop, Wants};
+use step::{Step, Stop, Wants};
 
 /// Answers requests with a model and a runner of its code.
 #[derive(Clone)]
@@ -39,6 +44,7 @@ pub struct Turn {
     runner: Arc<dyn Runner>,
     steps: u32,
     ids: Ids,
+    until: CancellationToken,
 }
 
 impl std::fmt::Debug for Turn {
@@ -51,14 +57,17 @@ impl std::fmt::Debug for Turn {
 }
 
 /// What is told, and to whom.
-#[derive(Debug)]
 struct Telling<'a> {
     draft: Draft,
     events: mpsc::Sender<Event>,
     ids: Ids,
-    /// Where code runs, if the request allows any.
-    container: Option<&'a str>,
+    /// What runs code, if the request allows any.
+    runner: Option<&'a dyn Runner>,
     functions: Vec<String>,
+    /// Whether outputs of code are told.
+    outputs: bool,
+    /// Files that code made and no text has cited yet.
+    made: Vec<Made>,
 }
 
 impl Telling<'_> {
@@ -73,12 +82,13 @@ impl Telling<'_> {
 
 impl Turn {
     /// A turn of at most 20 model calls.
-    pub const fn new(provider: Arc<dyn Provider>, runner: Arc<dyn Runner>) -> Self {
+    pub fn new(provider: Arc<dyn Provider>, runner: Arc<dyn Runner>) -> Self {
         Self {
             provider,
             runner,
             steps: 20,
             ids: Ids::random(),
+            until: CancellationToken::new(),
         }
     }
 
@@ -86,6 +96,13 @@ impl Turn {
     #[must_use]
     pub const fn steps(mut self, steps: u32) -> Self {
         self.steps = steps;
+        self
+    }
+
+    /// Fails when this is cancelled, as the server is ending.
+    #[must_use]
+    pub fn until(mut self, ending: CancellationToken) -> Self {
+        self.until = ending;
         self
     }
 
@@ -105,32 +122,50 @@ impl Turn {
         earlier: Vec<Item>,
         events: mpsc::Sender<Event>,
     ) -> Response {
+        let mut conversation = earlier;
+        conversation.extend(request.input.iter().cloned());
+        self.converse(request, response, &mut conversation, events).await
+    }
+
+    /// The same where `conversation` is everything that the model is asked, the request's input too. What the model said and read is added
+    /// to it, so that another turn can go on from there.
+    pub async fn converse(
+        &self,
+        request: &Request,
+        response: Response,
+        conversation: &mut Vec<Item>,
+        events: mpsc::Sender<Event>,
+    ) -> Response {
         let hosted = |tool: &Tool| matches!(tool, Tool::CodeInterpreter { .. });
         let mut telling = Telling {
             draft: Draft::begin(response),
             events: events.clone(),
             ids: self.ids.clone(),
-            container: request.tools.iter().any(hosted).then(|| self.runner.container()),
+            runner: request.tools.iter().any(hosted).then_some(&*self.runner),
             functions: request
                 .tools
                 .iter()
                 .filter(|tool| !hosted(tool))
                 .map(|tool| tool.name().to_owned())
                 .collect(),
+            outputs: request.includes_outputs(),
+            made: Vec::new(),
         };
         let mut usage = Usage::default();
-        let ended = self.steps_of(request, earlier, &mut telling, &mut usage).await;
+        let ended = tokio::select! {
+            ended = self.steps_of(request, conversation, &mut telling, &mut usage) => ended,
+            // Dropping the steps stops the code that they run.
+            () = self.until.cancelled() => Err(Stop::Ending),
+        };
         let draft = telling.draft;
         let (response, last) = match ended {
             Ok(None) => draft.complete(usage, now()),
             Ok(Some(reason)) => draft.incomplete(reason, usage),
             Err(Stop::Gone) => draft.incomplete("client_gone", usage),
-            Err(Stop::Failed(error)) => {
-                // What nobody counted is not nothing.
-                let counted = (usage != Usage::default()).then_some(usage);
-                draft.fail(told(&error), counted)
-            }
+            Err(Stop::Failed(error)) => draft.fail(told(&error), counted(usage)),
+            Err(Stop::Ending) => draft.fail(server_ending(), counted(usage)),
         };
+        crate::metrics::turn_ended(response.status);
         for event in last {
             if events.send(event).await.is_err() {
                 break;
@@ -143,22 +178,26 @@ impl Turn {
     async fn steps_of(
         &self,
         request: &Request,
-        earlier: Vec<Item>,
+        items: &mut Vec<Item>,
         telling: &mut Telling<'_>,
         usage: &mut Usage,
     ) -> Result<Option<&'static str>, Stop> {
-        let mut items = earlier;
-        items.extend(request.input.iter().cloned());
         let mut left = request.max_tool_calls.unwrap_or(u64::MAX);
         telling.flush().await?;
+        // What the model reads of what came before this turn.
+        let (read, before) = (self.runner.read(items.clone()).await, items.len());
+        let interpreter = interpreter(&self.runner.files());
         for taken in 0..self.steps {
-            let asked = ask(request, &items, taken > 0);
+            let asked = [&read[..], &items[before..]].concat();
+            let asked = ask(request, asked, &interpreter, taken > 0);
             let stream = tokio::select! {
                 stream = self.provider.stream(asked) => stream?,
                 () = telling.events.closed() => return Err(Stop::Gone),
             };
             let step = Step::follow(stream, telling).await?;
             *usage += step.usage;
+            items.extend(step.thoughts(&mut telling.ids));
+            items.extend(step.message(telling.ids.mint("msg")));
             match step.finish {
                 // Calls that were cut off are not run.
                 Finish::Length => return Ok(Some("max_output_tokens")),
@@ -166,69 +205,22 @@ impl Turn {
                 Finish::Stop | Finish::Calls if step.calls.is_empty() => return Ok(None),
                 Finish::Stop | Finish::Calls => {}
             }
-            items.extend(step.message(telling.ids.mint("msg")));
             items.extend(step.calls.iter().map(|call| call.item(telling.ids.mint("fc"))));
             let for_client = step
                 .calls
                 .iter()
                 .any(|call| matches!(call.wants, Wants::Client(_)));
-            for call in step.calls {
-                items.extend(self.serve(call, request, &mut left, telling).await?);
-            }
+            items.extend(calls::serve(step.calls, &mut left, telling).await?);
             if for_client {
                 return Ok(None);
             }
         }
         Ok(Some("max_steps"))
     }
-
-    /// Runs a call if it is one of code, and gives its result for the model. Calls of one step share a container, and so run one by one.
-    async fn serve(
-        &self,
-        call: Call,
-        request: &Request,
-        left: &mut u64,
-        telling: &mut Telling<'_>,
-    ) -> Result<Option<Item>, Stop> {
-        let result = match call.wants {
-            Wants::Client(_) => return Ok(None),
-            Wants::Nothing => Output::Text(format!("There is no tool named `{}`.", call.name)),
-            Wants::Code { slot, decoder } => {
-                let ran = match step::code(decoder.finish()) {
-                    Err(why) => Ran::refused(why),
-                    Ok(_) if *left == 0 => {
-                        Ran::refused("The code was not run: no calls are left; answer with what there is.")
-                    }
-                    Ok(code) => {
-                        *left -= 1;
-                        telling.draft.interpret(&slot);
-                        telling.flush().await?;
-                        tokio::select! {
-                            ran = self.runner.run(code) => ran,
-                            () = telling.events.closed() => {
-                                self.runner.stop();
-                                return Err(Stop::Gone);
-                            }
-                        }
-                    }
-                };
-                let outputs = request.includes_outputs().then_some(ran.outputs);
-                telling.draft.end_interpreter(slot, ran.status, outputs);
-                telling.flush().await?;
-                ran.result
-            }
-        };
-        Ok(Some(Item::FunctionCallOutput(FunctionCallOutput {
-            id: telling.ids.mint("fco"),
-            status: ItemStatus::Completed,
-            call_id: call.id,
-            output: result,
-        })))
-    }
 }
 
 /// What a model is asked in one step. A choice that forces a tool holds for the first step only: else no turn would end.
-fn ask(request: &Request, items: &[Item], again: bool) -> ModelRequest {
+fn ask(request: &Request, items: Vec<Item>, interpreter: &Function, again: bool) -> ModelRequest {
     let mut tool_choice = request.tool_choice.clone();
     if again {
         match &mut tool_choice {
@@ -241,12 +233,12 @@ fn ask(request: &Request, items: &[Item], again: bool) -> ModelRequest {
     }
     let tools = request.tools.iter().map(|tool| match tool {
         Tool::Function(function) => function.clone(),
-        Tool::CodeInterpreter { .. } => interpreter(),
+        Tool::CodeInterpreter { .. } => interpreter.clone(),
     });
     ModelRequest {
         model: request.model.clone(),
         instructions: request.instructions.clone(),
-        items: items.to_vec(),
+        items,
         tools: tools.collect(),
         tool_choice,
         parallel_tool_calls: request.parallel_tool_calls,
@@ -260,8 +252,11 @@ fn ask(request: &Request, items: &[Item], again: bool) -> ModelRequest {
     }
 }
 
+/// Paths of files that a model is told of; beyond them there are too many to name.
+const NAMED: usize = 100;
+
 /// The interpreter as a model is told of it.
-fn interpreter() -> Function {
+fn interpreter(files: &[String]) -> Function {
     let parameters = json!({
         "type": "object",
         "properties": {
@@ -275,46 +270,59 @@ fn interpreter() -> Function {
         "required": ["code"],
         "additionalProperties": false,
     });
+    let mut description = "Runs Python in a sandbox without a network and shows what it prints, its last value, tables and charts. \
+                           Variables and files are kept from call to call. The current directory is `/mnt/data`: write a file there to \
+                           hand it to the user, and link it in the answer as `[name](sandbox:/mnt/data/name)`."
+        .to_owned();
+    if !files.is_empty() {
+        let named: Vec<_> = files.iter().take(NAMED).map(|path| format!("`{path}`")).collect();
+        let more = files.len() - named.len();
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        let named = named.join(", ");
+        // Writing to a string does not fail.
+        let _ = write!(description, " Files that are there: {named}{more}.");
+    }
     Function {
         name: INTERPRETER.to_owned(),
-        description: Some(
-            "Runs Python in a sandbox without a network and shows what it prints, its last value, tables and charts. \
-             Variables and files are kept from call to call."
-                .to_owned(),
-        ),
+        description: Some(description),
         parameters: parameters.as_object().cloned(),
         strict: None,
     }
 }
 
-fn told(error: &ProviderError) -> ApiError {
-    tracing::warn!(
-        error = error as &dyn std::error::Error,
-        "the model's provider failed"
-    );
-    let busy = matches!(error, ProviderError::Status { status: 429, .. });
+/// What nobody counted is not nothing.
+fn counted(usage: Usage) -> Option<Usage> {
+    (usage != Usage::default()).then_some(usage)
+}
+
+fn server_ending() -> ApiError {
     ApiError {
-        kind: if busy {
-            ErrorKind::TooManyRequests
-        } else {
-            ErrorKind::ModelError
-        },
-        code: Some(
-            if busy {
-                "rate_limit_exceeded"
-            } else {
-                "server_error"
-            }
-            .to_owned(),
-        ),
-        message: error.to_string(),
+        kind: ErrorKind::ServerError,
+        code: Some("server_error".to_owned()),
+        message: "the gateway was stopped before the response was whole; send the request again".to_owned(),
         param: None,
     }
 }
 
-/// Seconds since 1970.
-fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
+/// What a client is told of a provider that failed.
+pub(crate) fn told(error: &ProviderError) -> ApiError {
+    tracing::warn!(
+        error = error as &dyn std::error::Error,
+        "the model's provider failed"
+    );
+    let (kind, code) = match error {
+        ProviderError::Status { status: 429, .. } => (ErrorKind::TooManyRequests, "rate_limit_exceeded"),
+        error if error.is_too_long() => (ErrorKind::InvalidRequestError, "context_length_exceeded"),
+        _ => (ErrorKind::ModelError, "server_error"),
+    };
+    ApiError {
+        kind,
+        code: Some(code.to_owned()),
+        message: error.to_string(),
+        param: None,
+    }
 }

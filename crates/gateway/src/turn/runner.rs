@@ -1,19 +1,35 @@
 //! What runs the code of a turn.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 
-use crate::wire::{InterpreterOutput, ItemStatus, Output};
+use crate::wire::{InterpreterOutput, Item, ItemStatus, Output};
 
-/// Runs the code of one turn, in one container.
+/// Where the code of one turn runs, and what its model finds there.
 pub trait Runner: Send + Sync {
-    /// The container's id. It is known before any code is; its sandbox may be made when the first code runs.
+    /// Paths of the files that are there from the start. The model is told of them.
+    fn files(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Items as the model reads them: files and pictures of users become texts and `data:` URLs.
+    fn read(&self, items: Vec<Item>) -> BoxFuture<'_, Vec<Item>> {
+        Box::pin(async { items })
+    }
+
+    /// Says where the next call of a step runs; `before` calls of the step are there already. That is known before the call's code is; a
+    /// sandbox may be made when the code runs.
+    fn place(&self, before: usize) -> BoxFuture<'_, Arc<dyn Place>>;
+}
+
+/// Where a call runs.
+pub trait Place: Send + Sync {
+    /// The container's id. Calls of one container run one after the other.
     fn container(&self) -> &str;
 
-    /// Runs code to its end. Code that fails, and a sandbox that cannot be had, are told in what comes back.
+    /// Runs code to its end. Code that fails, and a sandbox that cannot be had, are told in what comes back. Dropping it stops the code.
     fn run(&self, code: Code) -> BoxFuture<'_, Ran>;
-
-    /// Stops what runs now, as nobody waits for it any more.
-    fn stop(&self);
 }
 
 /// Code that a model wants to run.
@@ -34,6 +50,26 @@ pub struct Ran {
     pub outputs: Vec<InterpreterOutput>,
     /// What the model reads.
     pub result: Output,
+    /// Files that it made or changed.
+    pub made: Vec<Made>,
+}
+
+/// A file that code made, which texts may refer to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// The container that it is in.
+    pub container: String,
+    /// Its id there.
+    pub id: String,
+    /// Its path, as models and users call it.
+    pub path: String,
+}
+
+impl Made {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
 }
 
 impl Ran {
@@ -44,6 +80,7 @@ impl Ran {
             status: ItemStatus::Failed,
             outputs: vec![InterpreterOutput::Logs { logs: why.clone() }],
             result: Output::Text(why),
+            made: Vec::new(),
         }
     }
 }

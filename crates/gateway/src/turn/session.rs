@@ -1,13 +1,16 @@
 //! A session of the interpreter as a turn's runner.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cellblock_artifact::Store;
+use cellblock_artifact::{ArtifactId, Store};
 use cellblock_interpreter::render::{self, Block};
 use cellblock_interpreter::{Blame, Cell, Error, Execution, Outcome, Retry, Session};
 use futures_util::future::BoxFuture;
 
-use super::runner::{Code, Ran, Runner};
+use super::runner::{Code, Place, Ran, Runner};
 use crate::wire::{InterpreterOutput, ItemStatus, Output, Part};
 
 /// Tokens of text that a model reads of one execution's outputs, and of each stream.
@@ -30,31 +33,96 @@ impl SessionRunner {
             store,
         }
     }
+}
 
-    async fn told(&self, execution: &Execution) -> Ran {
-        let mut parts = Vec::new();
-        let mut outputs = Vec::new();
-        let (stdout, stderr) = (&execution.stdout.text, &execution.stderr.text);
-        if !stdout.is_empty() {
-            say(&mut parts, &mut outputs, render::stream(stdout, TOKENS));
+impl Runner for SessionRunner {
+    fn place(&self, _before: usize) -> BoxFuture<'_, Arc<dyn Place>> {
+        let place: Arc<dyn Place> = Arc::new(self.clone());
+        Box::pin(async move { place })
+    }
+}
+
+/// Interrupts what runs unless it has come to its end.
+struct Interrupt<'a>(Option<&'a Session>);
+
+impl Drop for Interrupt<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = self.0 {
+            session.interrupt();
         }
-        if !stderr.is_empty() {
-            let shown = render::stream(stderr, TOKENS);
-            say(&mut parts, &mut outputs, format!("[stderr]\n{shown}"));
-        }
-        for block in render::to_model(&execution.outputs, TOKENS) {
-            match block {
-                Block::Text { text } => say(&mut parts, &mut outputs, text),
-                Block::Image { image, .. } => match self.store.get(image.sha256).await {
+    }
+}
+
+impl Place for SessionRunner {
+    fn container(&self) -> &str {
+        &self.container
+    }
+
+    fn run(&self, code: Code) -> BoxFuture<'_, Ran> {
+        Box::pin(async move {
+            let cell = Cell::new(code.code).with_requirements(code.requirements);
+            let mut interrupt = Interrupt(Some(&self.session));
+            let executed = self.session.execute(cell).await;
+            interrupt.0 = None;
+            match executed {
+                Ok(execution) => {
+                    let files = execution.files.iter();
+                    let shown = Shown {
+                        files: files.map(|file| (file.path.clone(), file.bytes)).collect(),
+                        ..Shown::default()
+                    };
+                    tell(&execution, &self.store, &shown).await
+                }
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "run code of a model");
+                    Ran::refused(words(&error))
+                }
+            }
+        })
+    }
+}
+
+/// How an execution is shown.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    /// Its files and their bytes, as models and users call them.
+    pub(crate) files: Vec<(String, u64)>,
+    /// Addresses of pictures that are too large to be sent as they are.
+    pub(crate) links: HashMap<ArtifactId, String>,
+}
+
+/// What a client and a model are told of an execution.
+pub(crate) async fn tell(execution: &Execution, store: &Store, shown: &Shown) -> Ran {
+    let mut parts = Vec::new();
+    let mut outputs = Vec::new();
+    let (stdout, stderr) = (&execution.stdout.text, &execution.stderr.text);
+    if !stdout.is_empty() {
+        say(&mut parts, &mut outputs, render::stream(stdout, TOKENS));
+    }
+    if !stderr.is_empty() {
+        let shown = render::stream(stderr, TOKENS);
+        say(&mut parts, &mut outputs, format!("[stderr]\n{shown}"));
+    }
+    for block in render::to_model(&execution.outputs, TOKENS) {
+        match block {
+            Block::Text { text } => say(&mut parts, &mut outputs, text),
+            Block::Image { image, .. } => match (shown.links.get(&image.sha256), store.get(image.sha256)) {
+                (Some(url), _) => {
+                    outputs.push(InterpreterOutput::Image { url: url.clone() });
+                    let text = format!(
+                        "(a picture of {} bytes, which the user sees and which is too large for you)",
+                        image.bytes
+                    );
+                    parts.push(Part::InputText { text });
+                }
+                (None, bytes) => match bytes.await {
                     Ok(bytes) => {
                         let url = format!("data:{};base64,{}", image.media_type, STANDARD.encode(&bytes));
                         outputs.push(InterpreterOutput::Image { url: url.clone() });
-                        let detail = "auto".to_owned();
-                        let (image_url, file_id) = (Some(url), None);
                         parts.push(Part::InputImage {
-                            image_url,
-                            file_id,
-                            detail,
+                            image_url: Some(url),
+                            file_id: None,
+                            detail: "auto".to_owned(),
                         });
                     }
                     Err(error) => {
@@ -66,69 +134,44 @@ impl SessionRunner {
                         );
                     }
                 },
-            }
-        }
-        let files: Vec<_> = execution
-            .files
-            .iter()
-            .map(|file| format!("{} ({} bytes)", file.path, file.bytes))
-            .collect();
-        if !files.is_empty() {
-            say(&mut parts, &mut outputs, format!("[files]\n{}", files.join("\n")));
-        }
-        for file in &execution.skipped_files {
-            say(
-                &mut parts,
-                &mut outputs,
-                format!("[file left out] {}: {}", file.path, file.reason),
-            );
-        }
-        if let Some(note) = &execution.note {
-            say(&mut parts, &mut outputs, note.clone());
-        }
-        if let Outcome::Rejected { rejections } = &execution.outcome {
-            for rejection in rejections {
-                say(&mut parts, &mut outputs, rejection.message.clone());
-            }
-        }
-        if parts.is_empty() {
-            parts.push(Part::InputText {
-                text: "(no output)".to_owned(),
-            });
-        }
-        Ran {
-            status: status(&execution.outcome),
-            outputs,
-            result: Output::Parts(parts),
+            },
         }
     }
-}
-
-impl Runner for SessionRunner {
-    fn container(&self) -> &str {
-        &self.container
+    let files: Vec<_> = shown
+        .files
+        .iter()
+        .map(|(path, bytes)| format!("{path} ({bytes} bytes)"))
+        .collect();
+    if !files.is_empty() {
+        say(&mut parts, &mut outputs, format!("[files]\n{}", files.join("\n")));
     }
-
-    fn run(&self, code: Code) -> BoxFuture<'_, Ran> {
-        Box::pin(async move {
-            let cell = Cell::new(code.code).with_requirements(code.requirements);
-            match self.session.execute(cell).await {
-                Ok(execution) => self.told(&execution).await,
-                Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "run code of a model");
-                    Ran::refused(words(&error))
-                }
-            }
-        })
+    for file in &execution.skipped_files {
+        let text = format!("[file left out] {}: {}", file.path, file.reason);
+        say(&mut parts, &mut outputs, text);
     }
-
-    fn stop(&self) {
-        self.session.interrupt();
+    if let Some(note) = &execution.note {
+        say(&mut parts, &mut outputs, note.clone());
+    }
+    if let Outcome::Rejected { rejections } = &execution.outcome {
+        for rejection in rejections {
+            say(&mut parts, &mut outputs, rejection.message.clone());
+        }
+    }
+    if parts.is_empty() {
+        parts.push(Part::InputText {
+            text: "(no output)".to_owned(),
+        });
+    }
+    Ran {
+        status: status(&execution.outcome),
+        outputs,
+        result: Output::Parts(parts),
+        made: Vec::new(),
     }
 }
 
 /// An error in words for the model. What is not the caller's to repair may name the host's paths, and stays in the log.
-fn words(error: &Error) -> String {
+pub(crate) fn words(error: &Error) -> String {
     match (error.blame(), error.retry()) {
         (Blame::Caller, _) => format!("The code was not run: {error}."),
         (_, Retry::Never) => {

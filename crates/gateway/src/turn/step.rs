@@ -1,28 +1,31 @@
 //! One step of a turn: a model's answer, told while it comes.
 
+use std::sync::Arc;
+
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
 
-use super::Telling;
+use super::cite::cite;
+use super::{Place, Telling};
 use crate::arguments::{ArgumentsDecoder, ArgumentsError};
 use crate::provider::{Finish, INTERPRETER, ModelEvent, ModelStream, ProviderError};
 use crate::wire::{
-    CallSlot, FunctionCall, InterpreterSlot, Item, ItemStatus, Message, MessageSlot, Part, ReasoningSlot,
-    Role, Usage,
+    CallSlot, FunctionCall, Ids, InterpreterSlot, Item, ItemStatus, Message, MessageSlot, Part, Reasoning,
+    ReasoningSlot, Role, Usage,
 };
 
 /// What came of a step.
-#[derive(Debug)]
 pub(super) struct Step {
     /// What the model said.
     said: String,
+    /// What it thought, and that in the form that only its provider reads.
+    thoughts: Vec<(String, Option<String>)>,
     pub(super) calls: Vec<Call>,
     pub(super) usage: Usage,
     pub(super) finish: Finish,
 }
 
 /// A call, as the model made it.
-#[derive(Debug)]
 pub(super) struct Call {
     pub(super) id: String,
     pub(super) name: String,
@@ -31,11 +34,11 @@ pub(super) struct Call {
 }
 
 /// What a call wants.
-#[derive(Debug)]
 pub(super) enum Wants {
     /// To run code.
     Code {
         slot: InterpreterSlot,
+        place: Arc<dyn Place>,
         decoder: ArgumentsDecoder,
     },
     /// The client; it is told the call as it is.
@@ -61,6 +64,8 @@ impl Call {
 pub(super) enum Stop {
     /// The client is gone.
     Gone,
+    /// The server is ending.
+    Ending,
     /// The provider failed.
     Failed(ProviderError),
 }
@@ -85,10 +90,40 @@ impl Step {
         })
     }
 
+    /// What the model thought, for its own next step.
+    pub(super) fn thoughts(&self, ids: &mut Ids) -> Vec<Item> {
+        let thoughts = self.thoughts.iter().map(|(text, sealed)| {
+            let text = text.clone();
+            Item::Reasoning(Reasoning {
+                id: ids.mint("rs"),
+                status: ItemStatus::Completed,
+                summary: Vec::new(),
+                content: (!text.is_empty()).then(|| vec![Part::ReasoningText { text }]),
+                encrypted_content: sealed.clone(),
+            })
+        });
+        thoughts.collect()
+    }
+
+    fn think(&mut self, delta: &str) {
+        match self.thoughts.last_mut() {
+            Some((text, None)) => text.push_str(delta),
+            _ => self.thoughts.push((delta.to_owned(), None)),
+        }
+    }
+
+    fn seal(&mut self, content: String) {
+        match self.thoughts.last_mut() {
+            Some((_, sealed @ None)) => *sealed = Some(content),
+            _ => self.thoughts.push((String::new(), Some(content))),
+        }
+    }
+
     /// Follows an answer to its end. Text and reasoning that are open when something else begins are ended.
     pub(super) async fn follow(mut stream: ModelStream, telling: &mut Telling<'_>) -> Result<Self, Stop> {
         let mut step = Self {
             said: String::new(),
+            thoughts: Vec::new(),
             calls: Vec::new(),
             usage: Usage::default(),
             finish: Finish::Stop,
@@ -100,33 +135,46 @@ impl Step {
                 () = telling.events.closed() => return Err(Stop::Gone),
             };
             let Some(event) = event else { break };
-            step.take(event?, &mut open, telling);
+            step.take(event?, &mut open, telling).await;
             telling.flush().await?;
         }
-        open.end(telling);
+        let last = step.calls.is_empty();
+        open.end(telling, last);
         telling.flush().await?;
         Ok(step)
     }
 
-    fn take(&mut self, event: ModelEvent, open: &mut Open, telling: &mut Telling<'_>) {
+    async fn take(&mut self, event: ModelEvent, open: &mut Open, telling: &mut Telling<'_>) {
         match event {
             ModelEvent::Text(delta) => {
                 self.said.push_str(&delta);
-                let slot = open.message(telling);
-                telling.draft.text(slot, delta);
+                let message = open.message(telling);
+                message.text.push_str(&delta);
+                telling.draft.text(&message.slot, delta);
             }
             ModelEvent::Refusal(delta) => {
                 self.said.push_str(&delta);
-                let slot = open.message(telling);
-                telling.draft.refuse(slot, delta);
+                let message = open.message(telling);
+                message.text.clear();
+                telling.draft.refuse(&message.slot, delta);
+            }
+            ModelEvent::Sealed(content) => {
+                self.seal(content.clone());
+                open.seal(telling, content);
             }
             ModelEvent::Reasoning(delta) => {
+                self.think(&delta);
                 let slot = open.reasoning(telling);
                 telling.draft.think(slot, delta);
             }
             ModelEvent::CallBegin { id, name, .. } => {
-                open.end(telling);
-                let wants = telling.begin(&id, &name);
+                open.end(telling, false);
+                let before = self
+                    .calls
+                    .iter()
+                    .filter(|call| matches!(call.wants, Wants::Code { .. }));
+                let before = before.count();
+                let wants = telling.begin(&id, &name, before).await;
                 let arguments = String::new();
                 self.calls.push(Call {
                     id,
@@ -158,24 +206,35 @@ impl Step {
 /// What is being said or thought.
 #[derive(Debug, Default)]
 struct Open {
-    message: Option<MessageSlot>,
+    message: Option<Said>,
     reasoning: Option<ReasoningSlot>,
 }
 
+/// A message that is being said.
+#[derive(Debug)]
+struct Said {
+    slot: MessageSlot,
+    /// The text of its part that is being written; empty in a refusal.
+    text: String,
+}
+
 impl Open {
-    fn message(&mut self, telling: &mut Telling<'_>) -> &MessageSlot {
+    fn message(&mut self, telling: &mut Telling<'_>) -> &mut Said {
         if let Some(slot) = self.reasoning.take() {
             telling.draft.end_reasoning(slot);
         }
         self.message.get_or_insert_with(|| {
             let id = telling.ids.mint("msg");
-            telling.draft.message(id)
+            Said {
+                slot: telling.draft.message(id),
+                text: String::new(),
+            }
         })
     }
 
     fn reasoning(&mut self, telling: &mut Telling<'_>) -> &ReasoningSlot {
-        if let Some(slot) = self.message.take() {
-            telling.draft.end_message(slot);
+        if let Some(said) = self.message.take() {
+            telling.end_message(said, false);
         }
         self.reasoning.get_or_insert_with(|| {
             let id = telling.ids.mint("rs");
@@ -183,24 +242,37 @@ impl Open {
         })
     }
 
-    fn end(&mut self, telling: &mut Telling<'_>) {
+    /// Ends what is open. The `last` message of a turn cites all files that none before has.
+    fn end(&mut self, telling: &mut Telling<'_>, last: bool) {
         if let Some(slot) = self.reasoning.take() {
             telling.draft.end_reasoning(slot);
         }
-        if let Some(slot) = self.message.take() {
-            telling.draft.end_message(slot);
+        if let Some(said) = self.message.take() {
+            telling.end_message(said, last);
         }
     }
 }
 
 impl Telling<'_> {
-    fn begin(&mut self, id: &str, name: &str) -> Wants {
+    fn end_message(&mut self, said: Said, last: bool) {
+        if !said.text.is_empty() {
+            for annotation in cite(&said.text, &mut self.made, last) {
+                self.draft.annotate(&said.slot, annotation);
+            }
+        }
+        self.draft.end_message(said.slot);
+    }
+
+    /// Begins a call; `before` calls of code are there already in its step.
+    async fn begin(&mut self, id: &str, name: &str, before: usize) -> Wants {
         if name == INTERPRETER
-            && let Some(container) = self.container
+            && let Some(runner) = self.runner
         {
-            let slot = self.draft.interpreter(self.ids.mint("ci"), container.to_owned());
+            let place = runner.place(before).await;
+            let container = place.container().to_owned();
+            let slot = self.draft.interpreter(self.ids.mint("ci"), container);
             let decoder = ArgumentsDecoder::new("code");
-            Wants::Code { slot, decoder }
+            Wants::Code { slot, place, decoder }
         } else if self.functions.iter().any(|function| function == name) {
             let slot = self
                 .draft
@@ -214,12 +286,23 @@ impl Telling<'_> {
     fn grow(&mut self, wants: &mut Wants, delta: String) {
         match wants {
             // What is wrong with the arguments is told when they are all there.
-            Wants::Code { slot, decoder } => match decoder.push(&delta) {
+            Wants::Code { slot, decoder, .. } => match decoder.push(&delta) {
                 Ok(grown) if !grown.is_empty() => self.draft.code(slot, grown),
                 Ok(_) | Err(_) => {}
             },
             Wants::Client(Some(slot)) => self.draft.arguments(slot, delta),
             Wants::Client(None) | Wants::Nothing => {}
+        }
+    }
+}
+
+impl Open {
+    /// Ends reasoning with what only its provider reads of it.
+    fn seal(&mut self, telling: &mut Telling<'_>, content: String) {
+        let slot = self.reasoning(telling);
+        telling.draft.seal(slot, content);
+        if let Some(slot) = self.reasoning.take() {
+            telling.draft.end_reasoning(slot);
         }
     }
 }

@@ -5,48 +5,104 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Barrier, mpsc};
 
-use super::{Code, Ran, Runner, Turn};
+use super::{Code, Made, Place, Ran, Runner, Turn};
 use crate::provider::scripted::{Answer, Scripted};
 use crate::provider::{ModelRequest, Provider, ProviderError};
 use crate::wire::order::Order;
 use crate::wire::{Event, Ids, InterpreterOutput, ItemStatus, Output, Request, Response};
 
-/// Says back the code that it gets; code that says `wait` never ends.
-#[derive(Debug, Default)]
+/// Says back the code that it gets. Code that says `wait` never ends, `meet` ends when a second one meets it, `make NAME` makes a file.
+#[derive(Debug)]
 struct Echo {
     ran: Mutex<Vec<Code>>,
+    /// Containers of the calls that ran.
+    places: Mutex<Vec<String>>,
     stops: AtomicUsize,
+    meeting: Barrier,
+    /// Whether all calls share one container.
+    shared: bool,
 }
 
-impl Runner for Echo {
-    fn container(&self) -> &'static str {
-        "cntr_1"
+impl Echo {
+    fn new(shared: bool) -> Self {
+        Self {
+            ran: Mutex::default(),
+            places: Mutex::default(),
+            stops: AtomicUsize::new(0),
+            meeting: Barrier::new(2),
+            shared,
+        }
+    }
+}
+
+/// The echo, as the runner of a turn.
+struct Echoes(Arc<Echo>);
+
+struct EchoPlace {
+    echo: Arc<Echo>,
+    container: String,
+}
+
+impl Runner for Echoes {
+    fn files(&self) -> Vec<String> {
+        vec!["/mnt/data/in.csv".to_owned()]
+    }
+
+    fn place(&self, before: usize) -> BoxFuture<'_, Arc<dyn Place>> {
+        let container = format!("cntr_{}", if self.0.shared { 1 } else { before + 1 });
+        let echo = Arc::clone(&self.0);
+        Box::pin(async move { Arc::new(EchoPlace { echo, container }) as Arc<dyn Place> })
+    }
+}
+
+/// Counts a run that is dropped before its end.
+struct Stops<'a>(Option<&'a Echo>);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        if let Some(echo) = self.0 {
+            echo.stops.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Place for EchoPlace {
+    fn container(&self) -> &str {
+        &self.container
     }
 
     fn run(&self, code: Code) -> BoxFuture<'_, Ran> {
-        self.ran.lock().unwrap().push(code.clone());
         Box::pin(async move {
-            if code.code == "wait" {
-                std::future::pending::<()>().await;
+            self.echo.ran.lock().unwrap().push(code.clone());
+            self.echo.places.lock().unwrap().push(self.container.clone());
+            let mut stops = Stops(Some(&self.echo));
+            match code.code.as_str() {
+                "wait" => std::future::pending::<()>().await,
+                "meet" => {
+                    self.echo.meeting.wait().await;
+                }
+                _ => {}
             }
+            stops.0 = None;
             let logs = format!("ran {}", code.code);
-            let incomplete = code.code == "slow";
+            let made = code.code.strip_prefix("make ").map(|name| Made {
+                container: self.container.clone(),
+                id: format!("cfile_{name}"),
+                path: format!("/mnt/data/{name}"),
+            });
             Ran {
-                status: if incomplete {
+                status: if code.code == "slow" {
                     ItemStatus::Incomplete
                 } else {
                     ItemStatus::Completed
                 },
                 outputs: vec![InterpreterOutput::Logs { logs: logs.clone() }],
                 result: Output::Text(logs),
+                made: made.into_iter().collect(),
             }
         })
-    }
-
-    fn stop(&self) {
-        self.stops.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -56,6 +112,8 @@ struct Played {
     events: Vec<Value>,
     asked: Vec<ModelRequest>,
     ran: Vec<Code>,
+    /// The container of each.
+    places: Vec<String>,
 }
 
 impl Played {
@@ -92,13 +150,17 @@ fn request(change: &Value) -> Request {
 }
 
 async fn play(change: &Value, answers: Vec<Answer>) -> Played {
+    play_in(Echo::new(false), change, answers).await
+}
+
+async fn play_in(echo: Echo, change: &Value, answers: Vec<Answer>) -> Played {
     let provider = Arc::new(Scripted::new(answers));
-    let runner = Arc::new(Echo::default());
+    let runner = Arc::new(echo);
     let request = request(change);
     let response = Response::new(&request, "resp_1".to_owned(), 1);
     let turn = Turn::new(
         Arc::clone(&provider) as Arc<dyn Provider>,
-        Arc::clone(&runner) as Arc<dyn Runner>,
+        Arc::new(Echoes(Arc::clone(&runner))),
     )
     .steps(3)
     .ids(Ids::counted());
@@ -120,6 +182,7 @@ async fn play(change: &Value, answers: Vec<Answer>) -> Played {
         events,
         asked: provider.asked(),
         ran,
+        places: runner.places.lock().unwrap().clone(),
     }
 }
 
@@ -282,6 +345,92 @@ async fn calls_beyond_the_most_are_not_run() {
 }
 
 #[tokio::test]
+async fn calls_of_one_step_run_side_by_side_each_in_a_container_of_its_own() {
+    // Each ends only when the other runs, too.
+    let two = Answer::new().call("c1", "code_interpreter", &code("meet")).call(
+        "c2",
+        "code_interpreter",
+        &code("meet"),
+    );
+    let again = Answer::new().call("c3", "code_interpreter", &code("3"));
+    let played = play(&json!({}), vec![two, again, Answer::new().text("ok")]).await;
+    assert_eq!(played.places, ["cntr_1", "cntr_2", "cntr_1"]);
+    let output = played.response["output"].as_array().unwrap();
+    let told: Vec<_> = output[..3]
+        .iter()
+        .map(|item| (&item["container_id"], &item["status"]))
+        .collect();
+    let done = json!("completed");
+    assert_eq!(
+        told,
+        [
+            (&json!("cntr_1"), &done),
+            (&json!("cntr_2"), &done),
+            (&json!("cntr_1"), &done)
+        ]
+    );
+    let calls = json!(played.asked[1].items);
+    let answered: Vec<_> = calls.as_array().unwrap()[3..]
+        .iter()
+        .map(|item| &item["call_id"])
+        .collect();
+    assert_eq!(answered, ["c1", "c2"]);
+}
+
+#[tokio::test]
+async fn calls_of_one_container_run_one_after_the_other() {
+    let three = ["1", "2", "3"].iter().fold(Answer::new(), |answer, number| {
+        answer.call(number, "code_interpreter", &code(number))
+    });
+    let answers = vec![three, Answer::new().text("ok")];
+    let played = play_in(Echo::new(true), &json!({}), answers).await;
+    let ran: Vec<_> = played.ran.iter().map(|code| code.code.as_str()).collect();
+    assert_eq!(ran, ["1", "2", "3"]);
+    assert_eq!(played.places, ["cntr_1"; 3]);
+    // One is told to run only when the one before has ended.
+    let steps = played
+        .names()
+        .into_iter()
+        .filter_map(|name| name.strip_prefix("response.code_interpreter_call."));
+    let steps: Vec<_> = steps.filter(|step| *step != "in_progress").collect();
+    assert_eq!(steps, ["interpreting", "completed"].repeat(3));
+}
+
+#[tokio::test]
+async fn files_are_cited_where_a_text_names_them_and_else_at_the_end_of_the_answer() {
+    let first = Answer::new().call("c1", "code_interpreter", &code("make a.csv"));
+    let second = Answer::new()
+        .text("I have a.csv.")
+        .call("c2", "code_interpreter", &code("make b.png"));
+    let played = play(&json!({}), vec![first, second, Answer::new().text("Déjà vu")]).await;
+    let annotations = |item: usize| &played.response["output"][item]["content"][0]["annotations"];
+    let citation = |file: &str, from: usize, to: usize| {
+        json!([{
+            "type": "container_file_citation", "container_id": "cntr_1", "file_id": format!("cfile_{file}"),
+            "filename": file, "start_index": from, "end_index": to,
+        }])
+    };
+    assert_eq!(*annotations(1), citation("a.csv", 7, 12));
+    assert_eq!(*annotations(3), citation("b.png", 7, 7));
+    let names = played.names();
+    let at = names
+        .iter()
+        .position(|name| *name == "response.output_text.annotation.added")
+        .unwrap();
+    assert_eq!(names[at + 1], "response.output_text.done");
+}
+
+#[tokio::test]
+async fn the_model_is_told_which_files_are_there() {
+    let played = play(&json!({}), vec![Answer::new().text("ok")]).await;
+    let description = played.asked[0].tools[0].description.clone().unwrap();
+    assert!(
+        description.ends_with("Files that are there: `/mnt/data/in.csv`."),
+        "{description}"
+    );
+}
+
+#[tokio::test]
 async fn a_model_that_never_answers_comes_to_an_end() {
     let again = || Answer::new().call("c1", "code_interpreter", &code("1"));
     let played = play(&json!({}), vec![again(), again(), again(), again()]).await;
@@ -326,21 +475,65 @@ async fn a_choice_that_forces_a_tool_holds_for_the_first_step() {
 
 #[tokio::test]
 async fn a_client_that_is_gone_stops_the_code() {
-    let provider = Scripted::new([Answer::new().call("c1", "code_interpreter", &code("wait"))]);
-    let runner = Arc::new(Echo::default());
+    let waits = Answer::new().call("c1", "code_interpreter", &code("wait")).call(
+        "c2",
+        "code_interpreter",
+        &code("wait"),
+    );
+    let provider = Scripted::new([waits]);
+    let runner = Arc::new(Echo::new(false));
     let request = request(&json!({}));
     let response = Response::new(&request, "resp_1".to_owned(), 1);
-    let turn = Turn::new(Arc::new(provider), Arc::clone(&runner) as Arc<dyn Runner>);
+    let turn = Turn::new(Arc::new(provider), Arc::new(Echoes(Arc::clone(&runner))));
     let (sender, mut receiver) = mpsc::channel(1);
     let leaving = async move {
+        let mut running = 0;
         while let Some(event) = receiver.recv().await {
-            if json!(event)["type"] == "response.code_interpreter_call.interpreting" {
+            running += usize::from(json!(event)["type"] == "response.code_interpreter_call.interpreting");
+            if running == 2 {
                 break;
             }
         }
     };
     let (response, ()) = tokio::join!(turn.run(&request, response, Vec::new(), sender), leaving);
     assert_eq!(response.incomplete_details.unwrap().reason, "client_gone");
+    let started = runner.ran.lock().unwrap().len();
+    assert_eq!(runner.stops.load(Ordering::SeqCst), started);
+    assert!(started >= 1);
+}
+
+#[tokio::test]
+async fn a_server_that_ends_fails_the_response_and_stops_the_code() {
+    let provider = Scripted::new([Answer::new().call("c1", "code_interpreter", &code("wait"))]);
+    let runner = Arc::new(Echo::default());
+    let request = request(&json!({}));
+    let response = Response::new(&request, "resp_1".to_owned(), 1);
+    let ending = tokio_util::sync::CancellationToken::new();
+    let turn = Turn::new(Arc::new(provider), Arc::clone(&runner) as Arc<dyn Runner>).until(ending.clone());
+    let (sender, mut receiver) = mpsc::channel(1);
+    let reading = async move {
+        let mut last = String::new();
+        while let Some(event) = receiver.recv().await {
+            last = json!(event)["type"].as_str().unwrap().to_owned();
+            if last == "response.code_interpreter_call.interpreting" {
+                ending.cancel();
+            }
+        }
+        last
+    };
+    let run = async {
+        let response = turn.run(&request, response, Vec::new(), sender).await;
+        drop(turn);
+        response
+    };
+    let (response, last) = tokio::join!(run, reading);
+    assert_eq!(last, "response.failed");
+    let error = response.error.unwrap();
+    assert_eq!(error.code, "server_error");
+    assert!(
+        error.message.starts_with("the gateway was stopped"),
+        "{}",
+        error.message
+    );
     assert_eq!(runner.stops.load(Ordering::SeqCst), 1);
-    assert_eq!(runner.ran.lock().unwrap().len(), 1);
 }

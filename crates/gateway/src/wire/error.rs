@@ -22,6 +22,9 @@ pub struct ApiError {
 pub enum ErrorKind {
     /// The request is wrong.
     InvalidRequestError,
+    /// The request is larger than allowed.
+    #[serde(rename = "invalid_request_error")]
+    TooLarge,
     /// There is no such thing.
     NotFound,
     /// Too much at once.
@@ -47,6 +50,7 @@ impl ApiError {
     pub const fn status(&self) -> u16 {
         match self.kind {
             ErrorKind::InvalidRequestError => 400,
+            ErrorKind::TooLarge => 413,
             ErrorKind::NotFound => 404,
             ErrorKind::TooManyRequests => 429,
             ErrorKind::ModelError | ErrorKind::ServerError => 500,

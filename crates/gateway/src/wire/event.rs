@@ -22,13 +22,42 @@ pub struct Event {
 }
 
 impl Event {
+    /// The event as JSON.
+    pub fn json(&self) -> String {
+        // Neither a map without string keys nor a failing writer is involved.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
     /// The event as one frame of a `text/event-stream`. Write it at once: some clients lose a frame that arrives in two pieces.
     pub fn frame(&self) -> String {
-        // Neither a map without string keys nor a failing writer is involved.
-        let body = serde_json::to_string(self).unwrap_or_default();
+        let body = self.json();
         // The tag comes first, so that the name is the second string.
         let name = body.split('"').nth(3).unwrap_or_default();
         format!("event: {name}\ndata: {body}\n\n")
+    }
+}
+
+impl EventKind {
+    /// The response, if nothing comes after this.
+    pub fn last(&self) -> Option<&Response> {
+        match self {
+            Self::Completed { response } | Self::Incomplete { response } | Self::Failed { response } => {
+                Some(response)
+            }
+            _ => None,
+        }
+    }
+
+    /// How many bytes were added to what the model says, thinks or writes.
+    pub fn said(&self) -> usize {
+        match self {
+            Self::TextDelta { delta, .. }
+            | Self::RefusalDelta { delta, .. }
+            | Self::ReasoningDelta { delta, .. }
+            | Self::ArgumentsDelta { delta, .. }
+            | Self::CodeDelta { delta, .. } => delta.len(),
+            _ => 0,
+        }
     }
 }
 
@@ -43,6 +72,9 @@ pub enum EventKind {
     /// The response exists.
     #[serde(rename = "response.created")]
     Created { response: Box<Response> },
+    /// It waits for its turn.
+    #[serde(rename = "response.queued")]
+    Queued { response: Box<Response> },
     /// It is being written.
     #[serde(rename = "response.in_progress")]
     InProgress { response: Box<Response> },
@@ -136,6 +168,22 @@ pub enum EventKind {
         content_index: usize,
         text: String,
     },
+    /// Reasoning was added, by the name that Open Responses has for it.
+    #[serde(rename = "response.reasoning.delta")]
+    OpenReasoningDelta {
+        item_id: String,
+        output_index: usize,
+        content_index: usize,
+        delta: String,
+    },
+    /// Reasoning is whole, by that name.
+    #[serde(rename = "response.reasoning.done")]
+    OpenReasoningDone {
+        item_id: String,
+        output_index: usize,
+        content_index: usize,
+        text: String,
+    },
     /// Arguments of a function were added.
     #[serde(rename = "response.function_call_arguments.delta")]
     ArgumentsDelta {
@@ -174,6 +222,9 @@ pub enum EventKind {
     /// It ran to its end.
     #[serde(rename = "response.code_interpreter_call.completed")]
     InterpreterCompleted { item_id: String, output_index: usize },
+    /// It was not run, or not to its end. Not one of OpenAI's, and told only to clients that ask for it.
+    #[serde(rename = "response.code_interpreter_call.failed")]
+    InterpreterFailed { item_id: String, output_index: usize },
     /// Something went wrong; `response.failed` follows.
     #[serde(rename = "error")]
     Error(StreamError),
@@ -193,7 +244,7 @@ impl Serialize for StreamError {
             error: Fields<'a>,
         }
         let code = self.0.code.as_deref().unwrap_or(match self.0.kind {
-            ErrorKind::InvalidRequestError => "invalid_request_error",
+            ErrorKind::InvalidRequestError | ErrorKind::TooLarge => "invalid_request_error",
             ErrorKind::NotFound => "not_found",
             ErrorKind::TooManyRequests => "rate_limit_exceeded",
             ErrorKind::ModelError | ErrorKind::ServerError => "server_error",

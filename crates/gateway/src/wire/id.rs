@@ -25,15 +25,8 @@ impl Ids {
             *count += 1;
             return format!("{prefix}_{count}");
         }
-        let mut bytes = [0; 20];
-        let mut filled = 0;
-        while filled < bytes.len() {
-            // The call cannot fail for so few bytes but when it is interrupted.
-            filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())
-                .unwrap_or(0);
-        }
         let mut id = format!("{prefix}_");
-        for byte in bytes {
+        for byte in crate::random::<20>() {
             // Writing to a string does not fail.
             let _ = write!(id, "{byte:02x}");
         }

@@ -18,6 +18,10 @@ pub enum Item {
     Reasoning(Reasoning),
     /// Code that the model ran.
     CodeInterpreterCall(CodeInterpreterCall),
+    /// What was said before, in short and sealed.
+    Compaction(Compaction),
+    /// An item of a stored response, by its id; only in requests.
+    ItemReference(ItemReference),
 }
 
 impl Item {
@@ -29,6 +33,8 @@ impl Item {
             Self::FunctionCallOutput(item) => &item.id,
             Self::Reasoning(item) => &item.id,
             Self::CodeInterpreterCall(item) => &item.id,
+            Self::Compaction(item) => &item.id,
+            Self::ItemReference(item) => &item.id,
         }
     }
 
@@ -39,6 +45,8 @@ impl Item {
             Self::FunctionCallOutput(item) => item.status = status,
             Self::Reasoning(item) => item.status = status,
             Self::CodeInterpreterCall(item) => item.status = status,
+            // They are whole from the first.
+            Self::Compaction(_) | Self::ItemReference(_) => {}
         }
     }
 }
@@ -155,6 +163,22 @@ pub struct CodeInterpreterCall {
     pub code: Option<String>,
     /// What it gave, where that is included.
     pub outputs: Option<Vec<InterpreterOutput>>,
+}
+
+/// What was said before, in short and sealed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compaction {
+    /// `cmp_…`.
+    pub id: String,
+    /// In a form that only this gateway reads, and only for whom it was made.
+    pub encrypted_content: String,
+}
+
+/// An item of a stored response.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ItemReference {
+    /// Its id.
+    pub id: String,
 }
 
 /// What code gave. Clients know these two and no others.

@@ -7,6 +7,7 @@
 //! `code_interpreter_call` and its events have OpenAI's names, without a prefix; they occur only where a request asks for that tool.
 
 mod content;
+mod dialect;
 mod draft;
 mod error;
 mod event;
@@ -21,13 +22,14 @@ mod tests;
 mod tool;
 
 pub use content::{Annotation, Part};
+pub use dialect::{Dialect, Numbers};
 pub use draft::{CallSlot, Draft, InterpreterSlot, MessageSlot, ReasoningSlot};
 pub use error::{ApiError, ErrorKind};
-pub use event::{DONE, Event, EventKind};
+pub use event::{DONE, Event, EventKind, StreamError};
 pub use id::Ids;
 pub use item::{
-    CodeInterpreterCall, FunctionCall, FunctionCallOutput, InterpreterOutput, Item, ItemStatus, Message,
-    Output, Reasoning, Role,
+    CodeInterpreterCall, Compaction, FunctionCall, FunctionCallOutput, InterpreterOutput, Item,
+    ItemReference, ItemStatus, Message, Output, Reasoning, Role,
 };
 pub use request::Request;
 pub use response::{

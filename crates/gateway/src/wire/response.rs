@@ -200,6 +200,9 @@ pub struct ReasoningOptions {
     pub effort: Option<String>,
     /// What it shows of it: `auto`, `concise`, `detailed`.
     pub summary: Option<String>,
+    /// Whether it is wanted in the form that only its provider reads, as `reasoning.encrypted_content` in `include` says.
+    #[serde(skip)]
+    pub sealed: bool,
 }
 
 /// Tokens that a response took, over all its model calls.

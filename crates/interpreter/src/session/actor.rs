@@ -9,6 +9,7 @@ use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
 use cellblock_sandbox::jail::protection::Protection;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::count::Counted;
 use super::datasets::Dataset;
 use super::files::Collected;
 use super::inputs::Bound;
@@ -142,7 +143,14 @@ impl Actor {
                     events,
                     mut answer,
                 } => {
+                    let toolset = if binding.is_some() {
+                        "derivation"
+                    } else {
+                        "interpreter"
+                    };
+                    let counted = Counted::begin(toolset, cell.code.as_bytes());
                     let result = self.execute(cell, binding.as_ref(), events, &mut answer).await;
+                    counted.cell(&result);
                     let _ = answer.send(self.keep_or_destroy(result));
                 }
                 Request::Prepare { answer } => {
@@ -177,8 +185,26 @@ impl Actor {
                     let result = self.write_file(&path, &content).await;
                     let _ = answer.send(self.keep_or_destroy(result));
                 }
+                Request::ListFiles { root, most, answer } => {
+                    let result = self.list_files(&root, most).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::OpenFile { path, answer } => {
+                    let result = self.open_file(&path).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::PutFile { path, file, answer } => {
+                    let result = self.put_file(&path, file).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
+                Request::RemoveFile { path, answer } => {
+                    let result = self.remove_file(&path).await;
+                    let _ = answer.send(self.keep_or_destroy(result));
+                }
                 Request::Command { order, mut answer } => {
+                    let counted = Counted::begin("workbench", order.argv.join("\0").as_bytes());
                     let result = self.run_command(&order, &mut answer).await;
+                    counted.command(&result);
                     let _ = answer.send(self.keep_or_destroy(result));
                 }
                 Request::AddDataset {

@@ -3,6 +3,7 @@
 //! Commands and cells of one session take turns: the task that owns the session runs one at a time. So what a command leaves can be told
 //! from what a cell leaves, and nothing that ends the processes of a cell can hit a command. An interrupt stops whichever runs.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use cellblock_protocol::Stream;
@@ -13,6 +14,7 @@ use super::actor::Actor;
 use super::kept::Kept;
 use super::outputs::Outputs;
 use crate::error::{Effect, Error, Result};
+use crate::execution::StreamText;
 use crate::workbench::WorkbenchEvent;
 
 /// Where commands start.
@@ -29,8 +31,14 @@ const KILLED: i32 = 128 + KILL;
 pub(crate) struct Order {
     pub(crate) argv: Vec<String>,
     pub(crate) timeout: Duration,
+    /// Packages that it needs, as requirement strings.
+    pub(crate) requirements: Vec<String>,
+    /// Its environment, on top of the one that commands of the sandbox have.
+    pub(crate) env: BTreeMap<String, String>,
     /// The most bytes of each stream in its answer.
     pub(crate) stream_bytes: usize,
+    /// Whether a stream that is longer than that is kept in the sandbox, whole.
+    pub(crate) keep_whole: bool,
     /// The most files in its answer.
     pub(crate) files: usize,
     /// Told what it writes as it comes.
@@ -41,8 +49,8 @@ pub(crate) struct Order {
 #[derive(Debug)]
 pub(crate) struct Executed {
     pub(crate) end: CommandEnd,
-    pub(crate) stdout: Text,
-    pub(crate) stderr: Text,
+    pub(crate) stdout: StreamText,
+    pub(crate) stderr: StreamText,
     pub(crate) outputs: Outputs,
     pub(crate) duration: Duration,
     /// What has to be known besides.
@@ -53,7 +61,7 @@ pub(crate) struct Executed {
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CommandEnd {
+pub enum CommandEnd {
     /// With this code.
     Exited(i32),
     /// By this signal.
@@ -64,13 +72,6 @@ pub(crate) enum CommandEnd {
     Flooded,
     /// Stopped by an interrupt.
     Interrupted,
-}
-
-/// A stream as a model gets it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Text {
-    pub(crate) text: String,
-    pub(crate) truncated: bool,
 }
 
 /// A command that runs, as far as it is known.
@@ -101,6 +102,10 @@ impl Actor {
         order: &Order,
         asker: &mut oneshot::Sender<Result<Executed>>,
     ) -> Result<Executed> {
+        // As long as the command itself may run; what is installed by then is there for the next one.
+        let required = tokio::time::timeout(order.timeout, self.require(&order.requirements)).await;
+        let limit = order.timeout.as_secs_f64();
+        required.map_err(|_| Error::Installing { limit })??;
         let mut notes = self.settled().await?;
         let started = Instant::now();
         self.has_files = true;
@@ -114,8 +119,8 @@ impl Actor {
         let duration = started.elapsed();
         let end = self.judge_command(&run, &said, &mut notes).await?;
         let [stdout, stderr] = run.streams;
-        let stdout = self.finish_stream(stdout, "stdout").await;
-        let stderr = self.finish_stream(stderr, "stderr").await;
+        let stdout = self.finish_stream(stdout, "stdout", order.keep_whole).await;
+        let stderr = self.finish_stream(stderr, "stderr", order.keep_whole).await;
         let outputs = if self.sandbox.is_some() {
             self.collect_outputs(order.files).await?
         } else {
@@ -145,7 +150,7 @@ impl Actor {
             .run(Command {
                 argv: order.argv.clone(),
                 cwd: DIRECTORY.to_owned(),
-                env: layers_on_path(&self.layers),
+                env: environment(&self.layers, &order.env),
                 inherit: true,
                 timeout: order.timeout,
             })
@@ -316,14 +321,15 @@ impl Run {
     }
 }
 
-/// Packages that cells asked for are there for scripts as well.
-fn layers_on_path(layers: &[String]) -> std::collections::BTreeMap<String, String> {
-    if layers.is_empty() {
-        return std::collections::BTreeMap::new();
+/// What was asked for; packages that cells asked for are there for scripts as well.
+fn environment(layers: &[String], asked: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut env = asked.clone();
+    if !layers.is_empty() {
+        let paths: Vec<_> = layers
+            .iter()
+            .map(|layer| format!("/opt/layers/{layer}"))
+            .collect();
+        env.insert("PYTHONPATH".to_owned(), paths.join(":"));
     }
-    let paths: Vec<_> = layers
-        .iter()
-        .map(|layer| format!("/opt/layers/{layer}"))
-        .collect();
-    [("PYTHONPATH".to_owned(), paths.join(":"))].into()
+    env
 }

@@ -150,7 +150,7 @@ impl Actor {
 }
 
 /// Copies a file of the sandbox into an unlinked file of the host, positioned at its start.
-async fn download(guest: &Guest, path: &str, limit: u64) -> Result<(std::fs::File, u64)> {
+pub(super) async fn download(guest: &Guest, path: &str, limit: u64) -> Result<(std::fs::File, u64)> {
     let spool = |source| spool(path, &source);
     let mut file = tempfile::tempfile().map_err(spool)?;
     let mut offset = 0;

@@ -1,5 +1,6 @@
 //! Sessions: a kernel with its sandbox, across cells. One task owns each; handles send it messages.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,24 +20,31 @@ use crate::workbench::{DatasetSource, Mounted};
 mod actor;
 mod calls;
 mod command;
+mod count;
 mod datasets;
+mod disk;
 mod edit;
 mod files;
 mod inputs;
 mod judge;
 mod kept;
 mod outputs;
+mod program;
 mod rescue;
 mod run;
 mod sandbox;
-mod spool;
+pub(crate) mod spool;
 mod standby;
 
 pub use actor::SessionOptions;
-pub(crate) use command::{CommandEnd, Executed, Order};
+pub use command::CommandEnd;
+pub(crate) use command::{Executed, Order};
+pub(crate) use count::Waiting;
+pub use disk::{FileListing, ListedFile, OpenedFile};
 pub(crate) use edit::{EditRefused, Edited, Refused};
 #[doc(hidden)]
 pub use files::fuzz_file_name;
+pub use program::{Program, ProgramRun};
 
 use actor::Actor;
 use spool::Spooled;
@@ -116,6 +124,24 @@ pub(crate) enum Request {
         content: Vec<u8>,
         answer: oneshot::Sender<Result<()>>,
     },
+    ListFiles {
+        root: String,
+        most: u32,
+        answer: oneshot::Sender<Result<FileListing>>,
+    },
+    OpenFile {
+        path: String,
+        answer: oneshot::Sender<Result<OpenedFile>>,
+    },
+    PutFile {
+        path: String,
+        file: File,
+        answer: oneshot::Sender<Result<()>>,
+    },
+    RemoveFile {
+        path: String,
+        answer: oneshot::Sender<Result<()>>,
+    },
     Command {
         order: Order,
         answer: oneshot::Sender<Result<Executed>>,
@@ -145,7 +171,7 @@ impl Session {
     pub(crate) fn start(shared: Arc<Shared>, options: SessionOptions) -> Self {
         let (requests, queue) = mpsc::channel(QUEUE);
         let mounts = datasets::can_mount(&shared);
-        let spool = shared.image().home().root().join("datasets").into();
+        let spool = shared.base.spool().into();
         let (interrupts, interrupted) = watch::channel(0);
         tokio::spawn(Actor::new(shared, options, interrupted).serve(queue));
         Self {
@@ -249,6 +275,30 @@ impl Session {
             answer,
         })
         .await
+    }
+
+    /// Lists the regular files below a folder of the sandbox: `/workspace` or `/tmp`, or one below them. A session that has no sandbox has no files.
+    pub async fn list_files(&self, root: impl Into<String>, most: u32) -> Result<FileListing> {
+        let root = root.into();
+        self.ask(|answer| Request::ListFiles { root, most, answer }).await
+    }
+
+    /// Copies a file of the sandbox into an unlinked file of the host, up to the limit for collected files.
+    pub async fn open_file(&self, path: impl Into<String>) -> Result<OpenedFile> {
+        let path = path.into();
+        self.ask(|answer| Request::OpenFile { path, answer }).await
+    }
+
+    /// Writes a file of the sandbox from one of the host, read from where it stands; parents are made. Cells do not hand it back unless they change it.
+    pub async fn put_file(&self, path: impl Into<String>, file: File) -> Result<()> {
+        let path = path.into();
+        self.ask(|answer| Request::PutFile { path, file, answer }).await
+    }
+
+    /// Removes a file of the sandbox. One that is not there is an error.
+    pub async fn remove_file(&self, path: impl Into<String>) -> Result<()> {
+        let path = path.into();
+        self.ask(|answer| Request::RemoveFile { path, answer }).await
     }
 
     /// Runs a command to its end.

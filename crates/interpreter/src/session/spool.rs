@@ -110,7 +110,7 @@ pub(crate) fn spool(source: &DatasetSource, folder: &Path, mountable: bool) -> R
 }
 
 /// Makes the folder, removes what processes that are gone have left in it, and keeps others from doing so to what comes now.
-fn claim(folder: &Path) -> Result<File, Refused> {
+pub(crate) fn claim(folder: &Path) -> Result<File, Refused> {
     let claimed = || -> std::io::Result<File> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let lock = File::create(folder.join(LOCK))?;

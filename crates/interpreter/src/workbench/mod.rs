@@ -5,6 +5,7 @@
 //! What a tool refuses is an answer (`{"success": false, …}`) that a model can repair its call by; `Err` means that Cellblock could not
 //! do its work. See `docs/reference/workbench.md`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -133,7 +134,10 @@ impl Workbench {
         let order = Order {
             argv: args.command,
             timeout,
+            requirements: Vec::new(),
+            env: BTreeMap::new(),
             stream_bytes: exec::STREAM_BYTES,
+            keep_whole: true,
             files: exec::FILES,
             events: self.shared.events.clone(),
         };

@@ -2,7 +2,7 @@
 
 use cellblock_interpreter::{Cell, Execution};
 
-use crate::support::{MIB, block_on, content, limited, run, session, value};
+use crate::support::{MIB, block_on, content, limited, run, scalar, session, value};
 
 /// Names of the files of an execution, sorted.
 fn names(execution: &Execution) -> Vec<(&str, &str, u64)> {
@@ -200,5 +200,29 @@ fn files_are_written_and_read_by_the_host_and_links_are_not_followed() {
         assert_eq!(value(&session, code).await, true);
         let read = session.read_file("/workspace/in/data.txt").await.unwrap();
         assert_eq!(read, b"from the host");
+    });
+}
+
+#[test]
+fn a_file_of_the_host_is_found_below_mnt_data_and_handed_back_only_when_a_cell_changes_it() {
+    block_on(async {
+        let session = session().await;
+        let mut file = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut file, b"a,b\n1,2\n").unwrap();
+        std::io::Seek::rewind(&mut file).unwrap();
+        session.put_file("/workspace/in.csv", file).await.unwrap();
+        let code =
+            "text = open('/mnt/data/in.csv').read()\nopen('/mnt/data/out.txt', 'w').write('one')\ntext";
+        let read = run(&session, code).await;
+        assert_eq!(scalar(&read), "a,b\n1,2\n");
+        assert_eq!(names(&read), [("/workspace/out.txt", "out.txt", 3)]);
+
+        let changed = run(&session, "open('/mnt/data/in.csv', 'a').write('3,4\\n');").await;
+        assert_eq!(names(&changed), [("/workspace/in.csv", "in.csv", 12)]);
+
+        session.remove_file("/workspace/in.csv").await.unwrap();
+        let gone = run(&session, "import os; ' '.join(os.listdir('/mnt/data'))").await;
+        assert_eq!(scalar(&gone), "out.txt");
+        session.remove_file("/workspace/in.csv").await.unwrap_err();
     });
 }

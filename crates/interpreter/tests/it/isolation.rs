@@ -168,7 +168,7 @@ fn a_session_without_the_pool_works_as_one_from_it() {
         let session = interpreter().await.session(options);
         let shown = run(&session, "int(np.arange(4).sum())").await;
         assert_eq!(scalar(&shown), 6);
-        assert_eq!(shown.sandbox.backend, "process");
+        assert_eq!(shown.sandbox.backend, crate::place::BACKEND);
         assert_eq!(shown.sandbox.image.len(), 64);
         assert_eq!(shown.sandbox.protections, interpreter().await.report());
     });

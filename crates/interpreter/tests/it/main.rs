@@ -14,6 +14,7 @@ mod inputs;
 mod isolation;
 mod lifecycle;
 mod limits;
+mod place;
 mod requirements;
 mod rescue;
 mod stops;

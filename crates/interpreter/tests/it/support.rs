@@ -37,22 +37,30 @@ pub(crate) async fn interpreter() -> &'static Interpreter {
     INTERPRETER.get_or_init(start).await
 }
 
-async fn start() -> Interpreter {
-    let interpreter = Interpreter::start(Config {
+/// What these tests start an interpreter with.
+pub(crate) async fn config() -> Config {
+    Config {
         image: image().await,
         limits: Limits::default(),
         pool: PoolConfig::default(),
         preload: None,
         demands: Demands::default(),
-        store: Store::local(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("artifacts")).unwrap(),
+        store: Store::local(artifacts()).unwrap(),
         // A test harness has threads before `main` could call `boot`.
         launcher: Some(cellblock_testkit::binary().unwrap()),
-    })
-    .await
-    .unwrap();
+    }
+}
+
+async fn start() -> Interpreter {
+    let interpreter = crate::place::interpreter(config().await).await;
     interpreter.warmed().await.unwrap();
     assert_eq!(interpreter.failed_modules(), [""; 0]);
     interpreter
+}
+
+/// Binaries that run at the same time have a store each.
+fn artifacts() -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(concat!("artifacts-", env!("CARGO_CRATE_NAME")))
 }
 
 pub(crate) async fn session() -> Session {

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use cellblock_jail::cgroup::Usage;
@@ -22,6 +23,7 @@ use crate::incoming::Incoming;
 use crate::limits::Limits;
 
 pub mod process;
+pub mod remote;
 
 /// A boxed future, for traits whose implementation is chosen at run time.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -85,10 +87,30 @@ pub struct Kernel {
     pub end: watch::Receiver<Option<Ending>>,
     /// Its number in the sandbox, as it said before any code of a user ran.
     pub pid: u32,
-    /// Signals the kernel without naming a pid.
-    pidfd: Option<OwnedFd>,
-    /// Leads to the kernel's standby. Nothing is sent on it but the order to take over.
-    spare: UnixStream,
+    hold: Hold,
+}
+
+/// How a kernel is reached beside its channel.
+#[derive(Debug)]
+pub(crate) enum Hold {
+    /// It is a process of this machine.
+    Here {
+        /// Signals the kernel without naming a pid.
+        pidfd: Option<OwnedFd>,
+        /// Leads to the kernel's standby. Nothing is sent on it but the order to take over.
+        spare: UnixStream,
+    },
+    /// Something else signals it.
+    Elsewhere(Arc<dyn Signal>),
+}
+
+/// Signals a kernel of another machine.
+pub(crate) trait Signal: Send + Sync + std::fmt::Debug {
+    /// Sends SIGINT, sooner or later.
+    fn interrupt(&self);
+
+    /// Sends SIGKILL, sooner or later.
+    fn kill(&self);
 }
 
 /// Reads what is in a pipe of a kernel at this moment; an error of the kind `WouldBlock` when there is nothing.
@@ -113,8 +135,7 @@ impl Kernel {
         stdout: pipe::Receiver,
         stderr: pipe::Receiver,
         end: watch::Receiver<Option<Ending>>,
-        pidfd: Option<OwnedFd>,
-        spare: UnixStream,
+        hold: Hold,
     ) -> Self {
         let (read, writer) = channel.into_split();
         Self {
@@ -124,8 +145,7 @@ impl Kernel {
             stderr,
             end,
             pid: 0,
-            pidfd,
-            spare,
+            hold,
         }
     }
 
@@ -133,23 +153,26 @@ impl Kernel {
     pub(crate) async fn take_over(&mut self, ours: UnixStream, theirs: OwnedFd) -> Result<u32> {
         let order = encode(&ToKernel::TakeOver {}, &[], &FrameLimits::default())
             .map_err(|error| Error::protocol("host", error.to_string()))?;
-        cellblock_jail::fds::hand_over(&self.spare, &order, theirs.as_fd()).map_err(|error| {
-            Kind::Launcher {
-                action: "reach a standby",
-                reason: cellblock_jail::error::chain(&error),
-            }
+        let Hold::Here { spare, .. } = &mut self.hold else {
+            return Err(Error::request("order a standby that another machine has"));
+        };
+        cellblock_jail::fds::hand_over(&*spare, &order, theirs.as_fd()).map_err(|error| Kind::Launcher {
+            action: "reach a standby",
+            reason: cellblock_jail::error::chain(&error),
         })?;
         drop(theirs);
-        let (read, writer) = std::mem::replace(&mut self.spare, ours).into_split();
+        let (read, writer) = std::mem::replace(spare, ours).into_split();
         self.frames = FrameReader::new(Incoming::new(read), "kernel");
         self.writer = writer;
         self.hello(RESCUE_LIMIT, "a standby").await
     }
 
     /// Becomes the kernel whose process this is.
-    pub(crate) fn adopt(&mut self, end: watch::Receiver<Option<Ending>>, pidfd: Option<OwnedFd>) {
+    pub(crate) fn adopt(&mut self, end: watch::Receiver<Option<Ending>>, process: OwnedFd) {
         self.end = end;
-        self.pidfd = pidfd;
+        if let Hold::Here { pidfd, .. } = &mut self.hold {
+            *pidfd = Some(process);
+        }
     }
 
     /// Waits until the kernel has locked itself down and said so.
@@ -200,17 +223,33 @@ impl Kernel {
 
     /// Sends SIGINT to the kernel's main process.
     pub fn interrupt(&self) {
-        self.signal(rustix::process::Signal::INT);
+        self.hold.interrupt();
     }
 
     /// Sends SIGKILL to the kernel's main process.
     pub fn kill(&self) {
-        self.signal(rustix::process::Signal::KILL);
+        self.hold.kill();
+    }
+}
+
+impl Hold {
+    pub(crate) fn interrupt(&self) {
+        match self {
+            Self::Here { pidfd, .. } => signal(pidfd.as_ref(), rustix::process::Signal::INT),
+            Self::Elsewhere(signals) => signals.interrupt(),
+        }
     }
 
-    fn signal(&self, signal: rustix::process::Signal) {
-        if let Some(pidfd) = &self.pidfd {
-            let _ = rustix::process::pidfd_send_signal(pidfd, signal);
+    pub(crate) fn kill(&self) {
+        match self {
+            Self::Here { pidfd, .. } => signal(pidfd.as_ref(), rustix::process::Signal::KILL),
+            Self::Elsewhere(signals) => signals.kill(),
         }
+    }
+}
+
+fn signal(pidfd: Option<&OwnedFd>, signal: rustix::process::Signal) {
+    if let Some(pidfd) = pidfd {
+        let _ = rustix::process::pidfd_send_signal(pidfd, signal);
     }
 }

@@ -68,6 +68,11 @@ pub async fn resolve_layer(image: &Image, requirements: &[String], sink: Sink) -
         .map_err(|error| LayerError::Image(error.into()))?
 }
 
+/// Whether this is the id of a layer, which a path may be made of.
+pub(crate) fn is_layer(id: &str) -> bool {
+    is_id(id)
+}
+
 /// Reads any bytes as a requirement: what is accepted must be one harmless line that reads back equal, what is refused must be told
 /// in a short line.
 pub fn fuzz_requirement(bytes: &[u8]) {

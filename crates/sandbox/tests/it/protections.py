@@ -97,9 +97,12 @@ def pid_namespace():
 
 def mount_namespace():
     """The tree holds what it should, read-only but for the room's own directories."""
-    allowed = {"bin", "cellblock", "dev", "etc", "lib", "lib32", "lib64", "libx32", "opt", "proc", "sbin", "sys", "tmp", "usr", "workspace"}
+    allowed = {"bin", "cellblock", "dev", "etc", "lib", "lib32", "lib64", "libx32", "mnt", "opt", "proc", "sbin", "sys", "tmp", "usr", "workspace"}
     bad = sorted(set(os.listdir("/")) - allowed)
-    bad += [path for path in ("/home", "/root", "/var", "/run", "/boot", "/mnt", "/srv") if os.path.exists(path)]
+    bad += [path for path in ("/home", "/root", "/var", "/run", "/boot", "/srv") if os.path.exists(path)]
+    bad += sorted(set(os.listdir("/mnt")) - {"data"})
+    if os.path.realpath("/mnt/data") != "/workspace":
+        bad.append("/mnt/data is not /workspace")
     bad += sorted(set(os.listdir("/usr")) - {"bin", "lib", "lib32", "lib64", "libx32", "share"})
     bad += sorted(set(os.listdir("/opt")) - {"python", "cellblock", "layers"})
     bad += sorted(set(os.listdir("/etc")) - {"alternatives", "passwd", "group", "hosts", "fonts", "nsswitch.conf"})
@@ -113,6 +116,7 @@ def mount_namespace():
         "/opt/python",
         "/opt/cellblock",
         "/dev",
+        "/mnt",
         "/sys",
         "/proc",
         "/tmp/data",

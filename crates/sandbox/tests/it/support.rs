@@ -23,7 +23,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// The default image of the home that all tests share, built if it is not there.
-async fn image() -> Image {
+pub(crate) async fn image() -> Image {
     let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
     Store::new(home)
         .open(DEFAULT_IMAGE, Sink::new(|_| {}))

@@ -2,13 +2,14 @@
 
 use cellblock_interpreter::alias::{AliasStore, Bounds};
 use cellblock_interpreter::derivation::{Derivation, Derived};
+use cellblock_interpreter::report::DerivationReport;
 use cellblock_interpreter::{Event, Interpreter};
 use tokio::sync::mpsc;
 
 use super::{Ended, Run, inputs};
 use crate::args::RunArgs;
 use crate::error::{Error, Result};
-use crate::render::json::{CellReport, DerivationReport};
+use crate::render::json;
 use crate::render::outcome;
 use crate::sanitize;
 
@@ -107,7 +108,7 @@ impl Run {
             not_run: 0,
             call: json.then(|| DerivationReport {
                 envelope,
-                execution: execution.map(|it| CellReport::new(it, interpreter.store(), saved)),
+                execution: execution.map(|it| json::cell(it, interpreter.store(), saved)),
             }),
         })
     }

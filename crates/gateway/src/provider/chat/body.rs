@@ -130,7 +130,11 @@ fn messages(request: &ModelRequest, dialect: &Dialect, field: Option<&str>) -> R
                     Item::Message(message) => messages.message(&message)?,
                     Item::FunctionCall(call) => messages.call(&call),
                     Item::Reasoning(reasoning) => messages.reasoning(&reasoning),
-                    Item::FunctionCallOutput(_) | Item::CodeInterpreterCall(_) => {}
+                    // The first is above; the others are put into plain words before.
+                    Item::FunctionCallOutput(_)
+                    | Item::CodeInterpreterCall(_)
+                    | Item::Compaction(_)
+                    | Item::ItemReference(_) => {}
                 }
             }
         }

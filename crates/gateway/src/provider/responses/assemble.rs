@@ -32,6 +32,8 @@ struct Seen {
     kind: Kind,
     /// Whether any of it was given.
     said: bool,
+    /// Whether it was given in the form that only the server reads.
+    sealed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +115,11 @@ impl Assembler {
                 };
                 if !text.is_empty() && !std::mem::replace(&mut self.items[seen].said, true) {
                     out.push_back(ModelEvent::Reasoning(text));
+                }
+                if let Some(content) = item["encrypted_content"].as_str().filter(|text| !text.is_empty())
+                    && !std::mem::replace(&mut self.items[seen].sealed, true)
+                {
+                    out.push_back(ModelEvent::Sealed(content.to_owned()));
                 }
             }
             Some("function_call") => {
@@ -239,6 +246,7 @@ impl Assembler {
             id: id(event).map(str::to_owned),
             kind,
             said: false,
+            sealed: false,
         });
         Ok(self.items.len() - 1)
     }

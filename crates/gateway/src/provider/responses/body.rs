@@ -37,6 +37,9 @@ pub(super) fn body(request: &ModelRequest) -> Value {
     );
     let reasoning = shallow(json!(request.reasoning));
     set("reasoning", (reasoning != json!({})).then_some(reasoning));
+    // Models that do not think refuse this, so that only those who want it ask for it.
+    let include = json!(["reasoning.encrypted_content"]);
+    set("include", request.reasoning.sealed.then_some(include));
     let text = &request.text;
     let said = text.format != TextFormat::Text || text.verbosity.is_some();
     let mut form = json!(text);
@@ -74,11 +77,10 @@ fn offered(request: &ModelRequest) -> Vec<Value> {
 /// An item without what only its own server knows: ids of things that it has kept, and citations of files.
 fn item(item: &Item) -> Option<Value> {
     let mut item = item.clone();
-    if let Item::Reasoning(reasoning) = &item
-        && reasoning.encrypted_content.is_none()
-    {
-        // Reasoning that a server has neither kept nor sealed is refused.
-        return None;
+    if let Item::Reasoning(reasoning) = &mut item {
+        // Reasoning that a server has neither kept nor sealed is refused, and so is its text beside what is sealed.
+        reasoning.encrypted_content.as_ref()?;
+        reasoning.content = None;
     }
     if let Item::Message(message) = &mut item {
         for part in &mut message.content {

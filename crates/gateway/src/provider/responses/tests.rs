@@ -304,3 +304,44 @@ async fn a_call_without_arguments_has_an_empty_object_of_them() {
     ];
     assert_eq!(whole(Reply::events(&[added, end])).await, expected);
 }
+
+#[tokio::test]
+async fn sealed_reasoning_is_given_once_and_asked_for_and_sent_back_where_it_is_wanted() {
+    let item = json!({"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": "opaque"});
+    let reply = || {
+        Reply::events(&[
+            json!({"type": "response.output_item.added", "output_index": 0, "item": {"id": "rs_1", "type": "reasoning", "summary": []}}),
+            json!({"type": "response.reasoning_summary_text.delta", "item_id": "rs_1", "output_index": 0, "delta": "hm"}),
+            json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+            json!({"type": "response.completed", "response": {"status": "completed", "output": [item]}}),
+        ])
+    };
+    assert_eq!(
+        whole(reply()).await,
+        [
+            ModelEvent::Reasoning("hm".to_owned()),
+            ModelEvent::Sealed("opaque".to_owned()),
+            ModelEvent::Finish(Finish::Stop)
+        ]
+    );
+    let server = Server::start(vec![reply()]).await;
+    let mut asked = request();
+    asked.reasoning.sealed = true;
+    asked.items.push(Item::Reasoning(Reasoning {
+        id: "rs_1".to_owned(),
+        status: ItemStatus::Completed,
+        summary: Vec::new(),
+        content: Some(vec![Part::ReasoningText {
+            text: "hm".to_owned(),
+        }]),
+        encrypted_content: Some("opaque".to_owned()),
+    }));
+    let provider = Responses::new(endpoint(&server.base));
+    drop(provider.stream(asked).await.unwrap());
+    let body = server.asked().remove(0).body;
+    assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
+    assert_eq!(
+        body["input"][1],
+        json!({"type": "reasoning", "summary": [], "encrypted_content": "opaque"})
+    );
+}

@@ -188,6 +188,13 @@ impl Draft {
         });
     }
 
+    /// Gives it in the form that only its provider reads. It is told with the whole item.
+    pub fn seal(&mut self, slot: &ReasoningSlot, content: String) {
+        if let Item::Reasoning(reasoning) = &mut self.response.output[slot.0] {
+            reasoning.encrypted_content = Some(content);
+        }
+    }
+
     /// Ends reasoning.
     #[expect(clippy::needless_pass_by_value, reason = "nothing can be added after the end")]
     pub fn end_reasoning(&mut self, slot: ReasoningSlot) {

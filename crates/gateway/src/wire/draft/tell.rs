@@ -142,7 +142,7 @@ impl Draft {
                     });
                 }
             }
-            Item::FunctionCallOutput(_) => {}
+            Item::FunctionCallOutput(_) | Item::Compaction(_) | Item::ItemReference(_) => {}
         }
         self.told[index] = Told::Done;
         self.response.output[index].set_status(status);

@@ -7,15 +7,14 @@ use crate::wire::content::{Annotation, Part};
 use crate::wire::error::ApiError;
 use crate::wire::id::Ids;
 use crate::wire::item::{
-    CodeInterpreterCall, FunctionCall, FunctionCallOutput, InterpreterOutput, Item, ItemStatus, Message,
-    Output, Reasoning, Role,
+    CodeInterpreterCall, Compaction, FunctionCall, FunctionCallOutput, InterpreterOutput, Item,
+    ItemReference, ItemStatus, Message, Output, Reasoning, Role,
 };
 
 /// The most items that a request may carry.
 const MAX_ITEMS: usize = 10_000;
 
-const KINDS: &str =
-    "`message`, `function_call`, `function_call_output`, `reasoning` or `code_interpreter_call`";
+const KINDS: &str = "`message`, `function_call`, `function_call_output`, `reasoning`, `code_interpreter_call`, `compaction` or `item_reference`";
 const PARTS: &str = "`input_text`, `input_image`, `input_file`, `output_text` or `refusal`";
 
 /// Reads `input`.
@@ -52,6 +51,7 @@ fn item(value: &Value, index: usize, ids: &mut Ids) -> Result<Item, ApiError> {
     let kind = match kind.as_deref() {
         Some(kind) => kind,
         None if fields.get("role").is_some() => "message",
+        None if fields.get("id").is_some() => "item_reference",
         None => return Err(fields.missing("type")),
     };
     let mut id = |prefix| Ok::<_, ApiError>(fields.text("id")?.unwrap_or_else(|| ids.mint(prefix)));
@@ -97,6 +97,13 @@ fn item(value: &Value, index: usize, ids: &mut Ids) -> Result<Item, ApiError> {
             container_id: fields.required("container_id")?,
             code: fields.text("code")?,
             outputs: outputs(&fields)?,
+        }),
+        "compaction" | "compaction_summary" => Item::Compaction(Compaction {
+            id: id("cmp")?,
+            encrypted_content: fields.required("encrypted_content")?,
+        }),
+        "item_reference" => Item::ItemReference(ItemReference {
+            id: fields.required("id")?,
         }),
         other => return Err(fields.unknown("type", other, KINDS)),
     })

@@ -100,6 +100,7 @@ impl Request {
     }
 
     fn read(fields: &Fields<'_>, ids: &mut Ids) -> Result<Self, ApiError> {
+        unsupported(fields)?;
         let tools = tools::tools(fields)?;
         let background = fields.flag("background")?.unwrap_or(false);
         let store = fields.flag("store")?.unwrap_or(true);
@@ -140,6 +141,26 @@ impl Request {
     }
 }
 
+/// Refuses what would change the answer if it were ignored, and says what to send instead.
+fn unsupported(fields: &Fields<'_>) -> Result<(), ApiError> {
+    for (key, instead) in [
+        (
+            "conversation",
+            "there are no conversations here; go on from a response with `previous_response_id`",
+        ),
+        (
+            "prompt",
+            "there are no stored prompts here; send `instructions` and `input`",
+        ),
+    ] {
+        if fields.get(key).is_some() {
+            let message = format!("`{key}` is not supported: {instead}");
+            return Err(ApiError::invalid(key, "unsupported_parameter", message));
+        }
+    }
+    Ok(())
+}
+
 fn truncation(fields: &Fields<'_>) -> Result<Truncation, ApiError> {
     match fields.text("truncation")?.as_deref() {
         None | Some("disabled") => Ok(Truncation::Disabled),
@@ -149,11 +170,19 @@ fn truncation(fields: &Fields<'_>) -> Result<Truncation, ApiError> {
 }
 
 fn reasoning(fields: &Fields<'_>) -> Result<ReasoningOptions, ApiError> {
+    let include = fields.texts("include")?;
+    let sealed = include.iter().any(|name| name == "reasoning.encrypted_content");
     let Some(fields) = fields.fields("reasoning")? else {
-        return Ok(ReasoningOptions::default());
+        return Ok(ReasoningOptions {
+            sealed,
+            ..ReasoningOptions::default()
+        });
     };
-    let (effort, summary) = (fields.text("effort")?, fields.text("summary")?);
-    Ok(ReasoningOptions { effort, summary })
+    Ok(ReasoningOptions {
+        effort: fields.text("effort")?,
+        summary: fields.text("summary")?,
+        sealed,
+    })
 }
 
 fn text(fields: &Fields<'_>) -> Result<Text, ApiError> {

@@ -14,7 +14,7 @@ use tokio::net::unix::pipe;
 use super::launcher::Launcher;
 use super::slots::Slot;
 use super::{internal, mounter};
-use crate::backend::{BoxFuture, Kernel, Sandbox};
+use crate::backend::{BoxFuture, Hold, Kernel, Sandbox};
 use crate::error::{During, Kind, Result};
 use crate::guest::Guest;
 
@@ -87,7 +87,11 @@ impl Room {
         }
         // Our copies of the kernel's ends would hide its death.
         drop((theirs, stdout_in, stderr_in, spare_in));
-        let mut kernel = Kernel::new(stream(ours)?, stdout, stderr, end, pidfd, stream(spare)?);
+        let hold = Hold::Here {
+            pidfd,
+            spare: stream(spare)?,
+        };
+        let mut kernel = Kernel::new(stream(ours)?, stdout, stderr, end, hold);
         kernel.ready().await?;
         Ok(kernel)
     }
@@ -111,7 +115,7 @@ impl Room {
         };
         let end = self.launcher.kernel_end(number);
         self.launcher.watch(number, pidfd.as_fd())?;
-        kernel.adopt(end, Some(pidfd));
+        kernel.adopt(end, pidfd);
         kernel.discard_written();
         Ok(kernel)
     }

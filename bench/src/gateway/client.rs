@@ -1,0 +1,174 @@
+//! A client of streams, the same for a provider and for the gateway before it.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use reqwest::Client;
+use serde_json::{Value, json};
+
+use super::provider::{Script, clock};
+
+/// Who is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whom {
+    /// The provider itself, for Chat Completions.
+    Provider(SocketAddr),
+    /// The gateway, for a response.
+    Gateway(SocketAddr),
+}
+
+/// A stream that was read to its end.
+#[derive(Debug)]
+pub(crate) struct Read {
+    /// From the request to the end.
+    pub(crate) total: Duration,
+    /// How old each delta was when it came.
+    pub(crate) ages: Vec<Duration>,
+}
+
+impl Whom {
+    fn address(self) -> String {
+        match self {
+            Self::Provider(address) => format!("http://{address}/v1/chat/completions"),
+            Self::Gateway(address) => format!("http://{address}/v1/responses"),
+        }
+    }
+
+    fn body(self, script: Script) -> Value {
+        let model = script.model();
+        match self {
+            Self::Provider(_) => {
+                json!({"model": model, "stream": true, "messages": [{"role": "user", "content": "Go on."}]})
+            }
+            Self::Gateway(_) if script.code => {
+                let tool = json!({"type": "code_interpreter", "container": {"type": "auto"}});
+                json!({"model": model, "stream": true, "store": false, "input": "Go on.", "tools": [tool]})
+            }
+            Self::Gateway(_) => json!({"model": model, "stream": true, "store": false, "input": "Go on."}),
+        }
+    }
+
+    /// What stands before the text in the events that have one.
+    const fn before_text(self) -> &'static str {
+        match self {
+            Self::Provider(_) => "\"content\":\"",
+            Self::Gateway(_) => "\"delta\":\"",
+        }
+    }
+
+    /// What the last event but the end mark has in it.
+    const fn at_the_end(self) -> &'static str {
+        match self {
+            Self::Provider(_) => "\"finish_reason\":\"stop\"",
+            Self::Gateway(_) => "\"type\":\"response.completed\"",
+        }
+    }
+
+    /// Sends a request; nothing of the answer but its head is read.
+    pub(crate) async fn ask(self, client: &Client, script: Script) -> Result<reqwest::Response> {
+        let request = client
+            .post(self.address())
+            .header("content-type", "application/json")
+            .body(self.body(script).to_string());
+        let answer = request.send().await.context("send a request")?;
+        ensure!(
+            answer.status().is_success(),
+            "the answer is {}: {}",
+            answer.status(),
+            answer.text().await.unwrap_or_default()
+        );
+        Ok(answer)
+    }
+
+    /// Asks, and reads everything.
+    pub(crate) async fn read(self, client: &Client, script: Script) -> Result<Read> {
+        let started = Instant::now();
+        let mut answer = self.ask(client, script).await?;
+        let mut frames = Frames::default();
+        let mut ages = Vec::with_capacity(script.deltas);
+        let (mut completed, mut done) = (false, false);
+        while let Some(bytes) = answer.chunk().await.context("read a stream")? {
+            let now = clock();
+            frames.add(&bytes);
+            while let Some(frame) = frames.next() {
+                if let Some(sent) = sent_at(&frame, self.before_text()) {
+                    ages.push(Duration::from_nanos(now.saturating_sub(sent)));
+                }
+                completed |= frame.contains(self.at_the_end());
+                done |= frame.trim_end() == "data: [DONE]";
+            }
+        }
+        ensure!(completed && done, "the stream broke off");
+        ensure!(
+            ages.len() == script.deltas,
+            "{} of {} deltas came",
+            ages.len(),
+            script.deltas
+        );
+        Ok(Read {
+            total: started.elapsed(),
+            ages,
+        })
+    }
+}
+
+/// When a delta was sent, if the frame has one.
+fn sent_at(frame: &str, before: &str) -> Option<u64> {
+    let (_, text) = frame.split_once(before)?;
+    text.split('"').next()?.trim().parse().ok()
+}
+
+/// Bytes of a stream, cut where events end.
+#[derive(Debug, Default)]
+struct Frames {
+    bytes: Vec<u8>,
+    read: usize,
+}
+
+impl Frames {
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.read);
+        self.read = 0;
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn next(&mut self) -> Option<String> {
+        let rest = &self.bytes[self.read..];
+        let end = rest.windows(2).position(|window| window == b"\n\n")? + 2;
+        let frame = String::from_utf8_lossy(&rest[..end]).into_owned();
+        self.read += end;
+        Some(frame)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_found_wherever_the_bytes_are_cut() {
+        let text = "data: {\"content\":\"   12\"}\n\ndata: [DONE]\n\n";
+        for cut in 0..=text.len() {
+            let mut frames = Frames::default();
+            let mut found = Vec::new();
+            for piece in [&text[..cut], &text[cut..]] {
+                frames.add(piece.as_bytes());
+                while let Some(frame) = frames.next() {
+                    found.push(frame);
+                }
+            }
+            assert_eq!(found, ["data: {\"content\":\"   12\"}\n\n", "data: [DONE]\n\n"]);
+        }
+    }
+
+    #[test]
+    fn a_delta_says_when_it_was_sent() {
+        assert_eq!(
+            sent_at("data: {\"delta\":\"      12\"}", "\"delta\":\""),
+            Some(12)
+        );
+        assert_eq!(sent_at("data: {\"delta\":\"x\"}", "\"delta\":\""), None);
+        assert_eq!(sent_at("data: [DONE]", "\"delta\":\""), None);
+    }
+}

@@ -1,0 +1,66 @@
+//! The gateway beside the provider behind it, which the same client asks directly.
+
+mod client;
+mod crowd;
+mod provider;
+mod server;
+mod single;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use reqwest::Client;
+use tokio::sync::OnceCell;
+
+use client::Whom;
+use provider::Script;
+use server::Server;
+
+pub(crate) use crowd::{Crowd, Deaf};
+pub(crate) use single::{Analyses, Burst, Paced, Requests};
+
+/// In the names of series of the provider that is asked directly.
+const DIRECT: &str = "provider";
+
+/// A gateway, its provider, and a client of both. They are started when they are first needed.
+#[derive(Debug, Default)]
+pub(crate) struct Gateways(OnceCell<Pair>);
+
+/// A gateway, and its provider.
+#[derive(Debug)]
+struct Pair {
+    client: Client,
+    server: Server,
+    provider: Whom,
+    gateway: Whom,
+}
+
+impl Gateways {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    async fn pair(&self) -> Result<&Pair> {
+        self.0
+            .get_or_try_init(|| async {
+                let provider = provider::start().await?;
+                let client = Client::builder().tcp_nodelay(true).build()?;
+                let server = Server::start(provider, &client).await?;
+                let pair = Pair {
+                    gateway: Whom::Gateway(server.address),
+                    provider: Whom::Provider(provider),
+                    client,
+                    server,
+                };
+                // The first request of each opens connections, and the first code makes a template.
+                let text = Script::text(1, Duration::ZERO);
+                pair.provider.read(&pair.client, text).await?;
+                pair.gateway.read(&pair.client, text).await?;
+                let code = Script { code: true, ..text };
+                pair.gateway.read(&pair.client, code).await?;
+                Ok(pair)
+            })
+            .await
+    }
+}

@@ -1,0 +1,143 @@
+//! A provider of models on loopback, whose model's name says what it answers.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// What an answer consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Script {
+    /// How many deltas.
+    pub(crate) deltas: usize,
+    /// The wait before each.
+    pub(crate) pause: Duration,
+    /// Bytes of each.
+    pub(crate) size: usize,
+    /// Whether code is run before.
+    pub(crate) code: bool,
+}
+
+/// Bytes of a delta that is as short as a model's.
+const SHORT: usize = 20;
+
+impl Script {
+    pub(crate) const fn text(deltas: usize, pause: Duration) -> Self {
+        Self {
+            deltas,
+            pause,
+            size: SHORT,
+            code: false,
+        }
+    }
+
+    /// The name of the model that answers so.
+    pub(crate) fn model(self) -> String {
+        let (pause, code) = (self.pause.as_micros(), u8::from(self.code));
+        format!("script-{}-{pause}-{}-{code}", self.deltas, self.size)
+    }
+
+    fn of(model: &str) -> Option<Self> {
+        let mut parts = model.strip_prefix("script-")?.split('-');
+        let mut number = || parts.next()?.parse::<u64>().ok();
+        Some(Self {
+            deltas: usize::try_from(number()?).ok()?,
+            pause: Duration::from_micros(number()?),
+            size: usize::try_from(number()?).ok()?,
+            code: number()? == 1,
+        })
+    }
+}
+
+/// Nanoseconds since this program first asked: a delta says when it was sent.
+pub(crate) fn clock() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let elapsed = START.get_or_init(Instant::now).elapsed();
+    u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Serves until this program ends, and answers where.
+pub(crate) async fn start() -> Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .await
+        .context("listen for requests to the model")?;
+    let address = listener
+        .local_addr()
+        .context("listen for requests to the model")?;
+    let router = Router::new().route("/v1/chat/completions", post(answer));
+    // It is served as long as the program runs, which is why nobody waits for it.
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    Ok(address)
+}
+
+async fn answer(Json(request): Json<Value>) -> Response {
+    let Some(script) = request["model"].as_str().and_then(Script::of) else {
+        return axum::http::StatusCode::NOT_FOUND.into_response();
+    };
+    let ran = request["messages"]
+        .as_array()
+        .is_some_and(|messages| messages.iter().any(|message| message["role"] == "tool"));
+    let (frames, finish) = if script.code && !ran {
+        (stream::iter([call()]).boxed(), "tool_calls")
+    } else {
+        (deltas(script).boxed(), "stop")
+    };
+    let end = [chunk(&json!({}), Some(finish)), "data: [DONE]\n\n".to_owned()];
+    let body = frames
+        .chain(stream::iter(end))
+        .map(Ok::<_, std::convert::Infallible>);
+    ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(body)).into_response()
+}
+
+fn call() -> String {
+    let function = json!({"name": "code_interpreter", "arguments": "{\"code\": \"1+1\"}"});
+    let call = json!({"index": 0, "id": "call_1", "type": "function", "function": function});
+    chunk(&json!({"tool_calls": [call]}), None)
+}
+
+fn deltas(script: Script) -> impl stream::Stream<Item = String> {
+    stream::unfold(0, move |sent| async move {
+        if sent == script.deltas {
+            return None;
+        }
+        if !script.pause.is_zero() {
+            tokio::time::sleep(script.pause).await;
+        }
+        let content = format!("{:>width$}", clock(), width = script.size);
+        Some((chunk(&json!({"content": content}), None), sent + 1))
+    })
+}
+
+fn chunk(delta: &Value, finish: Option<&str>) -> String {
+    let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+    let chunk = json!({
+        "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "script", "choices": [choice],
+    });
+    format!("data: {chunk}\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_models_name_says_what_it_answers() {
+        let script = Script {
+            code: true,
+            ..Script::text(100, Duration::from_millis(2))
+        };
+        assert_eq!(script.model(), "script-100-2000-20-1");
+        assert_eq!(Script::of(&script.model()), Some(script));
+        assert_eq!(Script::of("gpt"), None);
+        assert_eq!(Script::of("script-1-2"), None);
+    }
+}

@@ -1,0 +1,137 @@
+//! One request after the other: what the gateway adds to each, and to each delta.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::provider::Script;
+use super::{DIRECT, Gateways};
+use crate::probe::{Probe, Sampling};
+use crate::samples::Samples;
+use crate::subject::WHO;
+
+/// Requests with the shortest answer.
+pub(crate) struct Requests {
+    pub(crate) gateways: Arc<Gateways>,
+    pub(crate) times: usize,
+}
+
+impl Requests {
+    async fn run(&self, samples: &mut Samples) -> Result<()> {
+        let pair = self.gateways.pair().await?;
+        let script = Script::text(1, Duration::ZERO);
+        for _ in 0..self.times {
+            let direct = pair.provider.read(&pair.client, script).await?.total;
+            let ours = pair.gateway.read(&pair.client, script).await?.total;
+            samples.time(DIRECT, "gateway_request", direct);
+            samples.time(WHO, "gateway_request", ours);
+            samples.time(WHO, "gateway_request_added", ours.saturating_sub(direct));
+        }
+        Ok(())
+    }
+}
+
+/// A stream whose deltas come one by one, as from a fast model: how old each is when it arrives.
+pub(crate) struct Paced {
+    pub(crate) gateways: Arc<Gateways>,
+    pub(crate) deltas: usize,
+}
+
+impl Paced {
+    async fn run(&self, samples: &mut Samples) -> Result<()> {
+        let pair = self.gateways.pair().await?;
+        let script = Script::text(self.deltas, Duration::from_millis(2));
+        let direct = pair.provider.read(&pair.client, script).await?.ages;
+        let ours = pair.gateway.read(&pair.client, script).await?.ages;
+        let mean = |ages: &[Duration]| ages.iter().sum::<Duration>() / u32::try_from(ages.len()).unwrap_or(1);
+        samples.time(
+            WHO,
+            "gateway_delta_added",
+            mean(&ours).saturating_sub(mean(&direct)),
+        );
+        samples.times(DIRECT, "gateway_delta", direct);
+        samples.times(WHO, "gateway_delta", ours);
+        Ok(())
+    }
+}
+
+/// A stream whose deltas come as fast as they can: the time for each of them.
+pub(crate) struct Burst {
+    pub(crate) gateways: Arc<Gateways>,
+    pub(crate) deltas: u32,
+}
+
+impl Burst {
+    async fn run(&self, samples: &mut Samples) -> Result<()> {
+        let pair = self.gateways.pair().await?;
+        let script = Script::text(usize::try_from(self.deltas)?, Duration::ZERO);
+        for (who, whom) in [(DIRECT, pair.provider), (WHO, pair.gateway)] {
+            let total = whom.read(&pair.client, script).await?.total;
+            samples.time(who, "gateway_burst", total / self.deltas);
+        }
+        Ok(())
+    }
+}
+
+/// Requests whose model runs `1+1` before it answers, each in a container of its own.
+pub(crate) struct Analyses {
+    pub(crate) gateways: Arc<Gateways>,
+    pub(crate) times: usize,
+    /// How long they are counted, two at a time.
+    pub(crate) counted: Duration,
+}
+
+impl Analyses {
+    async fn run(&self, samples: &mut Samples) -> Result<()> {
+        let pair = self.gateways.pair().await?;
+        let script = Script {
+            code: true,
+            ..Script::text(1, Duration::ZERO)
+        };
+        for _ in 0..self.times {
+            samples.time(
+                WHO,
+                "gateway_code",
+                pair.gateway.read(&pair.client, script).await?.total,
+            );
+        }
+        let started = Instant::now();
+        let end = started + self.counted;
+        let rounds = || async {
+            let mut done = 0_u32;
+            while Instant::now() < end {
+                pair.gateway.read(&pair.client, script).await?;
+                done += 1;
+            }
+            anyhow::Ok(done)
+        };
+        let (first, second) = tokio::try_join!(rounds(), rounds())?;
+        let rate = f64::from(first + second) / started.elapsed().as_secs_f64();
+        samples.add(WHO, "gateway_code_rate", rate);
+        Ok(())
+    }
+}
+
+macro_rules! probe {
+    ($probe:ty, $what:literal) => {
+        impl Probe for $probe {
+            fn who(&self) -> &'static str {
+                WHO
+            }
+
+            fn what(&self) -> &'static str {
+                $what
+            }
+
+            fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+                Box::pin(self.run(samples))
+            }
+        }
+    };
+}
+
+probe!(Requests, "requests through the gateway");
+probe!(Paced, "deltas through the gateway");
+probe!(Burst, "a burst of deltas through the gateway");
+probe!(Analyses, "code through the gateway");

@@ -1,0 +1,142 @@
+//! `cellblock key`: who may call the API.
+
+use std::fmt::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cellblock_gateway::keys::{Key, Keys};
+use cellblock_gateway::quotas::Allowance;
+use cellblock_gateway::records::Records;
+use cellblock_sandbox::image::Home;
+use chrono::{DateTime, SecondsFormat};
+use serde_json::{Value, json};
+
+use crate::args::key::{KeyArgs, KeyCommand};
+use crate::config::Sources;
+use crate::error::{self, Result};
+use crate::exit_code::ExitCode;
+use crate::render::json::{FailureReport, print};
+use crate::render::{FAINT, STRONG, Screen, styled};
+use crate::sanitize;
+
+/// Does it, prints, and says how it ended.
+pub(crate) async fn run(args: KeyArgs) -> ExitCode {
+    let json = match args.command {
+        KeyCommand::Create { json, .. } | KeyCommand::List { json } => json,
+        KeyCommand::Revoke { .. } => false,
+    };
+    match act(args).await {
+        Ok(()) => ExitCode::Success,
+        Err(error) => {
+            if json {
+                print(&FailureReport::new(&error, Vec::new()));
+            } else {
+                error::tell(&error);
+            }
+            error.exit_code()
+        }
+    }
+}
+
+async fn act(args: KeyArgs) -> Result<()> {
+    let loaded = Sources::of_process(args.config, None).load()?;
+    let state = loaded.state(Home::find()?.root());
+    let keys = Keys::new(Records::open(&state.join("records.sqlite"))?);
+    let mut screen = Screen::new();
+    match args.command {
+        KeyCommand::Create {
+            name,
+            expires,
+            quotas,
+            json,
+        } => {
+            let expires_at = expires.map(|after| now().saturating_add(after.as_secs()));
+            let allowance = quotas
+                .into_iter()
+                .fold(Allowance::default(), |all, (quota, most)| all.with(quota, most));
+            let (key, secret) = keys.create(&name, expires_at, allowance).await?;
+            if json {
+                let mut report = report(&key);
+                report["secret"] = secret.reveal().into();
+                print(&report);
+            } else {
+                let name = sanitize::text(&key.name);
+                screen.tell(&format!(
+                    "made the key {} `{name}`; keep its secret, it is not shown again:",
+                    key.id
+                ));
+                screen.show(&secret.reveal());
+            }
+        }
+        KeyCommand::List { json } => {
+            let keys = keys.list().await?;
+            if json {
+                let reports: Vec<_> = keys.iter().map(report).collect();
+                print(&json!({ "keys": reports }));
+            } else {
+                screen.show(&table(&keys));
+            }
+        }
+        KeyCommand::Revoke { key } => {
+            let key = keys.revoke(&key).await?;
+            let name = sanitize::text(&key.name);
+            screen.tell(&format!("revoked the key {} `{name}`", key.id));
+        }
+    }
+    Ok(())
+}
+
+fn report(key: &Key) -> Value {
+    json!({
+        "id": key.id,
+        "name": key.name,
+        "usable": key.is_usable(now()),
+        "created_at": date(key.created_at),
+        "expires_at": key.expires_at.map(date),
+        "revoked_at": key.revoked_at.map(date),
+        "last_used_at": key.last_used_at.map(date),
+        "quotas": key.allowance,
+    })
+}
+
+fn table(keys: &[Key]) -> String {
+    if keys.is_empty() {
+        return "no keys; `cellblock key create NAME` makes one".to_owned();
+    }
+    let mut text = String::new();
+    for key in keys {
+        let state = match (key.revoked_at, key.expires_at) {
+            (Some(at), _) => format!("revoked {}", date(at)),
+            (None, Some(at)) if !key.is_usable(now()) => format!("expired {}", date(at)),
+            (None, Some(at)) => format!("expires {}", date(at)),
+            (None, None) => "does not expire".to_owned(),
+        };
+        let used = key
+            .last_used_at
+            .map_or_else(|| "never used".to_owned(), |at| format!("last used {}", date(at)));
+        let name = styled(STRONG, &sanitize::text(&key.name));
+        let rest = styled(FAINT, &format!("made {}, {state}, {used}", date(key.created_at)));
+        // Writing to a string does not fail.
+        let _ = write!(text, "{name}  {}  {rest}", key.id);
+        for (quota, most) in key.allowance.iter() {
+            let most = most.map_or_else(|| "unlimited".to_owned(), |most| most.to_string());
+            let _ = write!(text, "  {}={most}", quota.name());
+        }
+        text.push('\n');
+    }
+    text.trim_end().to_owned()
+}
+
+fn date(seconds: u64) -> String {
+    let date = i64::try_from(seconds)
+        .ok()
+        .and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+    date.map_or_else(
+        || "never".to_owned(),
+        |date| date.to_rfc3339_opts(SecondsFormat::Secs, true),
+    )
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,117 @@
+//! Spans on their way to a collector, by OTLP over HTTP.
+
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::time::Duration;
+
+use opentelemetry::KeyValue;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::{Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::registry::LookupSpan;
+use ureq::Agent;
+use ureq::tls::{RootCerts, TlsConfig};
+
+use crate::env_vars;
+
+/// Where to, for spans alone; it stands above the endpoint for everything.
+const TRACES: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+/// What the service is called, if the environment does not say.
+const SERVICE: &str = "cellblock";
+/// How long a collector may take.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Sends spans in the background, in batches.
+#[derive(Debug)]
+pub(crate) struct Export(SdkTracerProvider);
+
+impl Export {
+    /// Begins, if the environment names a collector.
+    pub(super) fn start() -> Result<Option<Self>, Box<dyn Error>> {
+        let named = std::env::var_os(TRACES).is_some_and(|it| !it.is_empty());
+        if !named && env_vars::OTLP.get().is_none() {
+            return Ok(None);
+        }
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_http_client(Client::new())
+            .with_protocol(Protocol::HttpBinary)
+            .build()?;
+        let mut resource =
+            Resource::builder().with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
+        if std::env::var_os("OTEL_SERVICE_NAME").is_none() {
+            resource = resource.with_service_name(SERVICE);
+        }
+        let provider = SdkTracerProvider::builder()
+            .with_batch_exporter(exporter)
+            .with_resource(resource.build())
+            .build();
+        Ok(Some(Self(provider)))
+    }
+
+    /// What hands spans over. Only ours: those of the library that sends them would never end.
+    pub(super) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>(&self) -> impl Layer<S> + use<S> {
+        tracing_opentelemetry::layer()
+            .with_tracer(self.0.tracer(SERVICE))
+            .with_filter(Targets::new().with_target("cellblock", Level::INFO))
+    }
+
+    /// Sends what is left.
+    pub(crate) fn finish(self, limit: Duration) {
+        if let Err(error) = self.0.shutdown_with_timeout(limit) {
+            tracing::warn!(error = &error as &dyn Error, "the last spans are lost");
+        }
+    }
+}
+
+/// Sends from the exporter's own thread, which may block.
+struct Client(Agent);
+
+impl fmt::Debug for Client {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Requests carry the collector's password in a header.
+        formatter.write_str("Client")
+    }
+}
+
+impl Client {
+    fn new() -> Self {
+        let config = Agent::config_builder()
+            .timeout_global(Some(LIMIT))
+            .http_status_as_error(false)
+            .tls_config(
+                TlsConfig::builder()
+                    .root_certs(RootCerts::PlatformVerifier)
+                    .build(),
+            )
+            .build();
+        Self(config.into())
+    }
+
+    fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let (parts, body) = request.into_parts();
+        let answer = self.0.run(Request::from_parts(parts, body.to_vec()))?;
+        let (parts, mut body) = answer.into_parts();
+        let body = body.read_to_vec()?;
+        Ok(Response::from_parts(parts, body.into()))
+    }
+}
+
+impl HttpClient for Client {
+    fn send_bytes<'a, 'b>(
+        &'a self,
+        request: Request<Bytes>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        Box::pin(async move { self.send(request) })
+    }
+}

@@ -1,0 +1,81 @@
+//! The clients that are documented are those that are installed.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::process::folder;
+
+/// Names of packages with their versions.
+type Pins = BTreeSet<(String, String)>;
+
+fn read(path: &std::path::Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// What a project of npm asks for.
+fn npm() -> Pins {
+    let project: Value = serde_json::from_str(&read(&folder("node").join("package.json"))).unwrap();
+    let wanted = project["dependencies"].as_object().unwrap().iter();
+    wanted
+        .map(|(name, version)| (name.clone(), version.as_str().unwrap().to_owned()))
+        .collect()
+}
+
+/// What is asked of Python's index.
+fn python(file: &str) -> Pins {
+    let text = read(&folder("python").join(file));
+    text.lines()
+        .filter_map(|line| line.trim_end_matches(" \\").split_once("=="))
+        .map(|(name, version)| {
+            let version = version.split([' ', ';']).next().unwrap_or_default();
+            (name.to_owned(), version.to_owned())
+        })
+        .collect()
+}
+
+/// The first two columns of the rows whose first is in backticks.
+fn documented() -> Pins {
+    let page = cellblock_testkit::workspace_root().join("docs/compatibility.md");
+    let text = read(&page);
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.map(|row| {
+        let (name, rest) = row.split_once("` | ").unwrap();
+        (name.to_owned(), rest.split(" |").next().unwrap().to_owned())
+    })
+    .collect()
+}
+
+#[test]
+fn the_documented_versions_are_those_that_are_pinned() {
+    let pinned: Pins = npm().union(&python("requirements.in")).cloned().collect();
+    assert_eq!(documented(), pinned);
+}
+
+#[test]
+fn everything_that_is_asked_for_is_locked_with_a_hash_and_from_no_registry_by_name() {
+    let locked = read(&folder("python").join("requirements.txt"));
+    assert!(python("requirements.in").is_subset(&python("requirements.txt")));
+    let names = locked
+        .lines()
+        .filter(|line| line.contains("==") && !line.starts_with(' '))
+        .count();
+    let hashed = locked.matches(" \\\n    --hash=sha256:").count();
+    assert!(
+        names > 10 && hashed >= names,
+        "{hashed} hashes of {names} packages"
+    );
+
+    let lock: Value = serde_json::from_str(&read(&folder("node").join("package-lock.json"))).unwrap();
+    let packages = lock["packages"].as_object().unwrap();
+    for (name, version) in npm() {
+        assert_eq!(packages[&format!("node_modules/{name}")]["version"], version);
+    }
+    for (path, package) in packages.iter().filter(|(path, _)| !path.is_empty()) {
+        assert!(
+            package["integrity"].as_str().unwrap().starts_with("sha512-"),
+            "{path}"
+        );
+        assert_eq!(package.get("resolved"), None, "{path}");
+    }
+}

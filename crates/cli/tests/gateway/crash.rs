@@ -1,0 +1,36 @@
+//! The end that nobody asked for.
+
+use rustix::process::Signal;
+
+use crate::http;
+use crate::server::Place;
+
+#[test]
+fn nothing_survives_a_kill_but_what_the_records_know() {
+    let place = Place::new();
+    let nothing = place.nothing();
+    let mut server = place.serve(&[]);
+    let sent = server.begin("import subprocess\nsubprocess.run(['sleep', '50'])");
+    server.signal(Signal::KILL);
+    let rest = sent.rest();
+    assert!(!rest.contains("response.completed"), "{rest}");
+    assert_eq!(server.ended(), None);
+    let made = place.cellblock(&["key", "create", "after"]);
+    assert_eq!(made.code(), 0, "{}", made.stderr);
+    server.leaves(&nothing);
+
+    let mut server = place.serve(&[]);
+    let body = http::code("6 * 7", false);
+    assert_eq!(server.post("/v1/responses", &[], &body).status, 401);
+    let bearer = format!("Bearer {}", made.stdout.trim_end());
+    let answer = server.post("/v1/responses", &[("Authorization", &bearer)], &body);
+    assert_eq!(
+        http::call(&answer.json())["status"],
+        "completed",
+        "{}",
+        answer.body
+    );
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended(), Some(0), "{}", server.log());
+    server.leaves(&nothing);
+}

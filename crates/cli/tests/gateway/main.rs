@@ -1,0 +1,12 @@
+//! `cellblock serve` as an operator meets it: keys, refusals, metrics, the end, a crash, and what is left.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod collector;
+mod crash;
+mod http;
+mod keys;
+mod load;
+mod refusals;
+mod server;
+mod stop;

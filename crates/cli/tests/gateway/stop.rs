@@ -1,0 +1,63 @@
+//! The end that an operator asks for.
+
+use rustix::process::Signal;
+
+use crate::server::Place;
+
+#[test]
+fn what_runs_comes_to_its_end_and_nothing_is_left() {
+    let place = Place::new();
+    let nothing = place.nothing();
+    let mut server = place.serve(&[]);
+    let sent = server.begin("import time\ntime.sleep(2)\nprint('to the', 'end')");
+    server.signal(Signal::TERM);
+    let rest = sent.rest();
+    assert!(rest.contains("event: response.completed"), "{rest}");
+    assert!(rest.contains("to the end"), "{rest}");
+    assert!(rest.contains("data: [DONE]"), "{rest}");
+    assert_eq!(server.ended(), Some(0), "{}", server.log());
+    server.leaves(&nothing);
+}
+
+#[test]
+fn what_runs_longer_than_the_grace_fails_and_says_so() {
+    let place = Place::new();
+    let nothing = place.nothing();
+    let mut server = place.serve(&["--grace", "1"]);
+    let sent = server.begin("import time\ntime.sleep(50)");
+    server.signal(Signal::TERM);
+    let rest = sent.rest();
+    assert!(rest.contains("event: response.failed"), "{rest}");
+    assert!(
+        rest.contains("the gateway was stopped before the response was whole"),
+        "{rest}"
+    );
+    assert!(rest.contains("data: [DONE]"), "{rest}");
+    assert_eq!(server.ended(), Some(0), "{}", server.log());
+    server.leaves(&nothing);
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let place = Place::new();
+    let nothing = place.nothing();
+    let mut server = place.serve(&["--grace", "3600"]);
+    let sent = server.begin("import time\ntime.sleep(50)");
+    server.signal(Signal::TERM);
+    server.signal(Signal::INT);
+    assert_eq!(server.ended(), Some(0), "{}", server.log());
+    let rest = sent.rest();
+    assert!(!rest.contains("response.completed"), "{rest}");
+    server.leaves(&nothing);
+}
+
+#[test]
+fn an_idle_server_ends_although_a_client_keeps_its_connection() {
+    let place = Place::new();
+    let nothing = place.nothing();
+    let mut server = place.serve(&["--grace", "3600"]);
+    let _kept = std::net::TcpStream::connect(server.address).unwrap();
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended(), Some(0), "{}", server.log());
+    server.leaves(&nothing);
+}

@@ -1,0 +1,165 @@
+//! Where the code of one response runs.
+//!
+//! With an explicit container all calls share it. With `auto` the first call of each step runs in the response's own, which is that of the
+//! response that it goes on from where there is one; further calls of a step get fresh ones.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+
+use super::live::Held;
+use super::make::New;
+use super::run;
+use crate::files::attach::{Attached, Attachments};
+use crate::server::Gateway;
+use crate::turn::{Code, Place, Ran, Runner};
+use crate::wire::{ApiError, Ids, Item};
+
+/// Where a response's code runs.
+pub(super) struct Places {
+    pub(super) gateway: Gateway,
+    pub(super) owner: String,
+    /// How containers of its own are made; `None` where all calls share the one that there is.
+    pub(super) auto: Option<New>,
+    /// The container that it has, once it has one.
+    pub(super) main: tokio::sync::Mutex<Option<Arc<Held>>>,
+    /// Those of calls beside the first.
+    pub(super) others: Mutex<Vec<Arc<Held>>>,
+    /// Files that each of its containers is to have.
+    pub(super) attached: Mutex<Vec<Attached>>,
+    /// Whether files are attached to containers, rather than read to the model.
+    pub(super) interpreter: bool,
+    /// Paths that the model is told of.
+    pub(super) files: Vec<String>,
+}
+
+/// Where a call runs.
+struct In {
+    gateway: Gateway,
+    held: Arc<Held>,
+}
+
+/// No container could be had.
+struct Nowhere {
+    id: String,
+    why: String,
+}
+
+impl Runner for Places {
+    fn files(&self) -> Vec<String> {
+        self.files.clone()
+    }
+
+    fn read(&self, items: Vec<Item>) -> BoxFuture<'_, Vec<Item>> {
+        Box::pin(async move {
+            let mut attachments = Attachments::new(&self.gateway, &self.owner, self.interpreter);
+            attachments.add(self.attached());
+            let read = attachments.read_all(items).await;
+            *self.attached.lock().unwrap_or_else(PoisonError::into_inner) = attachments.into_files();
+            read
+        })
+    }
+
+    fn place(&self, before: usize) -> BoxFuture<'_, Arc<dyn Place>> {
+        Box::pin(async move {
+            match self.held(before).await {
+                Ok(held) => {
+                    let gateway = self.gateway.clone();
+                    Arc::new(In { gateway, held }) as Arc<dyn Place>
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "no container for code of a model");
+                    Arc::new(Nowhere {
+                        id: Ids::random().mint("cntr"),
+                        why: format!("The code was not run: {error}."),
+                    })
+                }
+            }
+        })
+    }
+}
+
+impl Places {
+    fn attached(&self) -> Vec<Attached> {
+        self.attached
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    async fn held(&self, before: usize) -> Result<Arc<Held>, ApiError> {
+        let Some(auto) = self.auto.as_ref().filter(|_| before > 0) else {
+            return self.main().await;
+        };
+        let beside = self.main.lock().await.as_ref().map(|main| main.id.clone());
+        let new = New {
+            beside,
+            ..auto.clone()
+        };
+        let held = Arc::new(new.make(&self.gateway, &self.owner).await?);
+        self.others
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Arc::clone(&held));
+        self.attach(&held).await?;
+        Ok(held)
+    }
+
+    async fn main(&self) -> Result<Arc<Held>, ApiError> {
+        let mut main = self.main.lock().await;
+        if main.is_none() {
+            // A container that was named is there from the start.
+            let new = self.auto.clone().unwrap_or_else(New::of_a_response);
+            let held = new.make(&self.gateway, &self.owner).await?;
+            *main = Some(Arc::new(held));
+        }
+        let held = main
+            .clone()
+            .ok_or_else(|| ApiError::invalid("container", "invalid_value", "there is no container"))?;
+        self.attach(&held).await?;
+        Ok(held)
+    }
+
+    /// Gives a container the files of the conversation that it never had. What code has made of them since is left as it is.
+    async fn attach(&self, held: &Held) -> Result<(), ApiError> {
+        for file in self.attached() {
+            let versions = self.gateway.records.versions_at(&held.id, &file.path).await?;
+            if versions.iter().any(|version| version.sha256 == file.sha256) {
+                continue;
+            }
+            let id = Ids::random().mint("cfile");
+            run::add(
+                &self.gateway,
+                held,
+                id,
+                file.path,
+                file.bytes,
+                file.sha256,
+                "user",
+            )
+            .await?;
+        }
+        Ok(())
+    }
+}
+
+impl Place for In {
+    fn container(&self) -> &str {
+        &self.held.id
+    }
+
+    fn run(&self, code: Code) -> BoxFuture<'_, Ran> {
+        Box::pin(run::run(self.gateway.clone(), Arc::clone(&self.held), code))
+    }
+}
+
+impl Place for Nowhere {
+    fn container(&self) -> &str {
+        &self.id
+    }
+
+    fn run(&self, _code: Code) -> BoxFuture<'_, Ran> {
+        let ran = Ran::refused(self.why.clone());
+        Box::pin(async move { ran })
+    }
+}

@@ -1,0 +1,108 @@
+//! `/v1/containers`.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::routing::get;
+use serde_json::Value;
+
+use super::make::New;
+use super::object::{self, Create};
+use super::{file_routes, run, sweep, unknown};
+use crate::files::attach::Attachments;
+use crate::listing::{self, Queried};
+use crate::server::{Caller, Gateway, Json};
+use crate::wire::{ApiError, Ids};
+
+/// The most containers in one answer, and how many there are where nothing is said.
+const PAGE: (usize, usize) = (100, 20);
+
+/// The routes.
+pub(crate) fn routes() -> Router<Gateway> {
+    Router::new()
+        .route("/v1/containers", get(list).post(create))
+        .route("/v1/containers/{container}", get(retrieve).delete(remove))
+        .merge(file_routes::routes())
+}
+
+async fn create(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Json(create): Json<Create>,
+) -> Result<Json<Value>, ApiError> {
+    create.check()?;
+    let idle = create
+        .expires_after
+        .as_ref()
+        .map(|after| idle(&gateway, after.minutes))
+        .transpose()?;
+    let mut attachments = Attachments::new(&gateway, &caller.owner, true);
+    attachments
+        .take(create.file_ids.as_deref().unwrap_or_default(), "file_ids")
+        .await?;
+    let new = New {
+        name: create.name,
+        auto: false,
+        idle,
+        memory_limit: create.memory_limit,
+        beside: None,
+    };
+    let held = new.make(&gateway, &caller.owner).await?;
+    for file in attachments.into_files() {
+        let id = Ids::random().mint("cfile");
+        run::add(&gateway, &held, id, file.path, file.bytes, file.sha256, "user").await?;
+    }
+    let row = gateway.records.container(&caller.owner, &held.id).await?;
+    let row = row.ok_or_else(|| unknown(&held.id))?;
+    Ok(Json(object::container(&row, true)))
+}
+
+fn idle(gateway: &Gateway, minutes: u64) -> Result<Duration, ApiError> {
+    let most = gateway.options.containers.max_idle.as_secs() / 60;
+    if (1..=most).contains(&minutes) {
+        return Ok(Duration::from_mins(minutes));
+    }
+    let message = format!("`expires_after.minutes` is {minutes}; it can be 1 to {most}");
+    Err(ApiError::invalid(
+        "expires_after.minutes",
+        "invalid_value",
+        message,
+    ))
+}
+
+async fn list(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    query: Queried,
+) -> Result<Json<Value>, ApiError> {
+    let page = listing::page(&query, PAGE.0, PAGE.1)?;
+    let name = query.get("name").cloned();
+    let found = gateway.records.containers(&caller.owner, name, page).await?;
+    let told = listing::told(found, |row| {
+        object::container(row, gateway.containers.has(&row.id))
+    })?;
+    Ok(Json(told))
+}
+
+async fn retrieve(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let row = gateway.records.container(&caller.owner, &id).await?;
+    let row = row.ok_or_else(|| unknown(&id))?;
+    Ok(Json(object::container(&row, gateway.containers.has(&id))))
+}
+
+async fn remove(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    if sweep::remove(&gateway, &caller.owner, &id).await? {
+        Ok(Json(object::deleted(&id, "container.deleted")))
+    } else {
+        Err(unknown(&id))
+    }
+}

@@ -1,0 +1,239 @@
+//! Running code in a container, and keeping what it made.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellblock_artifact::{ArtifactId, extension};
+use cellblock_interpreter::render::{self, Block};
+use cellblock_interpreter::{Cell, Error, Execution, ProducedFile};
+use tokio_util::sync::CancellationToken;
+
+use super::live::{Held, State};
+use super::path;
+use crate::clock::now_ms;
+use crate::files::fetch;
+use crate::records::{ContainerFileRow, Page};
+use crate::server::Gateway;
+use crate::turn::{Code, Made, Ran, Shown, tell, words};
+use crate::wire::{ApiError, Ids};
+
+/// How long code that is to stop may take to hear an interrupt before it gets another.
+const AGAIN: Duration = Duration::from_millis(300);
+/// Tokens of text that pictures are looked for in: they cost none.
+const ALL: usize = usize::MAX >> 8;
+
+/// Runs code, and stops it when this is dropped. What it made until then is kept all the same.
+pub(super) async fn run(gateway: Gateway, held: Arc<Held>, code: Code) -> Ran {
+    let stop = CancellationToken::new();
+    let guard = stop.clone().drop_guard();
+    let tasks = gateway.tasks.clone();
+    let ran = tasks
+        .spawn(async move { work(&gateway, &held, code, &stop).await })
+        .await;
+    guard.disarm();
+    ran.unwrap_or_else(|error| {
+        tracing::error!(%error, "run code of a model");
+        Ran::refused("The code was not run: the sandbox failed, and trying again will not help.")
+    })
+}
+
+async fn work(gateway: &Gateway, held: &Held, code: Code, stop: &CancellationToken) -> Ran {
+    let mut state = tokio::select! {
+        biased;
+        () = stop.cancelled() => return Ran::refused("The code was not run: nobody waits for it."),
+        state = held.state.lock() => state,
+    };
+    let executed = match furnish(gateway, held, &mut state).await {
+        Ok(()) => execute(held, code, stop).await,
+        Err(error) => Err(error),
+    };
+    drop(state);
+    touch(gateway, held).await;
+    match executed {
+        Ok(mut execution) => {
+            for file in &mut execution.skipped_files {
+                file.path = path::shown(&file.path);
+            }
+            keep(gateway, held, &execution).await
+        }
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "run code of a model");
+            Ran::refused(words(&error))
+        }
+    }
+}
+
+async fn execute(held: &Held, code: Code, stop: &CancellationToken) -> Result<Execution, Error> {
+    let cell = Cell::new(code.code).with_requirements(code.requirements);
+    let mut executing = std::pin::pin!(held.session.execute(cell));
+    tokio::select! {
+        biased;
+        executed = &mut executing => return executed,
+        () = stop.cancelled() => held.session.interrupt(),
+    }
+    // What came before the code had begun was not heard.
+    loop {
+        tokio::select! {
+            executed = &mut executing => return executed,
+            () = tokio::time::sleep(AGAIN) => held.session.interrupt(),
+        }
+    }
+}
+
+/// Makes sure that there is a sandbox, with all files of users in it.
+async fn furnish(gateway: &Gateway, held: &Held, state: &mut State) -> Result<(), Error> {
+    let prepared = held.session.prepare().await?;
+    if state.sandbox.as_ref() != Some(&prepared.sandbox) {
+        state.placed.clear();
+        state.sandbox = Some(prepared.sandbox);
+    }
+    let every = Page {
+        after: None,
+        limit: usize::MAX >> 1,
+        ascending: true,
+    };
+    let failed = |error: &(dyn std::error::Error + 'static)| {
+        tracing::error!(error, "put files into a container");
+        Error::Request("put the user's files into the sandbox; the gateway's log says why".to_owned())
+    };
+    let files = gateway
+        .records
+        .container_files(&held.owner, &held.id, every)
+        .await;
+    let files = files
+        .map_err(|error| failed(&error))?
+        .map_or_else(Vec::new, |page| page.rows);
+    for file in files {
+        if file.source != "user" || state.placed.contains(&file.id) {
+            continue;
+        }
+        let id = file
+            .sha256
+            .parse::<ArtifactId>()
+            .map_err(|error| failed(&error))?;
+        let bytes = fetch::open(gateway.interpreter.store(), id).await;
+        let bytes = bytes.map_err(|error| failed(&error))?;
+        held.session.put_file(path::inside(&file.path), bytes).await?;
+        state.placed.insert(file.id);
+    }
+    Ok(())
+}
+
+/// Says that a container was used.
+pub(super) async fn touch(gateway: &Gateway, held: &Held) {
+    if let Err(error) = gateway.records.touch_container(&held.id, now_ms()).await {
+        tracing::error!(
+            error = &error as &dyn std::error::Error,
+            "remember that a container was used"
+        );
+    }
+}
+
+/// Makes container files of what an execution made, and tells of it.
+async fn keep(gateway: &Gateway, held: &Held, execution: &Execution) -> Ran {
+    let mut made = Vec::new();
+    let mut shown = Shown::default();
+    for file in &execution.files {
+        match keep_file(gateway, held, file).await {
+            Ok(Some(kept)) => {
+                shown.files.push((kept.path.clone(), file.bytes));
+                made.push(kept);
+            }
+            Ok(None) => {}
+            Err(error) => tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "keep a file of a container"
+            ),
+        }
+    }
+    let files: HashSet<_> = execution.files.iter().map(|file| file.sha256.as_str()).collect();
+    for block in render::to_model(&execution.outputs, ALL) {
+        let Block::Image { image, .. } = block else {
+            continue;
+        };
+        let sha256 = image.sha256.to_string();
+        if files.contains(sha256.as_str()) && image.bytes <= gateway.options.containers.inline_picture {
+            continue;
+        }
+        let id = Ids::random().mint("cfile");
+        let path = path::shown(&format!("/workspace/{id}.{}", extension(&image.media_type)));
+        match add(gateway, held, id, path, image.bytes, sha256, "assistant").await {
+            Ok(kept) => {
+                if image.bytes > gateway.options.containers.inline_picture {
+                    shown.links.insert(image.sha256, address(gateway, &kept));
+                }
+                made.push(kept);
+            }
+            Err(error) => tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "keep a picture of a container"
+            ),
+        }
+    }
+    Ran {
+        made,
+        ..tell(execution, gateway.interpreter.store(), &shown).await
+    }
+}
+
+fn address(gateway: &Gateway, made: &Made) -> String {
+    let before = gateway.options.containers.public_url.trim_end_matches('/');
+    format!(
+        "{before}/v1/containers/{}/files/{}/content",
+        made.container, made.id
+    )
+}
+
+/// A file that code made or changed, unless it is what was there.
+async fn keep_file(gateway: &Gateway, held: &Held, file: &ProducedFile) -> Result<Option<Made>, ApiError> {
+    let path = path::shown(&file.path);
+    let versions = gateway.records.versions_at(&held.id, &path).await?;
+    if versions
+        .last()
+        .is_some_and(|version| version.sha256 == file.sha256)
+    {
+        return Ok(None);
+    }
+    let id = Ids::random().mint("cfile");
+    let kept = add(
+        gateway,
+        held,
+        id,
+        path,
+        file.bytes,
+        file.sha256.clone(),
+        "assistant",
+    )
+    .await?;
+    Ok(Some(kept))
+}
+
+/// Adds a file to a container's. Its bytes are in the store, and are kept there as long as the file is.
+pub(super) async fn add(
+    gateway: &Gateway,
+    held: &Held,
+    id: String,
+    path: String,
+    bytes: u64,
+    sha256: String,
+    source: &str,
+) -> Result<Made, ApiError> {
+    fetch::pin(gateway, &id, &sha256).await?;
+    let row = ContainerFileRow {
+        id: id.clone(),
+        container: held.id.clone(),
+        owner: held.owner.clone(),
+        path: path.clone(),
+        bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
+        sha256,
+        created_ms: now_ms(),
+        source: source.to_owned(),
+    };
+    if let Err(error) = gateway.records.add_container_file(row).await {
+        fetch::unpin(gateway, &id).await;
+        return Err(error.into());
+    }
+    let container = held.id.clone();
+    Ok(Made { container, id, path })
+}

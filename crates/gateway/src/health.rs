@@ -1,0 +1,88 @@
+//! `GET /healthz` and `GET /readyz`: whether the process lives, and whether it should be asked for anything.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::get;
+use axum::{Json, Router};
+use serde::Serialize;
+
+use crate::server::Gateway;
+
+/// How long what readiness depends on may take to answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The routes.
+pub(crate) fn routes() -> Router<Gateway> {
+    Router::new()
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+}
+
+/// How the process is.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct Condition {
+    /// `ok` or `not_ready`.
+    status: &'static str,
+    /// Why it is not ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+}
+
+/// Whether the process lives.
+#[utoipa::path(
+    get, path = "/healthz", tag = "operations",
+    responses((status = 200, description = "It does", body = Condition))
+)]
+pub(crate) async fn healthz() -> Json<Condition> {
+    Json(Condition::new("ok", None))
+}
+
+/// Whether requests are served without waiting for the image's libraries.
+#[utoipa::path(
+    get, path = "/readyz", tag = "operations",
+    responses(
+        (status = 200, description = "They are", body = Condition),
+        (status = 503, description = "It is starting or stopping", body = Condition),
+    )
+)]
+pub(crate) async fn readyz(State(gateway): State<Gateway>) -> (StatusCode, Json<Condition>) {
+    match lacking(&gateway).await {
+        None => (StatusCode::OK, Json(Condition::new("ok", None))),
+        reason => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            Json(Condition::new("not_ready", reason)),
+        ),
+    }
+}
+
+impl Condition {
+    const fn new(status: &'static str, reason: Option<&'static str>) -> Self {
+        Self { status, reason }
+    }
+}
+
+/// Why requests had better go elsewhere.
+async fn lacking(gateway: &Gateway) -> Option<&'static str> {
+    if gateway.stopping.is_cancelled() {
+        return Some("the gateway is stopping");
+    }
+    let asked = gateway
+        .records
+        .with(|connection| connection.query_row("SELECT 1", [], |_| Ok(())));
+    if !matches!(tokio::time::timeout(PATIENCE, asked).await, Ok(Ok(()))) {
+        return Some("the records cannot be read");
+    }
+    match tokio::time::timeout(PATIENCE, gateway.interpreter.warmed()).await {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "no kernel can be started"
+            );
+            Some("no kernel can be started")
+        }
+        Err(_) => Some("the image's libraries are being imported"),
+    }
+}

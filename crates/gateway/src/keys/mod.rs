@@ -1,0 +1,156 @@
+//! Keys of the API: who may call, and as whom.
+//!
+//! A key is a secret of 256 random bits, of which only the SHA-256 is kept. A password needs a slow hash with a salt, because it can be
+//! guessed; nobody guesses 256 random bits, whatever one guess costs, and two keys are never the same. So a plain hash is sound, and a
+//! key can be looked up by it: which hashes are near one another says nothing about the secrets, so the look-up's time gives nothing away.
+
+mod secret;
+
+use crate::quotas::Allowance;
+use crate::records::{Records, RecordsError, keys as rows};
+use crate::wire::Ids;
+
+pub use crate::records::keys::Found;
+pub use secret::Secret;
+
+/// The longest name.
+const LONGEST_NAME: usize = 100;
+
+/// A key, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Its id, which owns what it makes.
+    pub id: String,
+    /// What a person calls it. No two keys that can be used have the same name.
+    pub name: String,
+    /// Where its quotas differ from those that are configured.
+    pub allowance: Allowance,
+    /// When it was made, in seconds since 1970.
+    pub created_at: u64,
+    /// From when on it is refused.
+    pub expires_at: Option<u64>,
+    /// Since when it is refused.
+    pub revoked_at: Option<u64>,
+    /// When it was last used, to some seconds.
+    pub last_used_at: Option<u64>,
+}
+
+impl Key {
+    /// Whether it can be used at a time.
+    pub fn is_usable(&self, now: u64) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
+    }
+}
+
+/// Why keys cannot be made, listed or revoked.
+#[derive(Debug, thiserror::Error)]
+pub enum KeysError {
+    /// A name that cannot be one.
+    #[error(
+        "make a key: its name has to have 1 to {LONGEST_NAME} characters, none of them a control character"
+    )]
+    Name,
+    /// A name that is taken.
+    #[error("make a key: there is a key `{name}` already; revoke it, or choose another name")]
+    Taken {
+        /// The name.
+        name: String,
+    },
+    /// A key that is not there.
+    #[error(
+        "revoke a key: there is no usable key with the id or name `{wanted}`; `cellblock key list` shows those that there are"
+    )]
+    Missing {
+        /// What was asked for.
+        wanted: String,
+    },
+    /// The records.
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+}
+
+/// The keys in a gateway's records.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    records: Records,
+}
+
+impl Keys {
+    /// The keys of these records.
+    pub const fn new(records: Records) -> Self {
+        Self { records }
+    }
+
+    /// Makes a key. Its secret is given once, here.
+    pub async fn create(
+        &self,
+        name: &str,
+        expires_at: Option<u64>,
+        allowance: Allowance,
+    ) -> Result<(Key, Secret), KeysError> {
+        let length = name.chars().count();
+        if length == 0 || length > LONGEST_NAME || name.chars().any(char::is_control) {
+            return Err(KeysError::Name);
+        }
+        let secret = Secret::random();
+        let key = Key {
+            id: Ids::random().mint("key"),
+            name: name.to_owned(),
+            allowance,
+            created_at: super::now(),
+            expires_at,
+            revoked_at: None,
+            last_used_at: None,
+        };
+        let (row, hash) = (key.clone(), secret.hash());
+        let made = self
+            .records
+            .with(move |connection| rows::insert(connection, &row, hash))
+            .await?;
+        if !made {
+            let name = name.to_owned();
+            return Err(KeysError::Taken { name });
+        }
+        tracing::info!(target: crate::SECURITY, event = "key_created", key = key.id, name = key.name);
+        Ok((key, secret))
+    }
+
+    /// All keys, the oldest first; those that were revoked are among them.
+    pub async fn list(&self) -> Result<Vec<Key>, KeysError> {
+        Ok(self.records.with(|connection| rows::list(connection)).await?)
+    }
+
+    /// Revokes a key, by its id or name. From now on it is refused, by gateways that run, too.
+    pub async fn revoke(&self, wanted: &str) -> Result<Key, KeysError> {
+        let now = super::now();
+        let asked = wanted.to_owned();
+        let revoked = self
+            .records
+            .with(move |connection| rows::revoke(connection, &asked, now))
+            .await?;
+        let key = revoked.ok_or_else(|| KeysError::Missing {
+            wanted: wanted.to_owned(),
+        })?;
+        tracing::info!(target: crate::SECURITY, event = "key_revoked", key = key.id, name = key.name);
+        Ok(key)
+    }
+
+    /// Whether any key can be used.
+    pub async fn any_usable(&self) -> Result<bool, RecordsError> {
+        let now = super::now();
+        let keys = self.records.with(|connection| rows::list(connection)).await?;
+        Ok(keys.iter().any(|key| key.is_usable(now)))
+    }
+
+    /// Looks for the key of a secret.
+    pub async fn find(&self, secret: Option<Secret>) -> Result<Found, RecordsError> {
+        let now = super::now();
+        let hash = secret.map(|secret| secret.hash());
+        self.records
+            .with(move |connection| rows::find(connection, hash, now))
+            .await
+    }
+}
+
+#[cfg(test)]
+mod tests;

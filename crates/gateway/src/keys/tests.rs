@@ -1,0 +1,105 @@
+//! Keys as they are made, found and revoked.
+
+use super::*;
+use crate::quotas::Quota;
+
+fn keys() -> Keys {
+    Keys::new(Records::in_memory().unwrap())
+}
+
+#[test]
+fn a_secret_is_read_back_and_never_shown_by_accident() {
+    let secret = Secret::random();
+    let text = secret.reveal();
+    assert_eq!(Secret::parse(&text), Some(secret.clone()));
+    assert_eq!(text.len(), "cbk_".len() + 43);
+    assert_eq!(format!("{secret:?}"), "Secret(…)");
+    for other in ["", "sk-123", &text[4..], &text[..46], &format!("{text}A")] {
+        assert_eq!(Secret::parse(other), None, "{other}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_found_by_its_secret_and_by_no_other() {
+    let keys = keys();
+    assert_eq!(keys.find(Some(Secret::random())).await.unwrap(), Found::Open);
+    let (key, secret) = keys.create("ci", None, Allowance::default()).await.unwrap();
+    assert_eq!(keys.find(Some(secret)).await.unwrap(), Found::Key(key.id));
+    assert_eq!(keys.find(Some(Secret::random())).await.unwrap(), Found::Unknown);
+    assert_eq!(keys.find(None).await.unwrap(), Found::Unknown);
+}
+
+#[tokio::test]
+async fn only_the_hash_of_a_secret_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("records.sqlite");
+    let keys = Keys::new(Records::open(&path).unwrap());
+    let (_, secret) = keys.create("ci", None, Allowance::default()).await.unwrap();
+    let text = secret.reveal();
+    for entry in std::fs::read_dir(dir.path()).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        let holds = |needle: &[u8]| bytes.windows(needle.len()).any(|window| window == needle);
+        assert!(!holds(text.as_bytes()));
+        assert!(!holds(&text.as_bytes()[4..]));
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_key_is_refused_and_opens_nothing() {
+    let keys = keys();
+    let (key, secret) = keys.create("ci", None, Allowance::default()).await.unwrap();
+    let revoked = keys.revoke("ci").await.unwrap();
+    assert_eq!(revoked.id, key.id);
+    assert!(revoked.revoked_at.is_some());
+    assert_eq!(keys.find(Some(secret)).await.unwrap(), Found::Revoked);
+    // Without any usable key, a key is still asked for.
+    assert_eq!(keys.find(None).await.unwrap(), Found::Unknown);
+    assert!(!keys.any_usable().await.unwrap());
+    assert!(matches!(keys.revoke("ci").await, Err(KeysError::Missing { .. })));
+    // The name is free again; the id is not a name.
+    let (again, _) = keys.create("ci", None, Allowance::default()).await.unwrap();
+    assert_eq!(keys.revoke(&again.id).await.unwrap().id, again.id);
+    assert_eq!(keys.list().await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_key_expires() {
+    let keys = keys();
+    let (key, secret) = keys
+        .create("old", Some(crate::now()), Allowance::default())
+        .await
+        .unwrap();
+    assert_eq!(keys.find(Some(secret)).await.unwrap(), Found::Expired);
+    assert!(!key.is_usable(crate::now()));
+    let later = crate::now() + 3600;
+    let (_, secret) = keys
+        .create("new", Some(later), Allowance::default())
+        .await
+        .unwrap();
+    assert!(matches!(keys.find(Some(secret)).await.unwrap(), Found::Key(_)));
+}
+
+#[tokio::test]
+async fn a_name_is_taken_once_and_has_to_be_one() {
+    let keys = keys();
+    keys.create("ci", None, Allowance::default()).await.unwrap();
+    let again = keys.create("ci", None, Allowance::default()).await;
+    assert_eq!(
+        again.unwrap_err().to_string(),
+        "make a key: there is a key `ci` already; revoke it, or choose another name"
+    );
+    for name in ["", "a\nb", &"x".repeat(101)] {
+        let refused = keys.create(name, None, Allowance::default()).await;
+        assert!(matches!(refused, Err(KeysError::Name)), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn quotas_of_a_key_are_kept_with_it() {
+    let keys = keys();
+    let allowance = Allowance::default()
+        .with(Quota::CellsPerMinute, Some(5))
+        .with(Quota::Sandboxes, None);
+    keys.create("ci", None, allowance.clone()).await.unwrap();
+    assert_eq!(keys.list().await.unwrap()[0].allowance, allowance);
+}

@@ -1,0 +1,140 @@
+//! What is counted and measured, for Prometheus. `docs/reference/metrics.md` lists all of it, and is generated from [`names`].
+
+mod names;
+mod provider;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use cellblock_interpreter::Interpreter;
+use metrics::{counter, gauge, histogram};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+
+use crate::quotas::Quota;
+use crate::wire::{ResponseStatus, Usage};
+
+pub(crate) use provider::Observed;
+
+use names::{Kind, METRICS};
+
+/// How metrics are offered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MetricsOptions {
+    /// Whether they are told to everybody, rather than to callers with a key.
+    pub public: bool,
+    /// An address of their own, where they are told to everybody who can reach it.
+    pub listen: Option<std::net::SocketAddr>,
+}
+
+/// Names of models that get a label; clients may make up others where a provider has any model.
+const MOST_MODELS: usize = 100;
+
+/// One for the process, as counting is; `None` where the program around us has another.
+static HANDLE: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+
+/// Begins to count. Only the first call does something.
+pub(crate) fn start() {
+    HANDLE.get_or_init(|| {
+        let mut builder = PrometheusBuilder::new();
+        for metric in METRICS {
+            if let Kind::Histogram(buckets) = metric.kind {
+                let name = Matcher::Full(metric.name.to_owned());
+                builder = builder.set_buckets_for_metric(name, buckets).ok()?;
+            }
+        }
+        let handle = builder.install_recorder().ok()?;
+        for metric in METRICS {
+            metric.describe();
+        }
+        gauge!(names::BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+        Some(handle)
+    });
+}
+
+/// All of it, in the text form of Prometheus.
+pub(crate) fn render(interpreter: &Interpreter) -> Option<String> {
+    let handle = HANDLE.get()?.as_ref()?;
+    #[expect(clippy::cast_precision_loss, reason = "counts of sandboxes are small")]
+    let number = |count: usize| count as f64;
+    gauge!(names::POOL_READY).set(number(interpreter.ready_sandboxes()));
+    gauge!(names::SANDBOXES).set(number(interpreter.sandboxes_in_use().len()));
+    handle.run_upkeep();
+    Some(handle.render())
+}
+
+/// A request has come.
+pub(crate) fn request_began() {
+    gauge!(names::HTTP_IN_FLIGHT).increment(1.0);
+}
+
+/// A request is over, its body included; without a status its client has gone before there was an answer.
+pub(crate) fn request_ended(method: &'static str, route: &str, status: Option<u16>, took: Duration) {
+    gauge!(names::HTTP_IN_FLIGHT).decrement(1.0);
+    let status = status.map_or_else(|| "gone".to_owned(), |status| status.to_string());
+    let route = route.to_owned();
+    counter!(names::HTTP_REQUESTS, "method" => method, "route" => route.clone(), "status" => status)
+        .increment(1);
+    histogram!(names::HTTP_SECONDS, "method" => method, "route" => route).record(took);
+}
+
+/// A request without a key that counts was refused.
+pub(crate) fn auth_failed(why: &'static str) {
+    counter!(names::AUTH_FAILURES, "reason" => why).increment(1);
+}
+
+/// Something was refused because a quota is used up.
+pub(crate) fn quota_refused(quota: Quota) {
+    counter!(names::QUOTA_REJECTIONS, "quota" => quota.name()).increment(1);
+}
+
+/// A turn has ended.
+pub(crate) fn turn_ended(status: ResponseStatus) {
+    let status = match status {
+        ResponseStatus::Completed => "completed",
+        ResponseStatus::Incomplete => "incomplete",
+        ResponseStatus::Failed => "failed",
+        _ => "other",
+    };
+    counter!(names::TURNS, "status" => status).increment(1);
+}
+
+/// A model was asked.
+fn asked(provider: &str, model: &str) {
+    counter!(names::STEPS, "provider" => provider.to_owned(), "model" => bounded(model)).increment(1);
+}
+
+/// A model has counted what it read and wrote.
+fn spent(provider: &str, model: &str, usage: &Usage) {
+    let tokens = [("input", usage.input_tokens), ("output", usage.output_tokens)];
+    for (direction, count) in tokens {
+        let labels = [
+            ("provider", provider.to_owned()),
+            ("model", bounded(model)),
+            ("direction", direction.to_owned()),
+        ];
+        counter!(names::TOKENS, &labels).increment(count);
+    }
+}
+
+/// A model's server has failed.
+fn failed(provider: &str) {
+    counter!(names::PROVIDER_ERRORS, "provider" => provider.to_owned()).increment(1);
+}
+
+/// A model's name as a label: one of the first hundred, or `other`.
+fn bounded(model: &str) -> String {
+    static MODELS: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+    let mut models = MODELS.lock().unwrap_or_else(PoisonError::into_inner);
+    let models = models.get_or_insert_with(HashSet::new);
+    if models.contains(model) {
+        return model.to_owned();
+    }
+    if models.len() < MOST_MODELS && model.len() <= MOST_MODELS {
+        models.insert(model.to_owned());
+        return model.to_owned();
+    }
+    "other".to_owned()
+}

@@ -1,0 +1,194 @@
+//! Every metric: its name, kind, labels and meaning.
+
+use metrics::{describe_counter, describe_gauge, describe_histogram};
+
+/// A metric.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Metric {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the page of the reference"))]
+    labels: &'static [&'static str],
+    help: &'static str,
+}
+
+/// What a metric is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    Counter,
+    Gauge,
+    /// With the upper bounds of its buckets.
+    Histogram(&'static [f64]),
+}
+
+/// Of a cell, from a moment to the longest that it may run.
+const CELL: &[f64] = &[
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
+];
+/// Of a sandbox, from one that is ready to one that is not.
+const SANDBOX: &[f64] = &[
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0,
+];
+/// Of a request, from a look-up to a turn of many steps.
+const REQUEST: &[f64] = &[
+    0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0,
+];
+
+pub(super) const AUTH_FAILURES: &str = "cellblock_auth_failures_total";
+pub(super) const BUILD: &str = "cellblock_build";
+pub(super) const HTTP_IN_FLIGHT: &str = "cellblock_http_requests_in_flight";
+pub(super) const HTTP_REQUESTS: &str = "cellblock_http_requests_total";
+pub(super) const HTTP_SECONDS: &str = "cellblock_http_request_seconds";
+pub(super) const POOL_READY: &str = "cellblock_pool_ready";
+pub(super) const PROVIDER_ERRORS: &str = "cellblock_provider_errors_total";
+pub(super) const QUOTA_REJECTIONS: &str = "cellblock_quota_rejections_total";
+pub(super) const SANDBOXES: &str = "cellblock_sandboxes";
+pub(super) const STEPS: &str = "cellblock_steps_total";
+pub(super) const TOKENS: &str = "cellblock_tokens_total";
+pub(super) const TURNS: &str = "cellblock_turns_total";
+
+/// All of them, by name. Those of executions and sandboxes are counted by the interpreter, whichever face asked for them.
+pub(super) const METRICS: &[Metric] = &[
+    Metric {
+        name: AUTH_FAILURES,
+        kind: Kind::Counter,
+        labels: &["reason"],
+        help: "Requests refused for want of a key that counts: `missing`, `unknown`, `expired` or `revoked`.",
+    },
+    Metric {
+        name: BUILD,
+        kind: Kind::Gauge,
+        labels: &["version"],
+        help: "Always 1; its label says what runs.",
+    },
+    Metric {
+        name: "cellblock_execution_seconds",
+        kind: Kind::Histogram(CELL),
+        labels: &["toolset"],
+        help: "How long cells and commands ran, as the host saw it.",
+    },
+    Metric {
+        name: "cellblock_executions_running",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Cells and commands that run, or wait for their sandbox.",
+    },
+    Metric {
+        name: "cellblock_executions_total",
+        kind: Kind::Counter,
+        labels: &["toolset", "outcome"],
+        help: "Cells and commands by how they ended; `error` are those that could not be run.",
+    },
+    Metric {
+        name: HTTP_SECONDS,
+        kind: Kind::Histogram(REQUEST),
+        labels: &["method", "route"],
+        help: "How long requests took, to the last byte of the answer. Routes are templates such as `/v1/responses/{id}`.",
+    },
+    Metric {
+        name: HTTP_IN_FLIGHT,
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Requests that are being answered.",
+    },
+    Metric {
+        name: HTTP_REQUESTS,
+        kind: Kind::Counter,
+        labels: &["method", "route", "status"],
+        help: "Requests that were answered; `gone` is the status where the client left before there was one.",
+    },
+    Metric {
+        name: POOL_READY,
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Sandboxes that are ready to be taken.",
+    },
+    Metric {
+        name: PROVIDER_ERRORS,
+        kind: Kind::Counter,
+        labels: &["provider"],
+        help: "Times that a model's server refused, could not be reached or broke off.",
+    },
+    Metric {
+        name: QUOTA_REJECTIONS,
+        kind: Kind::Counter,
+        labels: &["quota"],
+        help: "What was refused because a quota is used up.",
+    },
+    Metric {
+        name: "cellblock_sandbox_seconds",
+        kind: Kind::Histogram(SANDBOX),
+        labels: &[],
+        help: "How long sessions waited for a sandbox.",
+    },
+    Metric {
+        name: SANDBOXES,
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Sandboxes that sessions have.",
+    },
+    Metric {
+        name: "cellblock_sandboxes_awaited",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Sessions that wait for a sandbox.",
+    },
+    Metric {
+        name: STEPS,
+        kind: Kind::Counter,
+        labels: &["provider", "model"],
+        help: "Times that a model was asked. Of models, the first hundred have a label of their own; the others are `other`.",
+    },
+    Metric {
+        name: TOKENS,
+        kind: Kind::Counter,
+        labels: &["provider", "model", "direction"],
+        help: "Tokens that models read (`input`) and wrote (`output`), as their servers counted.",
+    },
+    Metric {
+        name: TURNS,
+        kind: Kind::Counter,
+        labels: &["status"],
+        help: "Turns by the status of their response.",
+    },
+];
+
+impl Metric {
+    /// Tells the recorder what it means.
+    pub(super) fn describe(&self) {
+        match self.kind {
+            Kind::Counter => describe_counter!(self.name, self.help),
+            Kind::Gauge => describe_gauge!(self.name, self.help),
+            Kind::Histogram(_) => describe_histogram!(self.name, self.help),
+        }
+    }
+}
+
+/// The page of the reference.
+#[cfg(test)]
+pub(super) fn page() -> String {
+    use std::fmt::Write as _;
+
+    let mut page = String::from(
+        "# Metrics\n\n\
+         `GET /metrics` tells them in the text form of Prometheus; see [operations](../guides/operations.md) for who may ask.\n\
+         Generated from the gateway's list; `CELLBLOCK_UPDATE=1 cargo test -p cellblock-gateway metrics` writes this page.\n\n\
+         | name | kind | labels | meaning |\n|---|---|---|---|\n",
+    );
+    for metric in METRICS {
+        let kind = match metric.kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram(_) => "histogram",
+        };
+        let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+        let labels = labels.join(", ");
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            page,
+            "| `{}` | {kind} | {labels} | {} |",
+            metric.name, metric.help
+        );
+    }
+    page
+}

@@ -1,0 +1,40 @@
+//! A provider whose answers are counted.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+
+use crate::provider::{ModelEvent, ModelRequest, ModelStream, Provider, ProviderError};
+
+/// Asks another provider, and counts what comes of it.
+pub(crate) struct Observed {
+    name: Arc<str>,
+    provider: Arc<dyn Provider>,
+}
+
+impl Observed {
+    /// Counts under a name; those of providers are configured, so there are few.
+    pub(crate) fn new(name: &str, provider: Arc<dyn Provider>) -> Self {
+        let name = name.into();
+        Self { name, provider }
+    }
+}
+
+impl Provider for Observed {
+    fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
+        Box::pin(async move {
+            let model = request.model.clone();
+            super::asked(&self.name, &model);
+            let stream = self.provider.stream(request).await;
+            let stream = stream.inspect_err(|_| super::failed(&self.name))?;
+            let name = Arc::clone(&self.name);
+            let stream = stream.inspect(move |event| match event {
+                Ok(ModelEvent::Usage(usage)) => super::spent(&name, &model, usage),
+                Ok(_) => {}
+                Err(_) => super::failed(&name),
+            });
+            Ok(Box::pin(stream) as ModelStream)
+        })
+    }
+}

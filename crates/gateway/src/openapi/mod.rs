@@ -1,0 +1,89 @@
+//! `GET /openapi.json`: the routes, made from their handlers.
+//!
+//! Handlers carry `#[utoipa::path]` and are listed in [`Routes`] once. What the interpreter says is described by the schemas that it has for
+//! every interface; a type of `schemas` stands for each in a handler's annotation. Routes under OpenAI's names are told in short in `openai`.
+
+mod openai;
+mod schemas;
+
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use utoipa::OpenApi;
+
+pub(crate) use schemas::*;
+
+use crate::server::Gateway;
+use crate::{artifacts, execute, health, sessions};
+
+/// The routes.
+pub(crate) fn routes() -> Router<Gateway> {
+    Router::new().route("/openapi.json", get(openapi))
+}
+
+/// Every handler that has a route. A new one is one more line here.
+#[derive(Debug, OpenApi)]
+#[openapi(
+    paths(
+        openapi,
+        health::healthz,
+        health::readyz,
+        execute::execute,
+        execute::health,
+        artifacts::serve,
+        sessions::create::create,
+        sessions::manage::list,
+        sessions::manage::get,
+        sessions::manage::delete,
+        sessions::manage::interrupt,
+        sessions::manage::reset,
+        sessions::manage::variables,
+        sessions::run::run,
+        sessions::cells::list,
+        sessions::cells::get,
+        sessions::inputs::put,
+        sessions::files::list,
+        sessions::files::get,
+        sessions::files::put,
+        sessions::files::delete,
+        sessions::datasets::add,
+        sessions::datasets::list,
+        sessions::tools::list,
+        sessions::tools::call,
+        sessions::aliases::add,
+        sessions::aliases::list,
+    ),
+    tags(
+        (name = "sessions", description = "Cells that share variables and files, and tools over them"),
+        (name = "artifacts", description = "What code has made, by its sha256"),
+        (name = "sandbox server", description = "One program in one fresh sandbox"),
+        (name = "operations", description = "For whoever runs the gateway"),
+    ),
+)]
+struct Routes;
+
+/// This document.
+#[utoipa::path(
+    get, path = "/openapi.json", tag = "operations",
+    responses((status = 200, description = "OpenAPI 3.1", body = Object))
+)]
+pub(crate) async fn openapi() -> impl IntoResponse {
+    ([(CONTENT_TYPE, "application/json")], Json(document()))
+}
+
+/// The description of the API.
+pub fn document() -> Value {
+    let made = serde_json::to_value(Routes::openapi());
+    let mut document = made.unwrap_or_else(|error| json!({"error": error.to_string()}));
+    document["info"] = json!({
+        "title": "Cellblock",
+        "description": "A self-hosted code interpreter. Errors are `{\"error\": {\"message\", \"type\", \"param\", \"code\"}}`.",
+        "version": env!("CARGO_PKG_VERSION"),
+        "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+    });
+    openai::add(&mut document["paths"]);
+    schemas::fill(&mut document);
+    document
+}

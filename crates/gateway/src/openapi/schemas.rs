@@ -1,0 +1,144 @@
+//! Schemas of the JSON that every interface writes, under the names that handlers give it.
+
+use std::borrow::Cow;
+
+use cellblock_interpreter::workbench;
+use schemars::JsonSchema;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use serde_json::{Value, json};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::sessions;
+
+/// Names types for annotations. Their schemas are filled in by [`fill`].
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $name;
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                ObjectBuilder::new().into()
+            }
+        }
+
+        impl ToSchema for $name {
+            fn name() -> Cow<'static, str> {
+                Cow::Borrowed(stringify!($name))
+            }
+        }
+    )*};
+}
+
+names! {
+    /// An error of the API.
+    Error
+    /// A session.
+    Session
+    /// A cell that was run.
+    Cell
+    /// An event of a cell.
+    CellEvent
+    /// An input that was bound.
+    InputBound
+    /// Files of a sandbox.
+    FileList
+    /// A file that was written.
+    FileWritten
+    /// Something that is no more.
+    Deleted
+    /// What an interrupt came to.
+    Interrupted
+    /// A dataset.
+    Mounted
+    /// A recorded tool result.
+    Alias
+    SessionList
+    CellList
+    VariableList
+    MountedList
+    ToolList
+    AliasList
+}
+
+/// Puts the schemas where the names are.
+pub(super) fn fill(document: &mut Value) {
+    let mut settings = SchemaSettings::draft2020_12().for_serialize();
+    "/components/schemas".clone_into(settings.definitions_path.to_mut());
+    let mut generator = settings.into_generator();
+    let schemas = &mut document["components"]["schemas"];
+    let mut put = |name: &str, schema: Value| schemas[name] = schema;
+    put("Error", error());
+    let named = named(&mut generator);
+    for (name, schema) in named {
+        put(&format!("{name}List"), list(name));
+        put(name, schema);
+    }
+    for (name, schema) in generator.take_definitions(true) {
+        put(&name, schema);
+    }
+    // Only those lists that a route answers with were asked for.
+    if let Some(schemas) = schemas.as_object_mut() {
+        let lists = ["Session", "Cell", "Variable", "Mounted", "Tool", "Alias", "File"];
+        schemas.retain(|name, _| name.strip_suffix("List").is_none_or(|of| lists.contains(&of)));
+    }
+}
+
+fn named(generator: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
+    macro_rules! of {
+        ($($name:literal => $type:ty,)*) => {
+            vec![$(($name, <$type as JsonSchema>::json_schema(generator).into())),*]
+        };
+    }
+    of! {
+        "Session" => sessions::answer::SessionAnswer,
+        "Cell" => sessions::cells::CellAnswer,
+        "CellEvent" => sessions::stream::CellEvent<'_>,
+        "InputBound" => sessions::inputs::InputBound,
+        "FileList" => sessions::files::FileList,
+        "FileWritten" => sessions::files::FileWritten,
+        "Deleted" => sessions::answer::Deleted,
+        "Interrupted" => sessions::manage::Interrupted,
+        "Variable" => cellblock_interpreter::Variable,
+        "Mounted" => workbench::Mounted,
+        "Tool" => sessions::tools::ToolAnswer,
+        "Alias" => sessions::aliases::AliasAnswer,
+    }
+}
+
+fn list(of: &str) -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "object": {"type": "string", "const": "list"},
+            "data": {"type": "array", "items": {"$ref": format!("#/components/schemas/{of}")}},
+        },
+        "required": ["object", "data"],
+    })
+}
+
+fn error() -> Value {
+    let nullable = json!({"type": ["string", "null"]});
+    json!({
+        "type": "object",
+        "properties": {
+            "error": {
+                "type": "object",
+                "properties": {
+                    "message": {"type": "string", "description": "In words."},
+                    "type": {
+                        "type": "string",
+                        "enum": ["invalid_request_error", "not_found", "too_many_requests", "model_error", "server_error"],
+                    },
+                    "param": nullable,
+                    "code": nullable,
+                },
+                "required": ["message", "type", "param", "code"],
+            },
+        },
+        "required": ["error"],
+    })
+}

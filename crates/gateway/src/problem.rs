@@ -1,0 +1,217 @@
+//! Why a request of our own REST cannot be served: an error in the API's form, with a status of its own.
+
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use cellblock_interpreter::{Blame, Error, Retry};
+
+use crate::records::RecordsError;
+use crate::wire::{ApiError, ErrorKind};
+
+/// Seconds after which trying again makes sense where nobody knows better.
+const SOON: u64 = 1;
+
+/// Why a request cannot be served. Boxed, as it is rare and large.
+#[derive(Debug)]
+pub(crate) struct Problem(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    status: StatusCode,
+    retry_after: Option<u64>,
+    error: ApiError,
+}
+
+impl Problem {
+    /// Another status than the error's kind has.
+    pub(crate) fn new(status: StatusCode, kind: ErrorKind, code: &str, message: impl Into<String>) -> Self {
+        let error = ApiError {
+            kind,
+            code: Some(code.to_owned()),
+            message: message.into(),
+            param: None,
+        };
+        let retry_after = None;
+        Self(Box::new(Inner {
+            status,
+            retry_after,
+            error,
+        }))
+    }
+
+    /// A field that is wrong.
+    pub(crate) fn invalid(param: &str, message: impl Into<String>) -> Self {
+        ApiError::invalid(param, "invalid_value", message).into()
+    }
+
+    /// Something that is not there, or is somebody else's.
+    pub(crate) fn missing(code: &str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, ErrorKind::NotFound, code, message)
+    }
+
+    /// Too much at once.
+    pub(crate) fn busy(code: &str, message: impl Into<String>) -> Self {
+        let mut problem = Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            ErrorKind::TooManyRequests,
+            code,
+            message,
+        );
+        problem.0.retry_after = Some(SOON);
+        problem
+    }
+
+    /// What was sent is more than is taken.
+    pub(crate) fn too_large(what: &str, limit: u64) -> Self {
+        let message = format!("{what} has more than {limit} bytes, the limit");
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            ErrorKind::InvalidRequestError,
+            "too_large",
+            message,
+        )
+    }
+
+    /// We failed; the log says how.
+    pub(crate) fn internal(action: &str, error: &(dyn std::error::Error + 'static)) -> Self {
+        tracing::error!(error, action, "a request failed");
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            ErrorKind::ServerError,
+            "internal",
+            format!("could not {action}; the gateway's log says why"),
+        )
+    }
+
+    /// The HTTP status.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
+    /// What is told.
+    pub(crate) fn error(&self) -> &ApiError {
+        &self.0.error
+    }
+}
+
+impl From<ApiError> for Problem {
+    fn from(error: ApiError) -> Self {
+        Self(Box::new(Inner {
+            status: StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            retry_after: None,
+            error,
+        }))
+    }
+}
+
+impl From<RecordsError> for Problem {
+    fn from(error: RecordsError) -> Self {
+        ApiError::from(error).into()
+    }
+}
+
+/// What is the caller's to repair is told in its own words; the rest may name paths of the host, and stays in the log.
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        if matches!(error, Error::Closed) {
+            return Self::missing("session_not_found", "the session has ended");
+        }
+        let refused = error.refusal().map(|(code, _)| code.to_owned());
+        match (error.blame(), refused.as_deref()) {
+            (Blame::Caller, Some("not_found")) => Self::missing("file_not_found", error.to_string()),
+            (Blame::Caller, Some(code)) => {
+                ApiError::invalid("path", &format!("file_{code}"), error.to_string()).into()
+            }
+            (Blame::Caller, None) => {
+                let status = StatusCode::BAD_REQUEST;
+                Self::new(
+                    status,
+                    ErrorKind::InvalidRequestError,
+                    "bad_request",
+                    error.to_string(),
+                )
+            }
+            (Blame::Capacity, _) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "no sandbox in time");
+                let mut problem = Self::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    ErrorKind::ServerError,
+                    "capacity",
+                    "no sandbox could be had in time; try again later",
+                );
+                let after = match error.retry() {
+                    Retry::After(after) => after.as_secs().max(1),
+                    Retry::Never | Retry::Fresh => SOON,
+                };
+                problem.0.retry_after = Some(after);
+                problem
+            }
+            (Blame::Backend, _) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "a sandbox failed");
+                Self::new(
+                    StatusCode::BAD_GATEWAY,
+                    ErrorKind::ServerError,
+                    "backend",
+                    "the sandbox failed and was destroyed; the session goes on in a new one, without its variables and files",
+                )
+            }
+            (Blame::Policy, _) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "refused by the policy");
+                Self::new(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    ErrorKind::ServerError,
+                    "policy",
+                    "this gateway's policy refuses that; its log says why",
+                )
+            }
+            (Blame::Internal, _) => Self::internal("serve the request", &error),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let Inner {
+            status,
+            retry_after,
+            error,
+        } = *self.0;
+        let mut response = (status, axum::Json(error)).into_response();
+        if let Some(seconds) = retry_after {
+            response
+                .headers_mut()
+                .insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_failure_has_the_status_that_says_who_has_to_act() {
+        let name = "sales".to_owned();
+        let reason = "it is no table".to_owned();
+        let caller = Problem::from(Error::Input { name, reason });
+        assert_eq!(caller.status(), StatusCode::BAD_REQUEST);
+        assert_eq!(caller.error().message, "bind input `sales`: it is no table");
+
+        let path = "/workspace/x".to_owned();
+        let missing = Problem::from(Error::NoFile { path });
+        assert_eq!(missing.status(), StatusCode::NOT_FOUND);
+        assert_eq!(missing.error().code.as_deref(), Some("file_not_found"));
+
+        let spool = Problem::from(Error::Spool(std::io::Error::other("/var/lib/secret is full")));
+        assert_eq!(spool.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(!spool.error().message.contains("secret"));
+    }
+
+    #[test]
+    fn a_full_gateway_says_when_to_come_back() {
+        let response = Problem::busy("session_busy", "too many requests wait").into_response();
+        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(response.headers()[RETRY_AFTER], "1");
+    }
+}

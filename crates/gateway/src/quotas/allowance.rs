@@ -1,0 +1,93 @@
+//! What is limited, and how much is allowed.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Something that is limited for each owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quota {
+    /// Sessions and containers that there are at once.
+    Sandboxes,
+    /// Cells and commands that run at once.
+    ConcurrentCells,
+    /// Cells and commands that are begun in a minute; a minute's worth may come at once.
+    CellsPerMinute,
+    /// Seconds that cells and commands run on a day (UTC), by the clock.
+    CellSecondsPerDay,
+    /// Bytes that are uploaded on a day (UTC).
+    UploadBytesPerDay,
+    /// Bytes of files that are kept.
+    StoredBytes,
+}
+
+/// A name that no quota has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no quota `{0}`; there are {known}", known = Quota::ALL.map(Quota::name).join(", "))]
+pub struct UnknownQuota(String);
+
+impl Quota {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Sandboxes,
+        Self::ConcurrentCells,
+        Self::CellsPerMinute,
+        Self::CellSecondsPerDay,
+        Self::UploadBytesPerDay,
+        Self::StoredBytes,
+    ];
+
+    /// Its name in every interface.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sandboxes => "sandboxes",
+            Self::ConcurrentCells => "concurrent_cells",
+            Self::CellsPerMinute => "cells_per_minute",
+            Self::CellSecondsPerDay => "cell_seconds_per_day",
+            Self::UploadBytesPerDay => "upload_bytes_per_day",
+            Self::StoredBytes => "stored_bytes",
+        }
+    }
+}
+
+impl FromStr for Quota {
+    type Err = UnknownQuota;
+
+    fn from_str(name: &str) -> Result<Self, UnknownQuota> {
+        let found = Self::ALL.into_iter().find(|quota| quota.name() == name);
+        found.ok_or_else(|| UnknownQuota(name.to_owned()))
+    }
+}
+
+/// How much is allowed of what. What is not named is not limited, unless something below says so; `null` lifts a limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Allowance(BTreeMap<Quota, Option<u64>>);
+
+impl Allowance {
+    /// Allows so much of something; `None` any amount.
+    #[must_use]
+    pub fn with(mut self, quota: Quota, most: Option<u64>) -> Self {
+        self.0.insert(quota, most);
+        self
+    }
+
+    /// This, where the other one says nothing else.
+    #[must_use]
+    pub fn or(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
+    /// What it says, by quota.
+    pub fn iter(&self) -> impl Iterator<Item = (Quota, Option<u64>)> {
+        self.0.iter().map(|(quota, most)| (*quota, *most))
+    }
+
+    /// How much is allowed.
+    pub(super) fn most(&self, quota: Quota) -> u64 {
+        self.0.get(&quota).copied().flatten().unwrap_or(u64::MAX)
+    }
+}

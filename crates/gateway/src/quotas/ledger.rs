@@ -1,0 +1,150 @@
+//! What owners have and use, in memory, and what of it is not in the records yet.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use rusqlite::Connection;
+
+use super::{Allowance, Quota};
+use crate::records::usage::Used;
+
+/// What is known about all owners.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    accounts: HashMap<String, Account>,
+    /// When keys were last used, since that was last written.
+    pub(super) seen: HashMap<String, u64>,
+}
+
+/// What is known about an owner.
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    allowance: Allowance,
+    day: u64,
+    /// What was used on that day.
+    pub(super) used: Used,
+    /// The part of it that is not written.
+    unwritten: Used,
+    pub(super) cells: u32,
+    pub(super) sandboxes: u32,
+    pub(super) rate: Rate,
+}
+
+/// What is not in the records yet.
+#[derive(Clone, Debug)]
+pub(super) struct Unwritten {
+    used: Vec<(String, u64, Used)>,
+    seen: HashMap<String, u64>,
+}
+
+/// How often something was done lately: a bucket that fills itself.
+#[derive(Debug, Default)]
+pub(super) struct Rate {
+    /// How far the bucket is emptied.
+    taken: f64,
+    since: Option<Instant>,
+}
+
+impl Ledger {
+    pub(super) fn account(&mut self, owner: &str) -> &mut Account {
+        self.accounts.entry(owner.to_owned()).or_default()
+    }
+
+    pub(super) fn knows(&self, owner: &str, day: u64) -> bool {
+        self.accounts.get(owner).is_some_and(|account| account.day == day)
+    }
+
+    /// Takes over what the records say. What was used meanwhile is added to it.
+    pub(super) fn learn(&mut self, owner: &str, day: u64, allowance: Allowance, used: Used) {
+        let account = self.account(owner);
+        if account.day == day {
+            return;
+        }
+        account.day = day;
+        account.allowance = allowance;
+        account.used = sum(used, account.unwritten);
+    }
+
+    pub(super) fn take_unwritten(&mut self) -> Unwritten {
+        let changed = self.accounts.iter_mut();
+        let changed = changed.filter(|(_, account)| account.unwritten != Used::default());
+        Unwritten {
+            used: changed
+                .map(|(owner, account)| (owner.clone(), account.day, std::mem::take(&mut account.unwritten)))
+                .collect(),
+            seen: std::mem::take(&mut self.seen),
+        }
+    }
+
+    pub(super) fn put_back(&mut self, unwritten: Unwritten) {
+        for (owner, day, used) in unwritten.used {
+            let account = self.account(&owner);
+            if account.day == day {
+                account.unwritten = sum(account.unwritten, used);
+            }
+        }
+        for (owner, at) in unwritten.seen {
+            self.seen.entry(owner).or_insert(at);
+        }
+    }
+}
+
+impl Account {
+    pub(super) fn most(&self, quota: Quota) -> u64 {
+        self.allowance.most(quota)
+    }
+
+    pub(super) fn add(&mut self, more: Used) {
+        self.used = sum(self.used, more);
+        self.unwritten = sum(self.unwritten, more);
+    }
+}
+
+impl Unwritten {
+    pub(super) fn is_empty(&self) -> bool {
+        self.used.is_empty() && self.seen.is_empty()
+    }
+
+    /// Writes all of it or nothing.
+    pub(super) fn write(&self, connection: &mut Connection) -> rusqlite::Result<()> {
+        let transaction = connection.transaction()?;
+        for (owner, day, used) in &self.used {
+            crate::records::usage::add(&transaction, owner, *day, *used)?;
+        }
+        for (owner, at) in &self.seen {
+            crate::records::keys::used(&transaction, owner, *at)?;
+        }
+        transaction.commit()
+    }
+}
+
+impl Rate {
+    /// Takes one of so many per minute, or says after how many seconds there is one.
+    pub(super) fn take(&mut self, per_minute: u64, now: Instant) -> Result<(), u64> {
+        #[expect(clippy::cast_precision_loss, reason = "a limit that large is none")]
+        let most = per_minute as f64;
+        let passed = self.since.map_or(0.0, |since| (now - since).as_secs_f64());
+        self.since = Some(now);
+        self.taken = (self.taken - passed * most / 60.0).max(0.0);
+        let missing = self.taken + 1.0 - most;
+        if missing <= 0.0 {
+            self.taken += 1.0;
+            return Ok(());
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between 1 and 60"
+        )]
+        let seconds = (missing * 60.0 / most).ceil().clamp(1.0, 60.0) as u64;
+        Err(seconds)
+    }
+}
+
+const fn sum(one: Used, other: Used) -> Used {
+    Used {
+        cells: one.cells.saturating_add(other.cells),
+        cell_millis: one.cell_millis.saturating_add(other.cell_millis),
+        upload_bytes: one.upload_bytes.saturating_add(other.upload_bytes),
+    }
+}

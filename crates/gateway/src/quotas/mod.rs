@@ -1,0 +1,231 @@
+//! Quotas: how much the owner of a key may have at once and use up.
+//!
+//! ```text
+//! let permit = gateway.quotas.cell(&caller.owner).await?;      // 429 with Retry-After where a quota is used up
+//! let execution = session.execute(cell).await;                 // the permit is held meanwhile
+//! permit.done(execution.duration);                             // or dropped: then the time that it was held counts
+//! ```
+//!
+//! What runs is counted in memory, what was used on a day in the records, which are written to every few seconds.
+
+mod allowance;
+mod ledger;
+mod metered;
+mod permit;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::records::usage::Used;
+use crate::records::{Records, RecordsError};
+use crate::server::retry;
+use crate::wire::{ApiError, ErrorKind};
+
+pub use allowance::{Allowance, Quota, UnknownQuota};
+pub(crate) use metered::Metered;
+pub use permit::{CellPermit, SandboxPermit};
+
+use ledger::{Account, Ledger};
+
+/// The one owner of a gateway without keys. Nothing is asked of it: it can stop the gateway.
+pub(crate) const LOCAL: &str = "local";
+/// Seconds after which a place may be free that something else has now.
+const SOON: u64 = 1;
+/// Seconds after which somebody may have removed something.
+const LATER: u64 = 60;
+
+/// How quotas are set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaOptions {
+    /// What a key is allowed that says nothing else.
+    pub per_key: Allowance,
+}
+
+impl Default for QuotaOptions {
+    fn default() -> Self {
+        let per_key = Allowance::default()
+            .with(Quota::Sandboxes, Some(20))
+            .with(Quota::ConcurrentCells, Some(8))
+            .with(Quota::CellsPerMinute, Some(120))
+            .with(Quota::CellSecondsPerDay, Some(10 * 3600))
+            .with(Quota::UploadBytesPerDay, Some(10 << 30))
+            .with(Quota::StoredBytes, Some(20 << 30));
+        Self { per_key }
+    }
+}
+
+/// Quotas, and what is used of them. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Quotas(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    per_key: Allowance,
+    records: Records,
+    ledger: Mutex<Ledger>,
+}
+
+impl Quotas {
+    /// Nothing used yet but what the records know.
+    pub fn new(options: QuotaOptions, records: Records) -> Self {
+        Self(Arc::new(Inner {
+            per_key: options.per_key,
+            records,
+            ledger: Mutex::default(),
+        }))
+    }
+
+    /// Asks to run a cell or a command.
+    pub async fn cell(&self, owner: &str) -> Result<CellPermit, ApiError> {
+        self.load(owner).await?;
+        let mut ledger = self.ledger();
+        let account = ledger.account(owner);
+        let most = account.most(Quota::ConcurrentCells);
+        if u64::from(account.cells) >= most {
+            return Err(refuse(owner, Quota::ConcurrentCells, most, SOON));
+        }
+        let most = account.most(Quota::CellSecondsPerDay);
+        if account.used.cell_millis / 1000 >= most {
+            return Err(refuse(owner, Quota::CellSecondsPerDay, most, until_tomorrow()));
+        }
+        let most = account.most(Quota::CellsPerMinute);
+        if let Err(seconds) = account.rate.take(most, Instant::now()) {
+            return Err(refuse(owner, Quota::CellsPerMinute, most, seconds));
+        }
+        account.cells += 1;
+        account.add(Used {
+            cells: 1,
+            ..Used::default()
+        });
+        Ok(CellPermit::new(self.clone(), owner.to_owned()))
+    }
+
+    /// Asks for a session or a container, for as long as the permit is held.
+    pub async fn sandbox(&self, owner: &str) -> Result<SandboxPermit, ApiError> {
+        self.load(owner).await?;
+        let mut ledger = self.ledger();
+        let account = ledger.account(owner);
+        let most = account.most(Quota::Sandboxes);
+        if u64::from(account.sandboxes) >= most {
+            return Err(refuse(owner, Quota::Sandboxes, most, LATER));
+        }
+        account.sandboxes += 1;
+        Ok(SandboxPermit::new(self.clone(), owner.to_owned()))
+    }
+
+    /// Counts an upload.
+    pub async fn upload(&self, owner: &str, bytes: u64) -> Result<(), ApiError> {
+        self.load(owner).await?;
+        let mut ledger = self.ledger();
+        let account = ledger.account(owner);
+        let most = account.most(Quota::UploadBytesPerDay);
+        if account.used.upload_bytes.saturating_add(bytes) > most {
+            return Err(refuse(owner, Quota::UploadBytesPerDay, most, until_tomorrow()));
+        }
+        account.add(Used {
+            upload_bytes: bytes,
+            ..Used::default()
+        });
+        Ok(())
+    }
+
+    /// Asks to keep more bytes beside those that are kept for an owner, which whoever keeps them knows.
+    pub async fn store(&self, owner: &str, kept: u64, more: u64) -> Result<(), ApiError> {
+        self.load(owner).await?;
+        let most = self.ledger().account(owner).most(Quota::StoredBytes);
+        if kept.saturating_add(more) > most {
+            return Err(refuse(owner, Quota::StoredBytes, most, LATER));
+        }
+        Ok(())
+    }
+
+    /// What an owner used today.
+    pub async fn used(&self, owner: &str) -> Result<Used, RecordsError> {
+        self.load(owner).await?;
+        Ok(self.ledger().account(owner).used)
+    }
+
+    /// Remembers that a key was used.
+    pub(crate) fn seen(&self, owner: &str) {
+        self.ledger().seen.insert(owner.to_owned(), crate::now());
+    }
+
+    /// Writes what was used into the records. What cannot be written now is tried again the next time.
+    pub async fn flush(&self) -> Result<(), RecordsError> {
+        let written = self.ledger().take_unwritten();
+        if written.is_empty() {
+            return Ok(());
+        }
+        let rows = written.clone();
+        let done = self
+            .0
+            .records
+            .with(move |connection| rows.write(connection))
+            .await;
+        if done.is_err() {
+            self.ledger().put_back(written);
+        }
+        done
+    }
+
+    /// Makes sure that an owner's quotas, and what it used today, are in memory.
+    async fn load(&self, owner: &str) -> Result<(), RecordsError> {
+        let today = today();
+        if self.ledger().knows(owner, today) {
+            return Ok(());
+        }
+        // What is in memory alone belongs to the numbers that are read now.
+        self.flush().await?;
+        let asked = owner.to_owned();
+        let (own, used) = self
+            .0
+            .records
+            .with(move |connection| {
+                let own = crate::records::keys::allowance(connection, &asked)?;
+                Ok((own, crate::records::usage::used(connection, &asked, today)?))
+            })
+            .await?;
+        let allowance = if owner == LOCAL {
+            Allowance::default()
+        } else {
+            self.0.per_key.clone().or(own.unwrap_or_default())
+        };
+        self.ledger().learn(owner, today, allowance, used);
+        Ok(())
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.0.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with_account(&self, owner: &str, change: impl FnOnce(&mut Account)) {
+        change(self.ledger().account(owner));
+    }
+}
+
+fn refuse(owner: &str, quota: Quota, most: u64, seconds: u64) -> ApiError {
+    crate::metrics::quota_refused(quota);
+    tracing::warn!(target: crate::SECURITY, event = "quota_exceeded", owner, quota = quota.name(), limit = most);
+    retry::after(seconds);
+    ApiError {
+        kind: ErrorKind::TooManyRequests,
+        code: Some("rate_limit_exceeded".to_owned()),
+        message: format!(
+            "the quota `{}` of this key is used up: its limit is {most}; try again in {seconds} s",
+            quota.name()
+        ),
+        param: None,
+    }
+}
+
+const DAY: u64 = 24 * 3600;
+
+fn today() -> u64 {
+    crate::now() / DAY
+}
+
+fn until_tomorrow() -> u64 {
+    DAY - crate::now() % DAY
+}

@@ -1,0 +1,68 @@
+//! Permits: places that somebody has, given back when they are dropped.
+
+use std::time::{Duration, Instant};
+
+use super::Quotas;
+use crate::records::usage::Used;
+
+/// Leave to run one cell or command. When it is dropped its place is free, and the time that it took is counted.
+#[derive(Debug)]
+#[must_use = "the cell's place is free when this is dropped"]
+pub struct CellPermit {
+    quotas: Quotas,
+    owner: String,
+    since: Instant,
+    took: Option<Duration>,
+}
+
+impl CellPermit {
+    pub(super) fn new(quotas: Quotas, owner: String) -> Self {
+        Self {
+            quotas,
+            owner,
+            since: Instant::now(),
+            took: None,
+        }
+    }
+
+    /// The cell has ended, and ran for so long.
+    pub fn done(mut self, took: Duration) {
+        self.took = Some(took);
+    }
+}
+
+impl Drop for CellPermit {
+    fn drop(&mut self) {
+        let took = self.took.unwrap_or_else(|| self.since.elapsed());
+        let cell_millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        self.quotas.with_account(&self.owner, |account| {
+            account.cells = account.cells.saturating_sub(1);
+            account.add(Used {
+                cell_millis,
+                ..Used::default()
+            });
+        });
+    }
+}
+
+/// Leave to have a session or a container. When it is dropped its place is free.
+#[derive(Debug)]
+#[must_use = "the place is free when this is dropped"]
+pub struct SandboxPermit {
+    quotas: Quotas,
+    owner: String,
+}
+
+impl SandboxPermit {
+    pub(super) const fn new(quotas: Quotas, owner: String) -> Self {
+        Self { quotas, owner }
+    }
+}
+
+impl Drop for SandboxPermit {
+    fn drop(&mut self) {
+        self.quotas.with_account(&self.owner, |account| {
+            account.sandboxes = account.sandboxes.saturating_sub(1);
+        });
+    }
+}

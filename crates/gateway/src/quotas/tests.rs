@@ -1,0 +1,116 @@
+//! Quotas as they are used up, given back and remembered.
+
+use std::time::Duration;
+
+use super::ledger::Rate;
+use super::*;
+
+fn quotas(per_key: Allowance) -> Quotas {
+    Quotas::new(QuotaOptions { per_key }, Records::in_memory().unwrap())
+}
+
+fn used_up<T>(refused: Result<T, ApiError>) -> String {
+    let error = refused.err().unwrap();
+    assert_eq!(error.status(), 429);
+    assert_eq!(error.code.as_deref(), Some("rate_limit_exceeded"));
+    error.message
+}
+
+#[tokio::test]
+async fn a_place_is_free_again_when_its_permit_is_dropped() {
+    let quotas = quotas(
+        Allowance::default()
+            .with(Quota::ConcurrentCells, Some(1))
+            .with(Quota::Sandboxes, Some(1)),
+    );
+    let cell = quotas.cell("key_1").await.unwrap();
+    assert_eq!(
+        used_up(quotas.cell("key_1").await),
+        "the quota `concurrent_cells` of this key is used up: its limit is 1; try again in 1 s"
+    );
+    drop(quotas.cell("key_2").await.unwrap());
+    cell.done(Duration::from_secs(1));
+    drop(quotas.cell("key_1").await.unwrap());
+
+    let sandbox = quotas.sandbox("key_1").await.unwrap();
+    used_up(quotas.sandbox("key_1").await);
+    drop(sandbox);
+    drop(quotas.sandbox("key_1").await.unwrap());
+}
+
+#[tokio::test]
+async fn a_day_has_so_many_seconds_and_bytes_also_after_a_restart() {
+    let records = Records::in_memory().unwrap();
+    let per_key = Allowance::default()
+        .with(Quota::CellSecondsPerDay, Some(10))
+        .with(Quota::UploadBytesPerDay, Some(100));
+    let options = QuotaOptions { per_key };
+    let quotas = Quotas::new(options.clone(), records.clone());
+    quotas.cell("key_1").await.unwrap().done(Duration::from_secs(9));
+    quotas.cell("key_1").await.unwrap().done(Duration::from_secs(9));
+    used_up(quotas.cell("key_1").await);
+    quotas.upload("key_1", 60).await.unwrap();
+    used_up(quotas.upload("key_1", 60).await);
+    quotas.upload("key_1", 40).await.unwrap();
+    quotas.flush().await.unwrap();
+    quotas.flush().await.unwrap();
+
+    let quotas = Quotas::new(options, records);
+    let used = Used {
+        cells: 2,
+        cell_millis: 18_000,
+        upload_bytes: 100,
+    };
+    assert_eq!(quotas.used("key_1").await.unwrap(), used);
+    used_up(quotas.cell("key_1").await);
+    used_up(quotas.upload("key_1", 1).await);
+    assert_eq!(quotas.used("key_2").await.unwrap(), Used::default());
+}
+
+#[tokio::test]
+async fn a_key_may_have_quotas_of_its_own_and_the_local_owner_has_none() {
+    let records = Records::in_memory().unwrap();
+    let own = Allowance::default()
+        .with(Quota::ConcurrentCells, None)
+        .with(Quota::StoredBytes, Some(5));
+    let keys = crate::keys::Keys::new(records.clone());
+    let (key, _) = keys.create("ci", None, own).await.unwrap();
+    let per_key = Allowance::default()
+        .with(Quota::ConcurrentCells, Some(1))
+        .with(Quota::StoredBytes, Some(50));
+    let quotas = Quotas::new(QuotaOptions { per_key }, records);
+    let _one = quotas.cell(&key.id).await.unwrap();
+    let _two = quotas.cell(&key.id).await.unwrap();
+    quotas.store(&key.id, 3, 2).await.unwrap();
+    used_up(quotas.store(&key.id, 3, 3).await);
+    quotas.store("key_other", 3, 3).await.unwrap();
+    let _three = quotas.cell(LOCAL).await.unwrap();
+    let _four = quotas.cell(LOCAL).await.unwrap();
+}
+
+#[test]
+fn a_rate_lets_a_burst_through_and_says_when_there_is_more() {
+    let begin = Instant::now();
+    let at = |millis| begin + Duration::from_millis(millis);
+    let mut rate = Rate::default();
+    assert_eq!(rate.take(2, begin), Ok(()));
+    assert_eq!(rate.take(2, begin), Ok(()));
+    assert_eq!(rate.take(2, begin), Err(30));
+    assert_eq!(rate.take(2, at(10_500)), Err(20));
+    assert_eq!(rate.take(2, at(30_000)), Ok(()));
+    assert_eq!(rate.take(2, at(30_001)), Err(30));
+    let mut none = Rate::default();
+    assert_eq!(none.take(0, begin), Err(60));
+}
+
+#[tokio::test]
+async fn the_use_of_a_key_is_remembered() {
+    let records = Records::in_memory().unwrap();
+    let keys = crate::keys::Keys::new(records.clone());
+    let (key, _) = keys.create("ci", None, Allowance::default()).await.unwrap();
+    let quotas = Quotas::new(QuotaOptions::default(), records);
+    quotas.seen(&key.id);
+    quotas.flush().await.unwrap();
+    let seen = keys.list().await.unwrap()[0].last_used_at.unwrap();
+    assert!(seen >= key.created_at);
+}

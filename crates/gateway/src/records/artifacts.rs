@@ -1,0 +1,67 @@
+//! Who may read which artifact.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rusqlite::{OptionalExtension as _, params};
+
+use super::{Records, RecordsError};
+
+impl Records {
+    /// Remembers that somebody's code made these artifacts, or that they are somebody's uploads.
+    pub async fn grant_artifacts(&self, owner: &str, sha256: Vec<String>) -> Result<(), RecordsError> {
+        if sha256.is_empty() {
+            return Ok(());
+        }
+        let owner = owner.to_owned();
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+        self.with(move |connection| {
+            let transaction = connection.transaction()?;
+            {
+                let mut insert = transaction.prepare_cached(
+                    "INSERT INTO artifact_owners (owner, sha256, granted_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+                )?;
+                for sha256 in &sha256 {
+                    insert.execute(params![owner, sha256, now])?;
+                }
+            }
+            transaction.commit()
+        })
+        .await
+    }
+
+    /// Whether somebody may read an artifact.
+    pub async fn owns_artifact(&self, owner: &str, sha256: &str) -> Result<bool, RecordsError> {
+        let (owner, sha256) = (owner.to_owned(), sha256.to_owned());
+        self.with(move |connection| {
+            let mut find = connection
+                .prepare_cached("SELECT 1 FROM artifact_owners WHERE owner = ?1 AND sha256 = ?2")?;
+            let found: Option<i64> = find
+                .query_row(params![owner, sha256], |row| row.get(0))
+                .optional()?;
+            Ok(found.is_some())
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_artifact_is_seen_by_those_who_made_it_and_by_nobody_else() {
+        let records = Records::in_memory().unwrap();
+        let sha256 = "ab".repeat(32);
+        for owner in ["one", "two", "one"] {
+            records
+                .grant_artifacts(owner, vec![sha256.clone()])
+                .await
+                .unwrap();
+        }
+        assert!(records.owns_artifact("one", &sha256).await.unwrap());
+        assert!(records.owns_artifact("two", &sha256).await.unwrap());
+        assert!(!records.owns_artifact("three", &sha256).await.unwrap());
+        assert!(!records.owns_artifact("one", &"cd".repeat(32)).await.unwrap());
+    }
+}

@@ -1,0 +1,153 @@
+//! What is remembered of uploaded files.
+
+use rusqlite::{OptionalExtension as _, Row};
+
+use super::page::{self, Page, Paged};
+use super::{Records, RecordsError};
+
+/// An uploaded file. Its bytes are in the artifact store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileRow {
+    pub(crate) id: String,
+    pub(crate) owner: String,
+    pub(crate) filename: String,
+    pub(crate) purpose: String,
+    pub(crate) bytes: i64,
+    pub(crate) sha256: String,
+    /// Times in milliseconds since 1970.
+    pub(crate) created_ms: i64,
+    pub(crate) expires_ms: Option<i64>,
+}
+
+fn file(row: &Row<'_>) -> rusqlite::Result<FileRow> {
+    Ok(FileRow {
+        id: row.get("id")?,
+        owner: row.get("owner")?,
+        filename: row.get("filename")?,
+        purpose: row.get("purpose")?,
+        bytes: row.get("bytes")?,
+        sha256: row.get("sha256")?,
+        created_ms: row.get("created_ms")?,
+        expires_ms: row.get("expires_ms")?,
+    })
+}
+
+impl Records {
+    pub(crate) async fn add_file(&self, row: FileRow) -> Result<(), RecordsError> {
+        self.with(move |connection| {
+            connection.execute(
+                "INSERT INTO files (id, owner, filename, purpose, bytes, sha256, created_ms, expires_ms) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                (
+                    row.id,
+                    row.owner,
+                    row.filename,
+                    row.purpose,
+                    row.bytes,
+                    row.sha256,
+                    row.created_ms,
+                    row.expires_ms,
+                ),
+            )
+        })
+        .await
+        .map(drop)
+    }
+
+    /// A file that has not expired.
+    pub(crate) async fn file(
+        &self,
+        owner: &str,
+        id: &str,
+        now_ms: i64,
+    ) -> Result<Option<FileRow>, RecordsError> {
+        let values = (id.to_owned(), owner.to_owned(), now_ms);
+        self.with(move |connection| {
+            let sql = "SELECT * FROM files WHERE id = ?1 AND owner = ?2 AND (expires_ms IS NULL OR expires_ms > ?3)";
+            connection.query_row(sql, values, file).optional()
+        })
+        .await
+    }
+
+    /// Files of an owner, for a purpose where one is given; `None` where the page begins after an unknown one.
+    pub(crate) async fn files(
+        &self,
+        owner: &str,
+        purpose: Option<String>,
+        page: Page,
+    ) -> Result<Option<Paged<FileRow>>, RecordsError> {
+        let owner = owner.to_owned();
+        self.with(move |connection| {
+            // What has expired is removed within a minute, and is not told until then.
+            let condition = (
+                "(?2 IS NULL OR purpose = ?2) AND (expires_ms IS NULL OR expires_ms > unixepoch() * 1000)",
+                &purpose as _,
+            );
+            page::read(connection, "files", condition, &owner, &page, file)
+        })
+        .await
+    }
+
+    /// Forgets a file; says whether it was there.
+    pub(crate) async fn remove_file(&self, owner: &str, id: &str) -> Result<bool, RecordsError> {
+        let values = (id.to_owned(), owner.to_owned());
+        self.with(move |connection| {
+            let sql = "DELETE FROM files WHERE id = ?1 AND owner = ?2";
+            Ok(connection.execute(sql, values)? > 0)
+        })
+        .await
+    }
+
+    /// Files that have expired: their owners and ids.
+    pub(crate) async fn expired_files(&self, now_ms: i64) -> Result<Vec<(String, String)>, RecordsError> {
+        self.with(move |connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT owner, id FROM files WHERE expires_ms <= ?1")?;
+            statement
+                .query_map([now_ms], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect()
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: &str, expires_ms: Option<i64>) -> FileRow {
+        FileRow {
+            id: id.to_owned(),
+            owner: "ann".to_owned(),
+            filename: "a".to_owned(),
+            purpose: "user_data".to_owned(),
+            bytes: 1,
+            sha256: String::new(),
+            created_ms: 0,
+            expires_ms,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_is_gone_from_the_moment_that_it_expires() {
+        let records = Records::in_memory().unwrap();
+        for (id, expires) in [("a", Some(1000)), ("b", None), ("c", Some(i64::MAX))] {
+            records.add_file(row(id, expires)).await.unwrap();
+        }
+        assert!(records.file("ann", "a", 999).await.unwrap().is_some());
+        assert_eq!(records.file("ann", "a", 1000).await.unwrap(), None);
+        assert_eq!(records.expired_files(999).await.unwrap(), []);
+        assert_eq!(
+            records.expired_files(1000).await.unwrap(),
+            [("ann".to_owned(), "a".to_owned())]
+        );
+        let page = Page {
+            after: None,
+            limit: 10,
+            ascending: true,
+        };
+        let listed = records.files("ann", None, page).await.unwrap().unwrap();
+        let ids: Vec<_> = listed.rows.iter().map(|row| row.id.as_str()).collect();
+        assert_eq!(ids, ["b", "c"]);
+    }
+}

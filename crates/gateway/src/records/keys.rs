@@ -1,0 +1,123 @@
+//! Keys in the records.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use crate::keys::Key;
+use crate::quotas::Allowance;
+
+/// What was found for a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// There are no keys, and never were.
+    Open,
+    /// The key with this id.
+    Key(String),
+    /// A key that has expired.
+    Expired,
+    /// A key that was revoked.
+    Revoked,
+    /// No key.
+    Unknown,
+}
+
+const COLUMNS: &str = "id, name, allowance, created_at, expires_at, revoked_at, last_used_at";
+
+/// Adds a key, unless one that was not revoked has its name.
+pub(crate) fn insert(connection: &Connection, key: &Key, hash: [u8; 32]) -> rusqlite::Result<bool> {
+    let sql = "INSERT INTO keys (id, name, hash, allowance, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+               ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING";
+    let allowance = serde_json::to_string(&key.allowance).unwrap_or_default();
+    let made = connection.execute(
+        sql,
+        params![
+            key.id,
+            key.name,
+            hash,
+            allowance,
+            signed(key.created_at),
+            key.expires_at.map(signed)
+        ],
+    )?;
+    Ok(made == 1)
+}
+
+/// All keys, the oldest first.
+pub(crate) fn list(connection: &Connection) -> rusqlite::Result<Vec<Key>> {
+    let mut statement =
+        connection.prepare(&format!("SELECT {COLUMNS} FROM keys ORDER BY created_at, rowid"))?;
+    statement.query_map([], key)?.collect()
+}
+
+/// Revokes a usable key by its id or name.
+pub(crate) fn revoke(connection: &Connection, wanted: &str, now: u64) -> rusqlite::Result<Option<Key>> {
+    let sql = format!(
+        "UPDATE keys SET revoked_at = ?2 WHERE revoked_at IS NULL AND (id = ?1 OR name = ?1) RETURNING {COLUMNS}"
+    );
+    connection
+        .query_row(&sql, params![wanted, signed(now)], key)
+        .optional()
+}
+
+/// Looks for a key by the hash of its secret.
+pub(crate) fn find(connection: &Connection, hash: Option<[u8; 32]>, now: u64) -> rusqlite::Result<Found> {
+    let sql = "SELECT id, expires_at, revoked_at FROM keys WHERE hash = ?1";
+    let row = match hash {
+        Some(hash) => {
+            let mut statement = connection.prepare_cached(sql)?;
+            let row = |row: &Row<'_>| Ok((row.get(0)?, time(row, 1)?, time(row, 2)?));
+            statement.query_row([hash], row).optional()?
+        }
+        None => None,
+    };
+    if let Some((id, expires_at, revoked_at)) = row {
+        return Ok(match (expires_at, revoked_at) {
+            (_, Some(_)) => Found::Revoked,
+            (Some(end), None) if end <= now => Found::Expired,
+            _ => Found::Key(id),
+        });
+    }
+    let mut statement = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM keys)")?;
+    let any: bool = statement.query_row([], |row| row.get(0))?;
+    Ok(if any { Found::Unknown } else { Found::Open })
+}
+
+/// What a key's quotas are, where it says so; `None` where there is no such key.
+pub(crate) fn allowance(connection: &Connection, id: &str) -> rusqlite::Result<Option<Allowance>> {
+    let mut statement = connection.prepare_cached("SELECT allowance FROM keys WHERE id = ?1")?;
+    statement
+        .query_row([id], |row| Ok(parse(&row.get::<_, String>(0)?)))
+        .optional()
+}
+
+/// Remembers when a key was last used.
+pub(crate) fn used(connection: &Connection, id: &str, at: u64) -> rusqlite::Result<()> {
+    let sql = "UPDATE keys SET last_used_at = max(coalesce(last_used_at, 0), ?2) WHERE id = ?1";
+    connection.prepare_cached(sql)?.execute(params![id, signed(at)])?;
+    Ok(())
+}
+
+fn key(row: &Row<'_>) -> rusqlite::Result<Key> {
+    Ok(Key {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        allowance: parse(&row.get::<_, String>(2)?),
+        created_at: time(row, 3)?.unwrap_or_default(),
+        expires_at: time(row, 4)?,
+        revoked_at: time(row, 5)?,
+        last_used_at: time(row, 6)?,
+    })
+}
+
+/// What cannot be read allows no more than what is configured.
+fn parse(allowance: &str) -> Allowance {
+    serde_json::from_str(allowance).unwrap_or_default()
+}
+
+fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
+    let seconds: Option<i64> = row.get(column)?;
+    Ok(seconds.map(|seconds| u64::try_from(seconds).unwrap_or(0)))
+}
+
+fn signed(seconds: u64) -> i64 {
+    i64::try_from(seconds).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,260 @@
+//! Responses, the conversations behind them, and the items that came out.
+
+use rusqlite::{Connection, OptionalExtension as _, Result, params};
+use serde_json::{Value, json};
+
+/// A response that begins.
+#[derive(Clone, Debug)]
+pub(crate) struct Begun {
+    pub(crate) id: String,
+    pub(crate) owner: String,
+    /// `queued` or `in_progress`.
+    pub(crate) status: &'static str,
+    pub(crate) created_at: u64,
+    /// The response as JSON.
+    pub(crate) body: String,
+    /// The items of its request as JSON.
+    pub(crate) input: String,
+}
+
+/// A response that came to its end.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended {
+    pub(crate) id: String,
+    pub(crate) owner: String,
+    pub(crate) status: String,
+    pub(crate) body: String,
+    /// What was streamed, if it is kept.
+    pub(crate) events: Option<String>,
+    /// The turn that it went on from.
+    pub(crate) previous: Option<String>,
+    /// What the model read and said since, as a JSON list.
+    pub(crate) turn: String,
+    pub(crate) container: Option<String>,
+    /// Ids of its items, each with what the model knows it as.
+    pub(crate) items: Vec<(String, String)>,
+}
+
+/// A response as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) status: String,
+    pub(crate) body: String,
+    pub(crate) input: String,
+}
+
+/// The conversation that led to a response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Conversation {
+    /// The response's status.
+    pub(crate) status: String,
+    /// Items as JSON lists, the oldest turn first.
+    pub(crate) turns: Vec<String>,
+    /// The container that was used last.
+    pub(crate) container: Option<String>,
+}
+
+/// Keeps a response that begins.
+pub(crate) fn begin(connection: &Connection, begun: &Begun) -> Result<()> {
+    let created_at = i64::try_from(begun.created_at).unwrap_or(i64::MAX);
+    connection.execute(
+        "INSERT INTO responses (id, owner, status, created_at, body, input) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            begun.id,
+            begun.owner,
+            begun.status,
+            created_at,
+            begun.body,
+            begun.input
+        ],
+    )?;
+    Ok(())
+}
+
+/// Notes how far a response is.
+pub(crate) fn update(connection: &Connection, id: &str, status: &str, body: &str) -> Result<()> {
+    connection.execute(
+        "UPDATE responses SET status = ?2, body = ?3 WHERE id = ?1",
+        params![id, status, body],
+    )?;
+    Ok(())
+}
+
+/// Keeps what came of a response: all of it or nothing. One that was deleted meanwhile stays so. Says whether the turn before is still there:
+/// else nothing is kept, and the whole conversation has to be.
+pub(crate) fn end(connection: &mut Connection, ended: &Ended) -> Result<bool> {
+    let transaction = connection.transaction()?;
+    let changed = transaction.execute(
+        "UPDATE responses SET status = ?3, body = ?4, events = ?5 WHERE id = ?1 AND owner = ?2",
+        params![ended.id, ended.owner, ended.status, ended.body, ended.events],
+    )?;
+    if changed == 0 {
+        return Ok(true);
+    }
+    if let Some(previous) = &ended.previous {
+        let there = transaction
+            .prepare("SELECT 1 FROM turns WHERE id = ?1 AND owner = ?2")?
+            .exists(params![previous, ended.owner])?;
+        if !there {
+            return Ok(false);
+        }
+    }
+    transaction.execute(
+        "INSERT INTO turns (id, owner, previous, items, container) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![ended.id, ended.owner, ended.previous, ended.turn, ended.container],
+    )?;
+    for (id, items) in &ended.items {
+        transaction.execute(
+            "INSERT OR REPLACE INTO output_items (owner, id, response, items) VALUES (?1, ?2, ?3, ?4)",
+            params![ended.owner, id, ended.id, items],
+        )?;
+    }
+    transaction.commit()?;
+    Ok(true)
+}
+
+/// A response of an owner.
+pub(crate) fn find(connection: &Connection, owner: &str, id: &str) -> Result<Option<Kept>> {
+    connection
+        .query_row(
+            "SELECT status, body, input FROM responses WHERE id = ?1 AND owner = ?2",
+            params![id, owner],
+            |row| {
+                Ok(Kept {
+                    status: row.get(0)?,
+                    body: row.get(1)?,
+                    input: row.get(2)?,
+                })
+            },
+        )
+        .optional()
+}
+
+/// What was streamed of an owner's response, if there is one; nothing, if it was not kept.
+pub(crate) fn events(connection: &Connection, owner: &str, id: &str) -> Result<Option<Option<String>>> {
+    connection
+        .query_row(
+            "SELECT events FROM responses WHERE id = ?1 AND owner = ?2",
+            params![id, owner],
+            |row| row.get(0),
+        )
+        .optional()
+}
+
+/// The conversation that led to a response of an owner.
+pub(crate) fn conversation(connection: &Connection, owner: &str, id: &str) -> Result<Option<Conversation>> {
+    let status: Option<String> = connection
+        .query_row(
+            "SELECT status FROM responses WHERE id = ?1 AND owner = ?2",
+            params![id, owner],
+            |row| row.get(0),
+        )
+        .optional()?;
+    let Some(status) = status else {
+        return Ok(None);
+    };
+    let mut statement = connection.prepare_cached(
+        "WITH RECURSIVE chain (id, previous, place) AS (
+             SELECT id, previous, 0 FROM turns WHERE id = ?1 AND owner = ?2
+             UNION ALL
+             SELECT turns.id, turns.previous, place + 1 FROM turns JOIN chain ON turns.id = chain.previous
+         )
+         SELECT turns.items, turns.container FROM chain JOIN turns USING (id) ORDER BY place DESC",
+    )?;
+    let rows = statement.query_map(params![id, owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut turns = Vec::new();
+    let mut container = None;
+    for row in rows {
+        let (items, used): (String, Option<String>) = row?;
+        turns.push(items);
+        container = used.or(container);
+    }
+    Ok(Some(Conversation {
+        status,
+        turns,
+        container,
+    }))
+}
+
+/// What a model knows an item of an owner's responses as.
+pub(crate) fn item(connection: &Connection, owner: &str, id: &str) -> Result<Option<String>> {
+    connection
+        .query_row(
+            "SELECT items FROM output_items WHERE owner = ?1 AND id = ?2",
+            params![owner, id],
+            |row| row.get(0),
+        )
+        .optional()
+}
+
+/// Deletes a response of an owner, and says whether there was one. What later responses need of it stays.
+pub(crate) fn delete(connection: &mut Connection, owner: &str, id: &str) -> Result<bool> {
+    let transaction = connection.transaction()?;
+    let deleted = transaction.execute(
+        "DELETE FROM responses WHERE id = ?1 AND owner = ?2",
+        params![id, owner],
+    )?;
+    forget_turns(&transaction)?;
+    transaction.commit()?;
+    Ok(deleted > 0)
+}
+
+/// Deletes the responses that began before a time, in seconds since 1970, but for those that run, and says how many.
+pub(crate) fn sweep(connection: &mut Connection, before: u64) -> Result<usize> {
+    let transaction = connection.transaction()?;
+    let before = i64::try_from(before).unwrap_or(i64::MAX);
+    let deleted = transaction.execute(
+        "DELETE FROM responses WHERE created_at < ?1 AND status NOT IN ('queued', 'in_progress')",
+        [before],
+    )?;
+    if deleted > 0 {
+        forget_turns(&transaction)?;
+    }
+    transaction.commit()?;
+    Ok(deleted)
+}
+
+/// Turns that neither a response nor a later turn needs. Each round may free those before.
+fn forget_turns(connection: &Connection) -> Result<()> {
+    let forget = "DELETE FROM turns WHERE id NOT IN (SELECT id FROM responses)
+                  AND id NOT IN (SELECT previous FROM turns WHERE previous IS NOT NULL)";
+    while connection.execute(forget, [])? > 0 {}
+    Ok(())
+}
+
+/// Fails the responses that ran when the process ended, and says how many.
+pub(crate) fn recover(connection: &mut Connection) -> Result<usize> {
+    let transaction = connection.transaction()?;
+    let broken: Vec<(String, String)> = {
+        let mut statement = transaction
+            .prepare("SELECT id, body FROM responses WHERE status IN ('queued', 'in_progress')")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        rows.collect::<Result<_>>()?
+    };
+    for (id, body) in &broken {
+        // What cannot be read is told as an object without fields rather than not at all.
+        let mut body: Value = serde_json::from_str(body).unwrap_or_else(|_| json!({"id": id}));
+        body["status"] = json!("failed");
+        body["error"] = json!({
+            "code": "server_error",
+            "message": "the gateway ended while this response was being written; send the request again",
+        });
+        update(&transaction, id, "failed", &body.to_string())?;
+    }
+    transaction.commit()?;
+    Ok(broken.len())
+}
+
+/// A key by its name; the first who asks for it brings it along.
+pub(crate) fn secret(connection: &Connection, name: &str, new: &[u8]) -> Result<Vec<u8>> {
+    connection.execute(
+        "INSERT INTO secrets (name, key) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        params![name, new],
+    )?;
+    connection.query_row("SELECT key FROM secrets WHERE name = ?1", [name], |row| {
+        row.get(0)
+    })
+}
+
+#[cfg(test)]
+mod tests;

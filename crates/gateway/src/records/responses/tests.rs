@@ -1,0 +1,162 @@
+//! Responses in a database of their own.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::records::Records;
+
+fn begun(id: &str, owner: &str) -> Begun {
+    Begun {
+        id: id.to_owned(),
+        owner: owner.to_owned(),
+        status: "in_progress",
+        created_at: 1000,
+        body: json!({"id": id, "status": "in_progress", "error": null}).to_string(),
+        input: "[]".to_owned(),
+    }
+}
+
+fn ended(id: &str, previous: Option<&str>) -> Ended {
+    Ended {
+        id: id.to_owned(),
+        owner: "ann".to_owned(),
+        status: "completed".to_owned(),
+        body: json!({"id": id, "status": "completed"}).to_string(),
+        events: None,
+        previous: previous.map(str::to_owned),
+        turn: format!("[\"{id}\"]"),
+        container: None,
+        items: vec![(format!("msg_{id}"), format!("[\"{id}\"]"))],
+    }
+}
+
+/// Keeps responses, each of which goes on from the one before.
+fn keep(connection: &mut Connection, ids: &[&str]) {
+    let mut previous = None;
+    for id in ids {
+        begin(connection, &begun(id, "ann")).unwrap();
+        assert!(end(connection, &ended(id, previous)).unwrap());
+        previous = Some(*id);
+    }
+}
+
+async fn with(test: impl FnOnce(&mut Connection) + Send + 'static) {
+    let records = Records::in_memory().unwrap();
+    records
+        .with(move |connection| {
+            test(connection);
+            Ok(())
+        })
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn what_belongs_to_somebody_else_is_not_there() {
+    with(|connection| {
+        keep(connection, &["r1"]);
+        assert!(find(connection, "ann", "r1").unwrap().is_some());
+        assert_eq!(find(connection, "bob", "r1").unwrap(), None);
+        assert_eq!(conversation(connection, "bob", "r1").unwrap(), None);
+        assert_eq!(item(connection, "bob", "msg_r1").unwrap(), None);
+        assert!(!delete(connection, "bob", "r1").unwrap());
+        // Nor can somebody else end it.
+        begin(connection, &begun("r2", "bob")).unwrap();
+        end(connection, &ended("r2", None)).unwrap();
+        assert_eq!(
+            find(connection, "bob", "r2").unwrap().unwrap().status,
+            "in_progress"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_conversation_is_whole_after_its_beginning_was_deleted() {
+    with(|connection| {
+        keep(connection, &["r1", "r2", "r3"]);
+        assert!(delete(connection, "ann", "r1").unwrap());
+        assert!(delete(connection, "ann", "r2").unwrap());
+        let kept = conversation(connection, "ann", "r3").unwrap().unwrap();
+        assert_eq!(kept.turns, ["[\"r1\"]", "[\"r2\"]", "[\"r3\"]"]);
+        assert_eq!(conversation(connection, "ann", "r2").unwrap(), None);
+        assert_eq!(item(connection, "ann", "msg_r2").unwrap(), None);
+        // And nothing is left when the last one goes.
+        assert!(delete(connection, "ann", "r3").unwrap());
+        let left: u32 = connection
+            .query_row("SELECT count(*) FROM turns", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(left, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_turn_whose_previous_one_is_gone_has_to_be_kept_whole() {
+    with(|connection| {
+        keep(connection, &["r1"]);
+        begin(connection, &begun("r2", "ann")).unwrap();
+        delete(connection, "ann", "r1").unwrap();
+        assert!(!end(connection, &ended("r2", Some("r1"))).unwrap());
+        assert_eq!(
+            find(connection, "ann", "r2").unwrap().unwrap().status,
+            "in_progress"
+        );
+        assert!(end(connection, &ended("r2", None)).unwrap());
+        let kept = conversation(connection, "ann", "r2").unwrap().unwrap();
+        assert_eq!(kept.turns, ["[\"r2\"]"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_response_that_was_deleted_while_it_ran_stays_deleted() {
+    with(|connection| {
+        begin(connection, &begun("r1", "ann")).unwrap();
+        delete(connection, "ann", "r1").unwrap();
+        end(connection, &ended("r1", None)).unwrap();
+        assert_eq!(find(connection, "ann", "r1").unwrap(), None);
+        assert_eq!(item(connection, "ann", "msg_r1").unwrap(), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_ran_when_the_process_ended_has_failed_and_says_so() {
+    with(|connection| {
+        keep(connection, &["r1"]);
+        begin(connection, &begun("r2", "ann")).unwrap();
+        assert_eq!(recover(connection).unwrap(), 1);
+        let whole = find(connection, "ann", "r1").unwrap().unwrap();
+        assert_eq!(whole.status, "completed");
+        let broken = find(connection, "ann", "r2").unwrap().unwrap();
+        assert_eq!(broken.status, "failed");
+        let body: Value = serde_json::from_str(&broken.body).unwrap();
+        assert_eq!(body["status"], "failed");
+        assert_eq!(body["error"]["code"], "server_error");
+        assert_eq!(recover(connection).unwrap(), 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn old_responses_are_swept_but_not_those_that_run() {
+    with(|connection| {
+        keep(connection, &["r1"]);
+        begin(connection, &begun("r2", "ann")).unwrap();
+        assert_eq!(sweep(connection, 1000).unwrap(), 0);
+        assert_eq!(sweep(connection, 1001).unwrap(), 1);
+        assert_eq!(find(connection, "ann", "r1").unwrap(), None);
+        assert!(find(connection, "ann", "r2").unwrap().is_some());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_secret_is_the_one_that_was_brought_first() {
+    with(|connection| {
+        assert_eq!(secret(connection, "compaction", b"first").unwrap(), b"first");
+        assert_eq!(secret(connection, "compaction", b"second").unwrap(), b"first");
+    })
+    .await;
+}

@@ -1,0 +1,143 @@
+//! `POST /v1/responses/compact`: a conversation in short, sealed, to go on from.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::response::{IntoResponse, Response as Answer};
+use futures_util::StreamExt as _;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::create::{dialect, read};
+use super::prepare::prepare;
+use super::run::Job;
+use super::seal::Seal;
+use crate::provider::{ModelEvent, ModelRequest, ProviderError};
+use crate::server::{Caller, Gateway};
+use crate::wire::{
+    ApiError, ChoiceMode, Compaction, ErrorKind, Ids, Item, ItemStatus, Message, Part, Request, Role, Text,
+    ToolChoice, Usage,
+};
+
+/// What the model is told to do.
+const TASK: &str = "Write a summary of the conversation so far, for an assistant that will go on with it and will see nothing else of \
+                    it. Keep what the user wants and has said about themselves, decisions, facts, names, numbers, code and its \
+                    results, files and where they are, what is done and what is open. Write plain text. Do not answer the user and \
+                    do not call tools.";
+
+/// The most bytes of a summary.
+const MAX_SUMMARY: usize = 1 << 20;
+
+/// A compaction as clients know it.
+#[derive(Debug, Serialize)]
+struct Compacted {
+    id: String,
+    object: &'static str,
+    created_at: u64,
+    output: Vec<Item>,
+    usage: Usage,
+}
+
+pub(super) async fn compact(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    headers: axum::http::HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Answer, ApiError> {
+    let request = request(&read(body)?)?;
+    let provider = gateway.models.provider(&request.model)?;
+    let dialect = dialect(&gateway, &headers);
+    let job = prepare(&gateway, &caller, request, dialect, None).await?;
+    let seal = Seal::of(&gateway).await?;
+    let asked = ask(&job);
+    let answer = provider
+        .stream(asked)
+        .await
+        .map_err(|error| crate::turn::told(&error))?;
+    let (summary, usage) = summary(answer).await.map_err(|error| crate::turn::told(&error))?;
+    if summary.trim().is_empty() {
+        return Err(ApiError {
+            kind: ErrorKind::ModelError,
+            code: Some("server_error".to_owned()),
+            message: "the model wrote no summary of the conversation".to_owned(),
+            param: None,
+        });
+    }
+    let mut ids = Ids::random();
+    let compacted = Compacted {
+        id: ids.mint("resp"),
+        object: "response.compaction",
+        created_at: job.response.created_at,
+        output: vec![Item::Compaction(Compaction {
+            id: ids.mint("cmp"),
+            encrypted_content: seal.close(&caller.owner, &summary)?,
+        })],
+        usage,
+    };
+    Ok(axum::Json(compacted).into_response())
+}
+
+/// The request, which may leave its input out if it names a response. It offers no tools, whatever it says.
+fn request(body: &[u8]) -> Result<Request, ApiError> {
+    let mut ids = Ids::random();
+    let Ok(Value::Object(mut fields)) = serde_json::from_slice(body) else {
+        return Request::parse(body, &mut ids);
+    };
+    let goes_on = fields.get("previous_response_id").is_some_and(|id| !id.is_null());
+    if goes_on && fields.get("input").is_none_or(Value::is_null) {
+        fields.insert("input".to_owned(), json!([]));
+    }
+    for field in ["tools", "tool_choice", "stream", "background", "truncation"] {
+        fields.remove(field);
+    }
+    Request::parse(Value::Object(fields).to_string().as_bytes(), &mut ids)
+}
+
+fn ask(job: &Job) -> ModelRequest {
+    let mut items = job.conversation.clone();
+    items.push(Item::Message(Message {
+        id: Ids::random().mint("msg"),
+        status: ItemStatus::Completed,
+        role: Role::User,
+        content: vec![Part::InputText {
+            text: TASK.to_owned(),
+        }],
+        phase: None,
+    }));
+    ModelRequest {
+        model: job.request.model.clone(),
+        instructions: job.request.instructions.clone(),
+        items,
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Mode(ChoiceMode::Auto),
+        parallel_tool_calls: true,
+        max_output_tokens: None,
+        temperature: None,
+        top_p: None,
+        presence_penalty: None,
+        frequency_penalty: None,
+        text: Text::default(),
+        reasoning: job.request.reasoning.clone(),
+    }
+}
+
+async fn summary(mut answer: crate::provider::ModelStream) -> Result<(String, Usage), ProviderError> {
+    let (mut text, mut usage) = (String::new(), Usage::default());
+    while let Some(event) = answer.next().await {
+        match event? {
+            ModelEvent::Text(delta) => {
+                if text.len() + delta.len() > MAX_SUMMARY {
+                    let limit = MAX_SUMMARY;
+                    return Err(ProviderError::TooLarge {
+                        what: "the summary",
+                        limit,
+                    });
+                }
+                text.push_str(&delta);
+            }
+            ModelEvent::Usage(more) => usage += more,
+            _ => {}
+        }
+    }
+    Ok((text, usage))
+}

@@ -1,0 +1,75 @@
+//! What responses share while the process lives: those that run in the background, and the key of what is sealed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{OnceCell, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::log::Log;
+use super::options::ResponseOptions;
+use super::seal::Seal;
+use crate::wire::{ApiError, ErrorKind};
+
+/// What responses share while the process lives.
+#[derive(Debug)]
+pub(crate) struct Live {
+    running: Mutex<HashMap<String, Running>>,
+    most: usize,
+    /// A place for each background response that runs at once.
+    pub(super) places: Arc<Semaphore>,
+    pub(super) seal: OnceCell<Seal>,
+}
+
+/// A background response that runs or waits.
+#[derive(Clone, Debug)]
+pub(super) struct Running {
+    pub(super) owner: String,
+    pub(super) log: Arc<Log>,
+    pub(super) cancel: CancellationToken,
+}
+
+impl Live {
+    pub(crate) fn new(options: &ResponseOptions) -> Self {
+        Self {
+            running: Mutex::default(),
+            most: options.background.saturating_add(options.queue),
+            places: Arc::new(Semaphore::new(
+                options.background.clamp(1, Semaphore::MAX_PERMITS),
+            )),
+            seal: OnceCell::new(),
+        }
+    }
+
+    /// Notes a response that goes on in the background.
+    pub(super) fn add(&self, id: &str, running: Running) -> Result<(), ApiError> {
+        let mut all = self.running();
+        if all.len() >= self.most {
+            return Err(ApiError {
+                kind: ErrorKind::TooManyRequests,
+                code: Some("rate_limit_exceeded".to_owned()),
+                message: format!(
+                    "{} background responses run or wait, and no more are allowed; try again when one has ended",
+                    self.most
+                ),
+                param: Some("background".to_owned()),
+            });
+        }
+        all.insert(id.to_owned(), running);
+        Ok(())
+    }
+
+    pub(super) fn remove(&self, id: &str) {
+        self.running().remove(id);
+    }
+
+    /// An owner's response that runs.
+    pub(super) fn find(&self, owner: &str, id: &str) -> Option<Running> {
+        let all = self.running();
+        all.get(id).filter(|running| running.owner == owner).cloned()
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<String, Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

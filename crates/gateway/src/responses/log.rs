@@ -1,0 +1,202 @@
+//! The events of a background response, which clients may follow from any of them on.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use crate::wire::Event;
+
+/// The most bytes of events that are kept of one response. Of more, the latest are.
+const MAX_BYTES: usize = 8 << 20;
+
+/// The events of a response, as frames. Each has its number.
+#[derive(Debug)]
+pub(super) struct Log {
+    kept: Mutex<Kept>,
+    /// Counts what happened, for those who wait.
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    frames: VecDeque<Arc<str>>,
+    /// The number of the first.
+    first: u64,
+    bytes: usize,
+    over: bool,
+}
+
+/// What there is at a place of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum At {
+    /// This frame.
+    Frame(Arc<str>),
+    /// A frame that is not kept any more; the first that is has this number.
+    Gone(u64),
+    /// Nothing, and nothing will come.
+    End,
+}
+
+impl Log {
+    pub(super) fn new() -> Self {
+        Self {
+            kept: Mutex::default(),
+            changes: watch::Sender::new(0),
+        }
+    }
+
+    /// The log of a response that has ended, as [`text`](Self::text) gave it.
+    pub(super) fn from_text(text: &str) -> Self {
+        let log = Self::new();
+        let (first, frames) = text.split_once('\n').unwrap_or_default();
+        let frames = frames.split_inclusive("\n\n").map(Arc::from).collect();
+        *log.kept() = Kept {
+            frames,
+            first: first.parse().unwrap_or(0),
+            bytes: text.len(),
+            over: true,
+        };
+        log
+    }
+
+    /// Everything that is kept, as text.
+    pub(super) fn text(&self) -> String {
+        let kept = self.kept();
+        let frames = kept.frames.iter().map(|frame| &**frame);
+        format!("{}\n{}", kept.first, frames.collect::<String>())
+    }
+
+    /// Adds an event.
+    pub(super) fn push(&self, event: &Event) {
+        {
+            let mut kept = self.kept();
+            let frame: Arc<str> = event.frame().into();
+            kept.bytes += frame.len();
+            kept.frames.push_back(frame);
+            while kept.bytes > MAX_BYTES && kept.frames.len() > 1 {
+                let dropped = kept.frames.pop_front().map_or(0, |frame| frame.len());
+                kept.bytes -= dropped;
+                kept.first += 1;
+            }
+        }
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Says that nothing more comes.
+    pub(super) fn end(&self) {
+        self.kept().over = true;
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// What is at a number; waits for it if it is still to come.
+    pub(super) async fn at(&self, number: u64) -> At {
+        let mut changes = self.changes.subscribe();
+        loop {
+            changes.borrow_and_update();
+            if let Some(found) = self.now(number) {
+                return found;
+            }
+            // The sender is ours, so that it is there.
+            if changes.changed().await.is_err() {
+                return At::End;
+            }
+        }
+    }
+
+    /// Waits until nothing more comes.
+    pub(super) async fn ended(&self) {
+        let mut changes = self.changes.subscribe();
+        while !self.kept().over && changes.changed().await.is_ok() {}
+    }
+
+    fn now(&self, number: u64) -> Option<At> {
+        let kept = self.kept();
+        let Some(place) = number.checked_sub(kept.first) else {
+            return Some(At::Gone(kept.first));
+        };
+        let frame = usize::try_from(place)
+            .ok()
+            .and_then(|place| kept.frames.get(place));
+        frame
+            .map(|frame| At::Frame(Arc::clone(frame)))
+            .or(kept.over.then_some(At::End))
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{EventKind, Numbers};
+
+    fn delta(numbers: &mut Numbers, delta: String) -> Event {
+        numbers.next(EventKind::CodeDelta {
+            item_id: "ci_1".to_owned(),
+            output_index: 0,
+            delta,
+        })
+    }
+
+    fn data(at: At) -> serde_json::Value {
+        let At::Frame(frame) = at else {
+            panic!("no frame: {at:?}")
+        };
+        let data = frame
+            .split_once("\ndata: ")
+            .unwrap()
+            .1
+            .strip_suffix("\n\n")
+            .unwrap();
+        serde_json::from_str(data).unwrap()
+    }
+
+    #[tokio::test]
+    async fn who_follows_hears_what_was_and_what_comes() {
+        let log = Arc::new(Log::new());
+        let mut numbers = Numbers::default();
+        log.push(&delta(&mut numbers, "one".to_owned()));
+        let follower = Arc::clone(&log);
+        let following =
+            tokio::spawn(async move { [follower.at(0).await, follower.at(1).await, follower.at(2).await] });
+        tokio::task::yield_now().await;
+        log.push(&delta(&mut numbers, "two".to_owned()));
+        log.end();
+        let [one, two, end] = following.await.unwrap();
+        assert_eq!(
+            (data(one)["delta"].as_str(), data(two)["delta"].as_str()),
+            (Some("one"), Some("two"))
+        );
+        assert_eq!(end, At::End);
+        log.ended().await;
+    }
+
+    #[tokio::test]
+    async fn a_log_is_bounded_and_says_what_it_has_dropped() {
+        let log = Log::new();
+        let mut numbers = Numbers::default();
+        for _ in 0..5 {
+            log.push(&delta(&mut numbers, "x".repeat(MAX_BYTES / 3)));
+        }
+        assert_eq!(log.at(0).await, At::Gone(3));
+        assert_eq!(data(log.at(3).await)["sequence_number"], 3);
+    }
+
+    #[tokio::test]
+    async fn a_log_is_the_same_after_it_was_text() {
+        let log = Log::new();
+        let mut numbers = Numbers::default();
+        for text in ["one", "two\n\nlines", "three"] {
+            log.push(&delta(&mut numbers, text.to_owned()));
+        }
+        log.end();
+        let again = Log::from_text(&log.text());
+        for number in 0..4 {
+            assert_eq!(again.at(number).await, log.at(number).await);
+        }
+        assert_eq!(data(again.at(1).await)["delta"], "two\n\nlines");
+    }
+}

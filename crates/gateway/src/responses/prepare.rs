@@ -1,0 +1,158 @@
+//! Makes a request ready to be answered: its model, the conversation that it goes on from, and where its code runs.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::resolve::resolve;
+use super::run::Job;
+use super::truncate::Truncating;
+use crate::containers;
+use crate::now;
+use crate::provider::Provider;
+use crate::quotas::Metered;
+use crate::records::responses;
+use crate::server::{Caller, Gateway};
+use crate::turn::Turn;
+use crate::wire::{ApiError, Dialect, Ids, Item, Request, Response, Truncation};
+
+/// A conversation that a connection remembers, of a response that is not stored.
+#[derive(Clone, Debug)]
+pub(super) struct Memory {
+    /// The response's id.
+    pub(super) id: String,
+    /// What the model read and said.
+    pub(super) conversation: Vec<Item>,
+    pub(super) container: Option<String>,
+}
+
+/// What came before a request.
+#[derive(Debug, Default)]
+struct Earlier {
+    items: Vec<Item>,
+    container: Option<String>,
+    /// Whether it is in the records, so that it need not be kept again.
+    stored: bool,
+}
+
+/// Makes a request ready. What is wrong with it is told before anything runs.
+pub(super) async fn prepare(
+    gateway: &Gateway,
+    caller: &Caller,
+    request: Request,
+    dialect: Dialect,
+    memory: Option<&Memory>,
+) -> Result<Job, ApiError> {
+    let mut provider = gateway.models.provider(&request.model)?;
+    gateway.options.refuse_tools(&request.tools)?;
+    if request.truncation == Truncation::Auto {
+        provider = Arc::new(Truncating::new(provider)) as Arc<dyn Provider>;
+    }
+    let earlier = earlier(gateway, caller, &request, memory).await?;
+    let input = resolve(gateway, caller, &request.input).await?;
+    let own = if earlier.stored { earlier.items.len() } else { 0 };
+    let mut conversation = earlier.items;
+    conversation.extend(input);
+    answered(&conversation)?;
+    let used = request.input.iter().rev().find_map(|item| match item {
+        Item::CodeInterpreterCall(call) => Some(call.container_id.clone()),
+        _ => None,
+    });
+    let container = used.or(earlier.container);
+    let runner = containers::runner(gateway, caller, &request, container.as_deref()).await?;
+    let runner = Arc::new(Metered::new(runner, gateway.quotas.clone(), caller.owner.clone()));
+    let turn = Turn::new(provider, runner)
+        .steps(gateway.options.max_steps)
+        .until(gateway.ending.clone());
+    let response = Response::new(&request, Ids::random().mint("resp"), now());
+    Ok(Job {
+        gateway: gateway.clone(),
+        owner: caller.owner.clone(),
+        previous: request.previous_response_id.clone().filter(|_| earlier.stored),
+        request,
+        response,
+        conversation,
+        own,
+        container,
+        turn,
+        dialect,
+        generate: true,
+    })
+}
+
+async fn earlier(
+    gateway: &Gateway,
+    caller: &Caller,
+    request: &Request,
+    memory: Option<&Memory>,
+) -> Result<Earlier, ApiError> {
+    let Some(id) = request.previous_response_id.clone() else {
+        return Ok(Earlier::default());
+    };
+    if let Some(memory) = memory.filter(|memory| memory.id == id) {
+        return Ok(Earlier {
+            items: memory.conversation.clone(),
+            container: memory.container.clone(),
+            stored: false,
+        });
+    }
+    let (owner, wanted) = (caller.owner.clone(), id.clone());
+    let found = gateway
+        .records
+        .with(move |connection| responses::conversation(connection, &owner, &wanted))
+        .await?;
+    let invalid = |code: &str, message| ApiError::invalid("previous_response_id", code, message);
+    let Some(found) = found else {
+        let message = format!("there is no response `{id}`; it was not stored, or is deleted");
+        return Err(invalid("previous_response_not_found", message));
+    };
+    if matches!(found.status.as_str(), "queued" | "in_progress") {
+        let message = format!("the response `{id}` is still being written; wait for its end");
+        return Err(invalid("previous_response_not_completed", message));
+    }
+    if found.turns.is_empty() {
+        let message = format!("the response `{id}` failed before it had a conversation to go on from");
+        return Err(invalid("previous_response_not_found", message));
+    }
+    let mut items: Vec<Item> = Vec::new();
+    for turn in &found.turns {
+        items.extend(super::kept::<Vec<Item>>(turn)?);
+    }
+    Ok(Earlier {
+        items,
+        container: found.container,
+        stored: true,
+    })
+}
+
+/// Calls and outputs have to belong together: models and their servers fail at others in ways that nobody understands.
+fn answered(conversation: &[Item]) -> Result<(), ApiError> {
+    // Each call that was made, and whether its output is there.
+    let mut calls: HashMap<&str, bool> = HashMap::new();
+    for item in conversation {
+        match item {
+            Item::FunctionCall(call) => {
+                calls.insert(&call.call_id, false);
+            }
+            Item::FunctionCallOutput(output) => {
+                let Some(answered) = calls.get_mut(output.call_id.as_str()) else {
+                    let message = format!(
+                        "there is no call with the id `{}` before its output; send the `function_call` too, or \
+                         `previous_response_id`",
+                        output.call_id
+                    );
+                    return Err(ApiError::invalid("input", "unknown_call_id", message));
+                };
+                *answered = true;
+            }
+            _ => {}
+        }
+    }
+    match calls.into_iter().find(|(_, answered)| !answered) {
+        None => Ok(()),
+        Some((id, _)) => {
+            let message =
+                format!("the call `{id}` has no output; send a `function_call_output` with its `call_id`");
+            Err(ApiError::invalid("input", "missing_call_output", message))
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Input as a model can read it: what a client sends by its id or sealed is put into words.
+
+use super::seal::Seal;
+use crate::records::responses;
+use crate::server::{Caller, Gateway};
+use crate::wire::{ApiError, Compaction, ErrorKind, Item, ItemStatus, Message, Part, Role};
+
+/// Puts what stands in place of something else, such as the reference to an item, into what it stands for.
+pub(super) async fn resolve(
+    gateway: &Gateway,
+    caller: &Caller,
+    input: &[Item],
+) -> Result<Vec<Item>, ApiError> {
+    let mut known = known(gateway, caller, input).await?.into_iter();
+    let mut items = Vec::with_capacity(input.len());
+    for (place, item) in input.iter().enumerate() {
+        match item {
+            Item::ItemReference(reference) => {
+                let found = known.next().flatten().ok_or_else(|| ApiError {
+                    kind: ErrorKind::NotFound,
+                    code: Some("item_not_found".to_owned()),
+                    message: format!(
+                        "there is no item `{}`; its response was not stored, or is deleted",
+                        reference.id
+                    ),
+                    param: Some(format!("input[{place}].id")),
+                })?;
+                items.extend(super::kept::<Vec<Item>>(&found)?);
+            }
+            Item::CodeInterpreterCall(call) if call.outputs.is_none() => match known.next().flatten() {
+                Some(found) => items.extend(super::kept::<Vec<Item>>(&found)?),
+                None => items.push(item.clone()),
+            },
+            Item::Compaction(compaction) => items.push(opened(gateway, caller, compaction, place).await?),
+            item => items.push(item.clone()),
+        }
+    }
+    Ok(items)
+}
+
+/// What the records have of items that are sent by their ids, and of code whose outputs were left out: one for each, in their order.
+async fn known(gateway: &Gateway, caller: &Caller, input: &[Item]) -> Result<Vec<Option<String>>, ApiError> {
+    let asked = input.iter().filter_map(|item| match item {
+        Item::ItemReference(reference) => Some(reference.id.clone()),
+        Item::CodeInterpreterCall(call) if call.outputs.is_none() => Some(call.id.clone()),
+        _ => None,
+    });
+    let asked: Vec<_> = asked.collect();
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let owner = caller.owner.clone();
+    let found = gateway.records.with(move |connection| {
+        let found = asked.iter().map(|id| responses::item(connection, &owner, id));
+        found.collect()
+    });
+    Ok(found.await?)
+}
+
+async fn opened(
+    gateway: &Gateway,
+    caller: &Caller,
+    compaction: &Compaction,
+    place: usize,
+) -> Result<Item, ApiError> {
+    let seal = Seal::of(gateway).await?;
+    let Some(summary) = seal.open(&caller.owner, &compaction.encrypted_content) else {
+        let path = format!("input[{place}].encrypted_content");
+        let message = format!("`{path}` was not made by this gateway for you, or was changed");
+        return Err(ApiError::invalid(path, "invalid_encrypted_content", message));
+    };
+    Ok(Item::Message(Message {
+        id: compaction.id.clone(),
+        status: ItemStatus::Completed,
+        // Templates of many models refuse other roles in the middle of a conversation.
+        role: Role::User,
+        content: vec![Part::InputText {
+            text: format!("(What was said before, in short:)\n{summary}"),
+        }],
+        phase: None,
+    }))
+}

@@ -1,0 +1,243 @@
+//! Responses that were made before: `GET` and `DELETE /v1/responses/{id}`, `…/cancel`, `…/input_items`.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response as Answer};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::log::{At, Log};
+use super::stream;
+use crate::records::responses::{self, Kept};
+use crate::server::{Caller, Gateway};
+use crate::wire::{ApiError, ErrorKind};
+
+/// What a client may say when it asks for a response.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Wanted {
+    #[serde(default)]
+    stream: bool,
+    starting_after: Option<u64>,
+}
+
+pub(super) async fn get(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+    wanted: Result<Query<Wanted>, QueryRejection>,
+) -> Result<Answer, ApiError> {
+    let Query(wanted) = wanted.map_err(|error| query(&error))?;
+    if !wanted.stream {
+        let kept = find(&gateway, &caller, &id).await?;
+        return Ok(body(kept));
+    }
+    let from = wanted.starting_after.map_or(0, |number| number.saturating_add(1));
+    let log = match gateway.responses.find(&caller.owner, &id) {
+        Some(running) => running.log,
+        None => Arc::new(ended(&gateway, &caller, &id).await?),
+    };
+    // What is gone is told before the stream begins.
+    let first = tokio::time::timeout(std::time::Duration::ZERO, log.at(from)).await;
+    if let Ok(At::Gone(first)) = first {
+        let message = format!(
+            "the events before {first} are not kept any more; retrieve the response without `stream`"
+        );
+        return Err(ApiError::invalid("starting_after", "events_not_kept", message));
+    }
+    Ok(stream::follow(&gateway, log, from))
+}
+
+pub(super) async fn delete(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Answer, ApiError> {
+    if let Some(running) = gateway.responses.find(&caller.owner, &id) {
+        running.cancel.cancel();
+    }
+    let (owner, wanted) = (caller.owner, id.clone());
+    let deleted = gateway
+        .records
+        .with(move |connection| responses::delete(connection, &owner, &wanted));
+    if !deleted.await? {
+        return Err(not_found(&id));
+    }
+    Ok(axum::Json(json!({"id": id, "object": "response", "deleted": true})).into_response())
+}
+
+pub(super) async fn cancel(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Answer, ApiError> {
+    if let Some(running) = gateway.responses.find(&caller.owner, &id) {
+        running.cancel.cancel();
+        // Its code is stopped, so that this does not take long.
+        running.log.ended().await;
+    }
+    let kept = find(&gateway, &caller, &id).await?;
+    let response: Value = super::keep::read(&kept.body)?;
+    if response["background"] != true {
+        let message = "only background responses can be cancelled; to stop another, close its connection";
+        return Err(ApiError::invalid(
+            "response_id",
+            "response_not_cancellable",
+            message,
+        ));
+    }
+    Ok(body(kept))
+}
+
+/// How a list is read.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Page {
+    after: Option<String>,
+    limit: Option<usize>,
+    order: Option<String>,
+}
+
+pub(super) async fn input_items(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+    page: Result<Query<Page>, QueryRejection>,
+) -> Result<Answer, ApiError> {
+    let Query(page) = page.map_err(|error| query(&error))?;
+    let kept = find(&gateway, &caller, &id).await?;
+    let items: Vec<Value> = super::keep::read(&kept.input)?;
+    Ok(axum::Json(list(items, &page)?).into_response())
+}
+
+fn list(mut items: Vec<Value>, page: &Page) -> Result<Value, ApiError> {
+    match page.order.as_deref() {
+        Some("asc") => {}
+        None | Some("desc") => items.reverse(),
+        Some(other) => {
+            let message = format!("`order` is `{other}`; it can be `asc` or `desc`");
+            return Err(ApiError::invalid("order", "invalid_value", message));
+        }
+    }
+    let limit = page.limit.unwrap_or(20);
+    if !(1..=100).contains(&limit) {
+        let message = format!("`limit` is out of range: {limit} is not from 1 to 100");
+        return Err(ApiError::invalid("limit", "invalid_value", message));
+    }
+    if let Some(after) = &page.after {
+        let Some(place) = items.iter().position(|item| item["id"] == **after) else {
+            let message = format!("`after` names no item of this list: `{after}`");
+            return Err(ApiError::invalid("after", "invalid_value", message));
+        };
+        items.drain(..=place);
+    }
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    let id = |item: Option<&Value>| item.map_or(Value::Null, |item| item["id"].clone());
+    Ok(json!({
+        "object": "list",
+        "first_id": id(items.first()),
+        "last_id": id(items.last()),
+        "has_more": has_more,
+        "data": items,
+    }))
+}
+
+async fn find(gateway: &Gateway, caller: &Caller, id: &str) -> Result<Kept, ApiError> {
+    let (owner, wanted) = (caller.owner.clone(), id.to_owned());
+    let found = gateway
+        .records
+        .with(move |connection| responses::find(connection, &owner, &wanted));
+    found.await?.ok_or_else(|| not_found(id))
+}
+
+/// The log of a response that does not run.
+async fn ended(gateway: &Gateway, caller: &Caller, id: &str) -> Result<Log, ApiError> {
+    let (owner, wanted) = (caller.owner.clone(), id.to_owned());
+    let found = gateway
+        .records
+        .with(move |connection| responses::events(connection, &owner, &wanted));
+    let events = found.await?.ok_or_else(|| not_found(id))?;
+    events.as_deref().map(Log::from_text).ok_or_else(|| {
+        let message = "events are kept of background responses only; retrieve this one without `stream`";
+        ApiError::invalid("stream", "events_not_kept", message)
+    })
+}
+
+/// The response as it was kept.
+fn body(kept: Kept) -> Answer {
+    ([(CONTENT_TYPE, "application/json")], Body::from(kept.body)).into_response()
+}
+
+fn query(rejection: &QueryRejection) -> ApiError {
+    ApiError {
+        kind: ErrorKind::InvalidRequestError,
+        code: Some("invalid_query".to_owned()),
+        message: rejection.body_text(),
+        param: None,
+    }
+}
+
+fn not_found(id: &str) -> ApiError {
+    ApiError {
+        kind: ErrorKind::NotFound,
+        code: Some("response_not_found".to_owned()),
+        message: format!("there is no response `{id}`; it was not stored, or is deleted"),
+        param: Some("response_id".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(page: &Page) -> (Vec<String>, bool) {
+        let items = (1..=5).map(|number| json!({"id": format!("msg_{number}")}));
+        let list = list(items.collect(), page).unwrap();
+        let data = list["data"].as_array().unwrap();
+        let ids: Vec<_> = data
+            .iter()
+            .map(|item| item["id"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(list["first_id"].as_str(), ids.first().map(String::as_str));
+        assert_eq!(list["last_id"].as_str(), ids.last().map(String::as_str));
+        (ids, list["has_more"] == true)
+    }
+
+    fn page(after: Option<&str>, limit: usize, order: Option<&str>) -> Page {
+        Page {
+            after: after.map(str::to_owned),
+            limit: Some(limit),
+            order: order.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_list_is_read_page_by_page_and_the_newest_is_first() {
+        let (first, more) = ids(&page(None, 2, None));
+        assert_eq!(
+            (first, more),
+            (vec!["msg_5".to_owned(), "msg_4".to_owned()], true)
+        );
+        let (last, more) = ids(&page(Some("msg_2"), 2, None));
+        assert_eq!((last, more), (vec!["msg_1".to_owned()], false));
+        let (all, more) = ids(&page(None, 5, Some("asc")));
+        assert_eq!((all.len(), all[0].as_str(), more), (5, "msg_1", false));
+        assert_eq!(ids(&page(Some("msg_5"), 5, Some("asc"))), (Vec::new(), false));
+    }
+
+    #[test]
+    fn a_page_that_cannot_be_is_refused_by_its_name() {
+        for (page, param) in [
+            (page(Some("msg_9"), 2, None), "after"),
+            (page(None, 0, None), "limit"),
+            (page(None, 101, None), "limit"),
+            (page(None, 2, Some("up")), "order"),
+        ] {
+            let items = vec![json!({"id": "msg_1"})];
+            assert_eq!(list(items, &page).unwrap_err().param.unwrap(), param);
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Plays a turn: its events to who listens, and its outcome into the records before anybody is told of the end.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::keep;
+use super::log::Log;
+use crate::now;
+use crate::server::Gateway;
+use crate::turn::Turn;
+use crate::wire::{
+    ApiError, Dialect, Draft, ErrorKind, Event, EventKind, Failure, Incomplete, Item, Numbers, Request,
+    Response, ResponseStatus, StreamError, Usage,
+};
+
+/// Events that wait for a client; when they are so many, the model waits too.
+pub(super) const WAITING: usize = 16;
+
+/// The most bytes that a model may say in one response. Without an end, a provider's answer would fill the memory.
+const MAX_SAID: usize = 16 << 20;
+
+/// A request that can be answered.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) gateway: Gateway,
+    pub(super) owner: String,
+    pub(super) request: Request,
+    /// Its response before anything came of it.
+    pub(super) response: Response,
+    /// Everything that the model reads.
+    pub(super) conversation: Vec<Item>,
+    /// Where this turn's own part begins.
+    pub(super) own: usize,
+    /// The stored response whose conversation stands before that.
+    pub(super) previous: Option<String>,
+    /// The container that was used last.
+    pub(super) container: Option<String>,
+    pub(super) turn: Turn,
+    pub(super) dialect: Dialect,
+    /// Whether the model is asked at all; else the response is empty, and can be gone on from.
+    pub(super) generate: bool,
+}
+
+/// Who listens.
+#[derive(Debug)]
+pub(super) enum Ear {
+    /// A client. When it is gone, the turn ends.
+    Client(mpsc::Sender<Event>),
+    /// The log of a response that goes on without a client.
+    Log(Arc<Log>),
+}
+
+/// What came of a turn.
+#[derive(Debug)]
+pub(super) struct Played {
+    pub(super) response: Response,
+    pub(super) conversation: Vec<Item>,
+    pub(super) container: Option<String>,
+}
+
+/// Tells the events of one turn.
+struct Relay {
+    ear: Ear,
+    dialect: Dialect,
+    numbers: Numbers,
+    patience: Duration,
+    /// Whether its beginning was told already.
+    announced: bool,
+    /// Items that are whole, for a response that breaks off without one.
+    done: Vec<Item>,
+    /// Bytes that the model has said.
+    said: usize,
+}
+
+/// Why nobody listens any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    /// Whoever wanted it does not any more.
+    Cancelled,
+    /// The client is gone.
+    Gone,
+    /// The client does not read.
+    Stalled,
+    /// The model says more than it may.
+    Endless,
+}
+
+impl Job {
+    /// Plays it to its end. It ends early when it is cancelled, or its client is gone.
+    pub(super) async fn play(self, ear: Ear, cancel: CancellationToken) -> Played {
+        let Self {
+            gateway,
+            owner,
+            request,
+            response: base,
+            mut conversation,
+            own,
+            previous,
+            container,
+            turn,
+            dialect,
+            generate,
+        } = self;
+        let mut relay = Relay {
+            ear,
+            dialect,
+            numbers: Numbers::default(),
+            patience: gateway.options.responses.patience,
+            announced: false,
+            done: Vec::new(),
+            said: 0,
+        };
+        let _place = if base.background {
+            relay.announce(&base).await;
+            tokio::select! {
+                place = Arc::clone(&gateway.responses.places).acquire_owned() => {
+                    keep::running(&gateway, &base).await;
+                    place.ok()
+                }
+                // The turn below sees it too, and ends before it began.
+                () = cancel.cancelled() => None,
+            }
+        } else {
+            None
+        };
+        let (sender, events) = mpsc::channel(WAITING);
+        let work = async {
+            if generate {
+                turn.converse(&request, base.clone(), &mut conversation, sender)
+                    .await
+            } else {
+                warm_up(base.clone(), &sender).await
+            }
+        };
+        let (ended, (last, left)) = tokio::join!(
+            AssertUnwindSafe(work).catch_unwind(),
+            relay.follow(events, &cancel)
+        );
+        let mut error = None;
+        let mut response = ended.unwrap_or_else(|_| {
+            tracing::error!(response = base.id, "a turn panicked");
+            let (response, why) = relay.broken(base);
+            error = Some(why);
+            response
+        });
+        if left.is_some() && last.is_none() && response.status != ResponseStatus::Failed {
+            tracing::debug!(response = response.id, ?left, "a response was cancelled");
+            if left == Some(Left::Endless) {
+                let reason = "max_output_bytes".to_owned();
+                response.incomplete_details = Some(Incomplete { reason });
+            } else {
+                response.status = ResponseStatus::Cancelled;
+                response.incomplete_details = None;
+            }
+        }
+        keep::mend(&mut conversation);
+        let container = keep::container(&response).or(container);
+        let played = Played {
+            response,
+            conversation,
+            container,
+        };
+        let last = relay.end(&played.response, error).await;
+        let events = relay.ear.log().map(|log| log.text() + &last.frame());
+        keep::ended(&gateway, &owner, previous, own, &played, events).await;
+        relay.deliver(last).await;
+        played
+    }
+}
+
+/// A response that is empty and whole.
+async fn warm_up(response: Response, events: &mpsc::Sender<Event>) -> Response {
+    let mut draft = Draft::begin(response);
+    let begun = draft.take();
+    let (response, last) = draft.complete(Usage::default(), now());
+    for event in begun.into_iter().chain(last) {
+        if events.send(event).await.is_err() {
+            break;
+        }
+    }
+    response
+}
+
+impl Relay {
+    /// Says that the response waits.
+    async fn announce(&mut self, base: &Response) {
+        let mut response = Box::new(base.clone());
+        response.status = ResponseStatus::Queued;
+        self.announced = true;
+        let created = EventKind::Created {
+            response: response.clone(),
+        };
+        for kind in [created, EventKind::Queued { response }] {
+            let event = self.numbers.next(kind);
+            self.deliver(event).await;
+        }
+    }
+
+    /// Tells what happens, but for the last event, which is given back: who is told of the end can rely on what was kept.
+    async fn follow(
+        &mut self,
+        mut events: mpsc::Receiver<Event>,
+        cancel: &CancellationToken,
+    ) -> (Option<Event>, Option<Left>) {
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = cancel.cancelled() => return (None, Some(Left::Cancelled)),
+                () = self.ear.gone() => return (None, Some(Left::Gone)),
+                event = events.recv() => event,
+            };
+            let Some(event) = event else {
+                return (None, None);
+            };
+            if event.kind.last().is_some() {
+                return (Some(event), None);
+            }
+            if self.announced && matches!(event.kind, EventKind::Created { .. }) {
+                continue;
+            }
+            if let EventKind::ItemDone { item, .. } = &event.kind {
+                self.done.push((**item).clone());
+            }
+            self.said += event.kind.said();
+            if self.said > MAX_SAID {
+                return (None, Some(Left::Endless));
+            }
+            for kind in self.dialect.tell(event.kind) {
+                let event = self.numbers.next(kind);
+                let told = tokio::select! {
+                    told = self.deliver(event) => told,
+                    () = cancel.cancelled() => Some(Left::Cancelled),
+                };
+                if told.is_some() {
+                    return (None, told);
+                }
+            }
+        }
+    }
+
+    /// Gives an event to who listens, and waits for one that is slow, though not for ever.
+    async fn deliver(&self, event: Event) -> Option<Left> {
+        match &self.ear {
+            Ear::Log(log) => {
+                log.push(&event);
+                None
+            }
+            Ear::Client(client) => match client.send_timeout(event, self.patience).await {
+                Ok(()) => None,
+                Err(mpsc::error::SendTimeoutError::Closed(_)) => Some(Left::Gone),
+                Err(mpsc::error::SendTimeoutError::Timeout(_)) => Some(Left::Stalled),
+            },
+        }
+    }
+
+    /// The event that tells the end, after that of an error.
+    async fn end(&mut self, response: &Response, error: Option<ApiError>) -> Event {
+        if let Some(error) = error {
+            let event = self.numbers.next(EventKind::Error(StreamError(error)));
+            self.deliver(event).await;
+        }
+        let response = Box::new(response.clone());
+        self.numbers.next(match response.status {
+            ResponseStatus::Completed => EventKind::Completed { response },
+            ResponseStatus::Failed => EventKind::Failed { response },
+            _ => EventKind::Incomplete { response },
+        })
+    }
+
+    /// The response of a turn that panicked.
+    fn broken(&mut self, mut response: Response) -> (Response, ApiError) {
+        let error = ApiError {
+            kind: ErrorKind::ServerError,
+            code: Some("server_error".to_owned()),
+            message: "the gateway made a mistake while it wrote this response; its log has more".to_owned(),
+            param: None,
+        };
+        response.status = ResponseStatus::Failed;
+        response.error = Some(Failure {
+            code: "server_error".to_owned(),
+            message: error.message.clone(),
+        });
+        response.output = std::mem::take(&mut self.done);
+        (response, error)
+    }
+}
+
+impl Ear {
+    /// Waits until nobody listens.
+    async fn gone(&self) {
+        match self {
+            Self::Client(client) => client.closed().await,
+            Self::Log(_) => std::future::pending().await,
+        }
+    }
+
+    /// What is kept of the events, before the last of them.
+    fn log(&self) -> Option<&Log> {
+        match self {
+            Self::Client(_) => None,
+            Self::Log(log) => Some(log),
+        }
+    }
+}
+
+/// A status as it is written.
+pub(super) fn word(status: ResponseStatus) -> String {
+    json!(status).as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,110 @@
+//! Seals what a client keeps for us: only this gateway reads it, only unchanged, and only for its owner.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+
+use crate::random;
+use crate::records::responses;
+use crate::server::Gateway;
+use crate::wire::{ApiError, ErrorKind};
+
+/// Of which form the sealed text is.
+const VERSION: u8 = 1;
+
+/// A key that seals and opens.
+#[derive(Debug)]
+pub(super) struct Seal(LessSafeKey);
+
+impl Seal {
+    /// The gateway's own; it is made once and kept in the records.
+    pub(super) async fn of(gateway: &Gateway) -> Result<&Seal, ApiError> {
+        let seal = gateway.responses.seal.get_or_try_init(|| async {
+            let new = random::<32>();
+            let key = gateway
+                .records
+                .with(move |connection| responses::secret(connection, "compaction", &new))
+                .await?;
+            Self::new(&key).ok_or_else(broken)
+        });
+        seal.await
+    }
+
+    fn new(key: &[u8]) -> Option<Self> {
+        let key = UnboundKey::new(&CHACHA20_POLY1305, key).ok()?;
+        Some(Self(LessSafeKey::new(key)))
+    }
+
+    /// Seals a text for its owner.
+    pub(super) fn close(&self, owner: &str, text: &str) -> Result<String, ApiError> {
+        // 96 random bits repeat among 2³² texts with a chance of 2⁻³³, and nobody compacts that often.
+        let nonce = random::<NONCE_LEN>();
+        let mut sealed = text.as_bytes().to_vec();
+        self.0
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad(owner), &mut sealed)
+            .map_err(|_| broken())?;
+        Ok(URL_SAFE_NO_PAD.encode([&[VERSION][..], &nonce, &sealed].concat()))
+    }
+
+    /// The text, if it was sealed here, for this owner, and was not changed.
+    pub(super) fn open(&self, owner: &str, sealed: &str) -> Option<String> {
+        let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
+        let (version, rest) = sealed.split_first()?;
+        if *version != VERSION {
+            return None;
+        }
+        let (nonce, rest) = rest.split_at_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let mut rest = rest.to_vec();
+        let text = self.0.open_in_place(nonce, aad(owner), &mut rest).ok()?;
+        String::from_utf8(text.to_vec()).ok()
+    }
+}
+
+fn aad(owner: &str) -> Aad<Vec<u8>> {
+    Aad::from([b"compaction of ", owner.as_bytes()].concat())
+}
+
+fn broken() -> ApiError {
+    ApiError {
+        kind: ErrorKind::ServerError,
+        code: Some("server_error".to_owned()),
+        message: "the gateway's key for compactions cannot be used".to_owned(),
+        param: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sealed_is_read_only_unchanged_with_the_key_and_for_its_owner() {
+        let seal = Seal::new(&[7; 32]).unwrap();
+        let sealed = seal.close("ann", "the secret is cobalt").unwrap();
+        assert_eq!(seal.open("ann", &sealed).unwrap(), "the secret is cobalt");
+        assert_eq!(seal.open("bob", &sealed), None);
+        assert_eq!(Seal::new(&[8; 32]).unwrap().open("ann", &sealed), None);
+        let bytes = URL_SAFE_NO_PAD.decode(&sealed).unwrap();
+        assert!(!String::from_utf8_lossy(&bytes).contains("cobalt"));
+        for place in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[place] ^= 1;
+            assert_eq!(
+                seal.open("ann", &URL_SAFE_NO_PAD.encode(changed)),
+                None,
+                "byte {place}"
+            );
+        }
+        for length in 0..bytes.len() {
+            assert_eq!(seal.open("ann", &URL_SAFE_NO_PAD.encode(&bytes[..length])), None);
+        }
+        assert_eq!(seal.open("ann", "no base64!"), None);
+    }
+
+    #[test]
+    fn the_same_text_is_sealed_differently_each_time() {
+        let seal = Seal::new(&[7; 32]).unwrap();
+        assert_ne!(seal.close("ann", "x").unwrap(), seal.close("ann", "x").unwrap());
+    }
+}

@@ -1,0 +1,264 @@
+//! `GET /v1/responses` as a WebSocket: one turn after the other, each begun by a `response.create`, its events as messages.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::http::HeaderMap;
+use axum::response::Response as Answer;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use super::create::dialect;
+use super::keep;
+use super::prepare::{Memory, prepare};
+use super::run::{Ear, WAITING};
+use crate::server::{Caller, Gateway};
+use crate::wire::{ApiError, Dialect, ErrorKind, Ids, Request, ResponseStatus};
+
+/// Requests that may wait for the turn that runs.
+const MAX_WAITING: usize = 8;
+
+/// A client's connection.
+struct Connection {
+    gateway: Gateway,
+    caller: Caller,
+    dialect: Dialect,
+    socket: WebSocket,
+    /// The response before, which can be gone on from even if it is not stored.
+    memory: Option<Memory>,
+    waiting: VecDeque<String>,
+    deadline: Instant,
+}
+
+/// The connection has ended, or has to.
+#[derive(Debug)]
+struct Over;
+
+pub(super) async fn open(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Answer, ApiError> {
+    let upgrade = upgrade.map_err(|rejection| ApiError {
+        kind: ErrorKind::InvalidRequestError,
+        code: Some("websocket_expected".to_owned()),
+        message: format!(
+            "`GET /v1/responses` opens a WebSocket: {}; to list responses is not possible",
+            rejection.body_text()
+        ),
+        param: None,
+    })?;
+    let most = gateway.options.max_body;
+    let connection = move |socket| {
+        let tasks = gateway.tasks.clone();
+        let connection = Connection {
+            dialect: dialect(&gateway, &headers),
+            deadline: Instant::now() + gateway.options.responses.socket,
+            gateway,
+            caller,
+            socket,
+            memory: None,
+            waiting: VecDeque::new(),
+        };
+        tasks.track_future(connection.serve())
+    };
+    Ok(upgrade
+        .max_message_size(most)
+        .max_frame_size(most)
+        .on_upgrade(connection))
+}
+
+impl Connection {
+    async fn serve(mut self) {
+        while let Ok(text) = self.next().await {
+            if self.turn(&text).await.is_err() {
+                break;
+            }
+        }
+    }
+
+    /// The next request.
+    async fn next(&mut self) -> Result<String, Over> {
+        loop {
+            if Instant::now() >= self.deadline {
+                return self.too_old().await;
+            }
+            if let Some(text) = self.waiting.pop_front() {
+                return Ok(text);
+            }
+            tokio::select! {
+                message = self.socket.recv() => self.heard(message).await?,
+                () = self.gateway.stopping.cancelled() => {
+                    self.close(close_code::AWAY, "the gateway is stopping").await;
+                    return Err(Over);
+                }
+                () = sleep_until(self.deadline) => {}
+                () = sleep(self.gateway.options.responses.keep_alive) => {
+                    self.send(Message::Ping(Bytes::new())).await?;
+                }
+            }
+        }
+    }
+
+    /// Answers a request.
+    async fn turn(&mut self, text: &str) -> Result<(), Over> {
+        let (request, generate) = match create(text) {
+            Ok(request) => request,
+            Err(error) => return self.refuse(&error).await,
+        };
+        let previous = request.previous_response_id.clone();
+        let prepared = prepare(
+            &self.gateway,
+            &self.caller,
+            request,
+            self.dialect,
+            self.memory.as_ref(),
+        );
+        let mut job = match prepared.await {
+            Ok(job) => job,
+            Err(error) => {
+                self.forget(previous.as_deref());
+                return self.refuse(&error).await;
+            }
+        };
+        job.generate = generate;
+        if job.request.store
+            && let Err(error) = keep::begun(&self.gateway, &job.owner, &job.request, &job.response).await
+        {
+            return self.refuse(&error).await;
+        }
+        let (sender, mut events) = mpsc::channel(WAITING);
+        let played = self.gateway.tasks.spawn(
+            job.play(Ear::Client(sender), CancellationToken::new())
+                .in_current_span(),
+        );
+        loop {
+            tokio::select! {
+                event = events.recv() => match event {
+                    Some(event) => self.send(Message::Text(event.json().into())).await?,
+                    None => break,
+                },
+                message = self.socket.recv() => self.heard(message).await?,
+                () = sleep(self.gateway.options.responses.keep_alive) => {
+                    self.send(Message::Ping(Bytes::new())).await?;
+                }
+            }
+        }
+        let Ok(played) = played.await else {
+            return Err(Over);
+        };
+        if played.response.status == ResponseStatus::Failed {
+            self.forget(previous.as_deref());
+        } else {
+            self.memory = Some(Memory {
+                id: played.response.id,
+                conversation: played.conversation,
+                container: played.container,
+            });
+        }
+        Ok(())
+    }
+
+    /// Notes a request that comes while another is answered.
+    async fn heard(&mut self, message: Option<Result<Message, axum::Error>>) -> Result<(), Over> {
+        match message {
+            Some(Ok(Message::Text(text))) if self.waiting.len() < MAX_WAITING => {
+                self.waiting.push_back(text.as_str().to_owned());
+                Ok(())
+            }
+            Some(Ok(Message::Text(_))) => {
+                let message =
+                    format!("{MAX_WAITING} requests wait already; send the next when one is answered");
+                self.refuse(&ApiError {
+                    kind: ErrorKind::TooManyRequests,
+                    code: Some("rate_limit_exceeded".to_owned()),
+                    message,
+                    param: None,
+                })
+                .await
+            }
+            Some(Ok(Message::Binary(_))) => {
+                let message = "messages have to be text, and JSON";
+                self.refuse(&ApiError::invalid("type", "invalid_type", message))
+                    .await
+            }
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
+            Some(Ok(Message::Close(_)) | Err(_)) | None => Err(Over),
+        }
+    }
+
+    /// A continuation that failed leaves nothing to go on from, unless it is stored.
+    fn forget(&mut self, previous: Option<&str>) {
+        self.memory.take_if(|memory| Some(memory.id.as_str()) == previous);
+    }
+
+    async fn too_old(&mut self) -> Result<String, Over> {
+        let limit = self.gateway.options.responses.socket;
+        let error = ApiError {
+            kind: ErrorKind::InvalidRequestError,
+            code: Some("websocket_connection_limit_reached".to_owned()),
+            message: format!(
+                "the connection has been open for {} minutes, the longest that is allowed; open another",
+                limit.as_secs() / 60
+            ),
+            param: None,
+        };
+        self.refuse(&error).await?;
+        self.close(close_code::NORMAL, "open for too long").await;
+        Err(Over)
+    }
+
+    /// Tells what is wrong with a request.
+    async fn refuse(&mut self, error: &ApiError) -> Result<(), Over> {
+        let mut envelope = json!(error);
+        envelope["type"] = json!("error");
+        envelope["status"] = json!(error.status());
+        self.send(Message::Text(envelope.to_string().into())).await
+    }
+
+    /// Sends a message, unless the client does not read for too long.
+    async fn send(&mut self, message: Message) -> Result<(), Over> {
+        let patience = self.gateway.options.responses.patience;
+        match timeout(patience, self.socket.send(message)).await {
+            Ok(Ok(())) => Ok(()),
+            _ => Err(Over),
+        }
+    }
+
+    async fn close(&mut self, code: u16, reason: &'static str) {
+        let frame = CloseFrame {
+            code,
+            reason: reason.into(),
+        };
+        let _ = timeout(
+            Duration::from_secs(1),
+            self.socket.send(Message::Close(Some(frame))),
+        )
+        .await;
+    }
+}
+
+/// A request, and whether the model is asked: not if it says `generate: false`, which makes a conversation ready to be gone on from.
+fn create(text: &str) -> Result<(Request, bool), ApiError> {
+    let mut request = Request::parse(text.as_bytes(), &mut Ids::random());
+    // What is wrong is told in this order: the JSON, then its type, then the request.
+    let body: Value = serde_json::from_str(text).unwrap_or_default();
+    if body.is_object() && body["type"] != "response.create" {
+        let message = "`type` has to be `response.create`: it is the one message that clients send";
+        return Err(ApiError::invalid("type", "invalid_value", message));
+    }
+    if let Ok(request) = &mut request {
+        // Here every response is streamed, and none goes on without its connection.
+        request.stream = true;
+        request.background = false;
+    }
+    Ok((request?, body["generate"] != false))
+}

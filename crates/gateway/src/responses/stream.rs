@@ -1,0 +1,62 @@
+//! Events as a `text/event-stream`.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
+use axum::response::{IntoResponse, Response as Answer};
+use futures_util::stream::{self, Stream, StreamExt as _};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::log::{At, Log};
+use crate::server::Gateway;
+use crate::wire::{DONE, Event};
+
+/// A comment, which clients skip and which keeps proxies from closing the connection.
+const STILL_HERE: &str = ": keep-alive\n\n";
+/// Tells proxies such as nginx to pass on each frame at once.
+const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// The events of a turn, whose client is gone when this is dropped.
+pub(super) fn live(gateway: &Gateway, events: mpsc::Receiver<Event>) -> Answer {
+    let keep_alive = gateway.options.responses.keep_alive;
+    let frames = stream::unfold(Some(events), move |events| async move {
+        let mut events = events?;
+        Some(match timeout(keep_alive, events.recv()).await {
+            Ok(Some(event)) => (Bytes::from(event.frame()), Some(events)),
+            Ok(None) => (Bytes::from_static(DONE.as_bytes()), None),
+            Err(_) => (Bytes::from_static(STILL_HERE.as_bytes()), Some(events)),
+        })
+    });
+    answer(frames)
+}
+
+/// The events of a log from a number on.
+pub(super) fn follow(gateway: &Gateway, log: Arc<Log>, from: u64) -> Answer {
+    answer(frames(log, from, gateway.options.responses.keep_alive))
+}
+
+fn frames(log: Arc<Log>, from: u64, keep_alive: Duration) -> impl Stream<Item = Bytes> + Send + 'static {
+    stream::unfold(Some((log, from)), move |place| async move {
+        let (log, number) = place?;
+        Some(match timeout(keep_alive, log.at(number)).await {
+            Ok(At::Frame(frame)) => (Bytes::from(frame.to_string()), Some((log, number + 1))),
+            // A client that reads so slowly has to ask again; what it missed is in the response.
+            Ok(At::Gone(_) | At::End) => (Bytes::from_static(DONE.as_bytes()), None),
+            Err(_) => (Bytes::from_static(STILL_HERE.as_bytes()), Some((log, number))),
+        })
+    })
+}
+
+fn answer(frames: impl Stream<Item = Bytes> + Send + 'static) -> Answer {
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "no-cache"),
+        (BUFFERING, "no"),
+    ];
+    let body = Body::from_stream(frames.map(Ok::<_, Infallible>));
+    (headers, body).into_response()
+}

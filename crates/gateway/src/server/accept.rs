@@ -1,0 +1,132 @@
+//! Connections: taken one by one, encrypted where that is wanted, and let come to their end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+use super::tls::Tls;
+
+/// What a connection may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionOptions {
+    /// The most connections at once. Others wait to be taken.
+    pub most: usize,
+    /// How long a request's head may take to come, counted from the end of the one before it; also how long TLS may take to begin.
+    pub header_timeout: Duration,
+    /// How long a request's body may pause.
+    pub body_timeout: Duration,
+}
+
+impl Default for ConnectionOptions {
+    fn default() -> Self {
+        Self {
+            most: 1024,
+            header_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// How long to wait when no connection can be taken, as when no descriptors are left.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Takes connections, and answers them with a router.
+#[derive(Clone, Debug)]
+pub(super) struct Acceptor {
+    pub(super) router: Router,
+    pub(super) options: ConnectionOptions,
+    pub(super) tls: Option<Arc<Tls>>,
+    /// When it is cancelled, connections are taken no more, and those that there are end with the answer that they are giving.
+    pub(super) stopping: CancellationToken,
+    /// When it is cancelled, they end where they are.
+    pub(super) closing: CancellationToken,
+    /// What is running.
+    pub(super) connections: TaskTracker,
+}
+
+impl Acceptor {
+    /// Takes connections until it is told to stop.
+    pub(super) async fn run(self, listener: TcpListener) {
+        let places = Arc::new(Semaphore::new(self.options.most));
+        loop {
+            let next = async {
+                // The semaphore is never closed.
+                let place = Arc::clone(&places).acquire_owned().await.ok();
+                (place, listener.accept().await)
+            };
+            let (place, accepted) = tokio::select! {
+                next = next => next,
+                () = self.stopping.cancelled() => return,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    let acceptor = self.clone();
+                    self.connections.spawn(async move {
+                        let _place = place;
+                        let closing = acceptor.closing.clone();
+                        tokio::select! {
+                            () = acceptor.serve(stream, peer) => {}
+                            () = closing.cancelled() => {}
+                        }
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "take a connection");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn serve(&self, stream: TcpStream, peer: SocketAddr) {
+        // Events of a stream are small, and should not wait for one another.
+        let _ = stream.set_nodelay(true);
+        let Some(tls) = &self.tls else {
+            return self.answer(stream, peer).await;
+        };
+        let encrypted = tls.acceptor().accept(stream);
+        match tokio::time::timeout(self.options.header_timeout, encrypted).await {
+            Ok(Ok(stream)) => self.answer(stream, peer).await,
+            Ok(Err(error)) => tracing::debug!(%error, %peer, "begin TLS"),
+            Err(_) => tracing::debug!(%peer, "TLS was not begun in time"),
+        }
+    }
+
+    async fn answer(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: SocketAddr) {
+        let router = self.router.clone();
+        let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(peer);
+            router.clone().oneshot(request)
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.options.header_timeout)
+            .serve_connection(TokioIo::new(stream), service)
+            .with_upgrades();
+        let mut connection = std::pin::pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = self.stopping.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(error = &error as &dyn std::error::Error, %peer, "a connection broke");
+        }
+    }
+}

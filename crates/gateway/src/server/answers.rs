@@ -1,0 +1,119 @@
+//! What every answer has: errors in the API's form, and headers that keep browsers from guessing.
+
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use crate::wire::{ApiError, ErrorKind};
+
+/// More than any refusal of the framework says.
+const LONGEST: usize = 4096;
+
+/// Headers that are set where a route sets no other.
+const HEADERS: [(HeaderName, HeaderValue); 5] = [
+    (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+    (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (
+        CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox"),
+    ),
+    (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+];
+
+/// Completes an answer.
+pub(super) async fn complete(request: Request, next: Next) -> Response {
+    let mut response = in_form(next.run(request).await).await;
+    for (name, value) in HEADERS {
+        response.headers_mut().entry(name).or_insert(value);
+    }
+    response
+}
+
+/// Puts what the framework says in plain text, or says by a status alone, into the API's form.
+async fn in_form(response: Response) -> Response {
+    let status = response.status();
+    if !status.is_client_error() && !status.is_server_error() {
+        return response;
+    }
+    let plain = match response.headers().get(CONTENT_TYPE) {
+        Some(kind) => kind.as_bytes().starts_with(b"text/plain"),
+        None => true,
+    };
+    if !plain {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let text = to_bytes(body, LONGEST).await.unwrap_or_default();
+    let message = match String::from_utf8_lossy(&text).trim() {
+        "" => of_status(status).to_owned(),
+        text => text.to_owned(),
+    };
+    let error = ApiError {
+        kind: kind(status),
+        code: Some(code(status).to_owned()),
+        message,
+        param: None,
+    };
+    let body = serde_json::to_vec(&error).unwrap_or_default();
+    parts.headers.remove(CONTENT_LENGTH);
+    parts
+        .headers
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Response::from_parts(parts, Body::from(body))
+}
+
+const fn kind(status: StatusCode) -> ErrorKind {
+    match status {
+        StatusCode::NOT_FOUND => ErrorKind::NotFound,
+        StatusCode::TOO_MANY_REQUESTS => ErrorKind::TooManyRequests,
+        _ if status.as_u16() >= 500 => ErrorKind::ServerError,
+        _ => ErrorKind::InvalidRequestError,
+    }
+}
+
+const fn code(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::NOT_FOUND => "not_found",
+        StatusCode::METHOD_NOT_ALLOWED => "method_not_allowed",
+        StatusCode::PAYLOAD_TOO_LARGE => "request_too_large",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "unsupported_media_type",
+        StatusCode::TOO_MANY_REQUESTS => "rate_limit_exceeded",
+        _ if status.as_u16() >= 500 => "server_error",
+        _ => "invalid_request",
+    }
+}
+
+const fn of_status(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::NOT_FOUND => "there is nothing at this address",
+        StatusCode::METHOD_NOT_ALLOWED => {
+            "this address does not answer to this method; `Allow` says which it does"
+        }
+        _ if status.as_u16() >= 500 => "the gateway could not answer",
+        _ => "the request cannot be answered",
+    }
+}
+
+/// The answer where a route panicked.
+#[expect(clippy::needless_pass_by_value, reason = "the layer gives it away")]
+pub(super) fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(panic = text, "a route panicked");
+    let error = ApiError {
+        kind: ErrorKind::ServerError,
+        code: Some("server_error".to_owned()),
+        message: "the gateway failed; its log says more".to_owned(),
+        param: None,
+    };
+    error.into_response()
+}

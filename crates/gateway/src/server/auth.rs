@@ -1,0 +1,109 @@
+//! Who a request is from: keys, where they are asked for.
+
+use std::net::SocketAddr;
+
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use super::throttle::Throttle;
+use super::{Caller, Gateway};
+use crate::keys::{Found, Secret};
+use crate::wire::{ApiError, ErrorKind};
+
+/// How callers are told apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AuthOptions {
+    /// Whether a key is asked for although there is none yet. Beyond loopback, and once there is a key, one is asked for in any case.
+    pub required: bool,
+}
+
+/// Headers in which clients send keys, beside `Authorization: Bearer`.
+const KEY_HEADERS: [&str; 2] = ["x-api-key", "api-key"];
+/// What everybody may ask.
+const OPEN: [&str; 3] = ["/healthz", "/readyz", "/health"];
+
+/// Failures that are logged; when there are more, only their number is.
+static FAILURES: Throttle = Throttle::new();
+
+/// Lets a request through as that of its caller.
+pub(super) async fn check(State(gateway): State<Gateway>, mut request: Request, next: Next) -> Response {
+    if is_open(&gateway, &request) {
+        return next.run(request).await;
+    }
+    let secret = presented(request.headers());
+    let found = match gateway.keys.find(secret.as_deref().and_then(Secret::parse)).await {
+        Ok(found) => found,
+        Err(error) => return ApiError::from(error).into_response(),
+    };
+    let required = gateway.options.auth.required || !gateway.options.listen.ip().is_loopback();
+    let caller = match (found, secret.is_some()) {
+        (Found::Key(owner), _) => {
+            gateway.quotas.seen(&owner);
+            Caller { owner }
+        }
+        (Found::Open, _) if !required => Caller::local(),
+        (Found::Expired, _) => return refuse(&request, "expired", "the API key has expired"),
+        (Found::Revoked, _) => return refuse(&request, "revoked", "the API key was revoked"),
+        (Found::Open | Found::Unknown, true) => {
+            return refuse(&request, "unknown", "the API key is not known here");
+        }
+        (Found::Open | Found::Unknown, false) => {
+            let message = "an API key is needed; send it as `Authorization: Bearer <key>`";
+            return refuse(&request, "missing", message);
+        }
+    };
+    tracing::Span::current().record("owner", &caller.owner);
+    request.extensions_mut().insert(caller);
+    next.run(request).await
+}
+
+fn is_open(gateway: &Gateway, request: &Request) -> bool {
+    let path = request.uri().path();
+    OPEN.contains(&path) || (path == super::METRICS && gateway.options.metrics.public)
+}
+
+/// The key that a client sends. It is taken out of nothing but headers: addresses end up in logs.
+fn presented(headers: &HeaderMap) -> Option<String> {
+    let text = |name| {
+        headers
+            .get(name)
+            .and_then(|value: &HeaderValue| value.to_str().ok())
+    };
+    let bearer = text(AUTHORIZATION.as_str()).and_then(|value| {
+        let (scheme, secret) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
+    });
+    let secret = bearer.or_else(|| KEY_HEADERS.iter().find_map(|name| text(name)))?;
+    Some(secret.to_owned())
+}
+
+fn refuse(request: &Request, why: &'static str, message: &str) -> Response {
+    crate::metrics::auth_failed(why);
+    if let Some(more) = FAILURES.pass() {
+        let peer = request.extensions().get::<SocketAddr>().copied();
+        tracing::warn!(
+            target: crate::SECURITY,
+            event = "auth_failed",
+            why,
+            peer = peer.map(tracing::field::display),
+            path = request.uri().path(),
+            not_logged = more
+        );
+    }
+    let error = ApiError {
+        kind: ErrorKind::InvalidRequestError,
+        code: Some("invalid_api_key".to_owned()),
+        message: message.to_owned(),
+        param: None,
+    };
+    let challenge = HeaderValue::from_static("Bearer realm=\"cellblock\"");
+    (
+        StatusCode::UNAUTHORIZED,
+        [(WWW_AUTHENTICATE, challenge)],
+        axum::Json(error),
+    )
+        .into_response()
+}

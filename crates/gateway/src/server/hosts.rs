@@ -1,0 +1,209 @@
+//! Which names and pages may reach a gateway: `Host` and `Origin`.
+//!
+//! A page of some web site can make its name resolve to 127.0.0.1 and then ask a gateway there as if it were its own server. Its requests
+//! carry that name as their `Host`, so on loopback only names are answered that cannot belong to somebody else.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER};
+use axum::http::uri::Authority;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use tower_http::cors::CorsLayer;
+
+use super::Gateway;
+use super::observe::REQUEST_ID;
+use super::throttle::Throttle;
+use crate::wire::{ApiError, ErrorKind};
+
+/// Which names and pages are answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostOptions {
+    /// Names, without a port, by which it is reached beside `localhost` and its address. Beyond loopback any name is answered, unless some
+    /// are listed here.
+    pub names: Vec<String>,
+    /// Pages that may ask it, each as an origin such as `https://app.example.com`. They get CORS headers; other origins are refused, but for
+    /// the gateway's own.
+    pub origins: Vec<String>,
+}
+
+static REFUSALS: Throttle = Throttle::new();
+
+/// Says to browsers which pages may read answers; without configured origins, none but the gateway's own.
+pub(super) fn cors(options: &HostOptions) -> CorsLayer {
+    let origins = options.origins.iter();
+    let origins: Vec<_> = origins
+        .filter_map(|origin| HeaderValue::from_str(origin).ok())
+        .collect();
+    let name = HeaderName::from_static;
+    CorsLayer::new()
+        .allow_origin(origins)
+        .allow_methods([
+            Method::GET,
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+        ])
+        .allow_headers([
+            AUTHORIZATION,
+            CONTENT_TYPE,
+            REQUEST_ID,
+            name("x-api-key"),
+            name("api-key"),
+        ])
+        .expose_headers([REQUEST_ID, RETRY_AFTER])
+}
+
+/// Refuses requests for other names and from other pages.
+pub(super) async fn check(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+    let options = &gateway.options;
+    let headers = request.headers();
+    let host = request
+        .uri()
+        .authority()
+        .cloned()
+        .or_else(|| authority(headers.get(HOST)));
+    // Programs may leave it out; browsers cannot.
+    let named = headers.contains_key(HOST) || request.uri().authority().is_some();
+    let known = host
+        .as_ref()
+        .is_some_and(|host| is_known(host, options.listen, &options.hosts.names));
+    if named && !known {
+        let message = "the gateway is not reached by this name; list it under `hosts` if it should be";
+        return refuse(&request, "host_not_allowed", message);
+    }
+    if let Some(origin) = headers.get(ORIGIN) {
+        let listed = options
+            .hosts
+            .origins
+            .iter()
+            .any(|it| it.as_bytes() == origin.as_bytes());
+        if !listed && !is_own(origin, host.as_ref()) {
+            let message =
+                "pages of this origin may not ask the gateway; list it under `origins` if they should";
+            return refuse(&request, "origin_not_allowed", message);
+        }
+    }
+    next.run(request).await
+}
+
+fn authority(host: Option<&HeaderValue>) -> Option<Authority> {
+    let authority: Authority = host?.to_str().ok()?.parse().ok()?;
+    // Credentials in a host are nobody's.
+    (!authority.as_str().contains('@')).then_some(authority)
+}
+
+fn is_known(host: &Authority, listen: SocketAddr, names: &[String]) -> bool {
+    let name = host.host().trim_end_matches('.');
+    if names.iter().any(|it| it.eq_ignore_ascii_case(name)) {
+        return true;
+    }
+    if !listen.ip().is_loopback() && names.is_empty() {
+        return true;
+    }
+    let address: Option<IpAddr> = name.trim_matches(['[', ']']).parse().ok();
+    let own = address.is_some_and(|it| it == listen.ip() || it.is_loopback() && is_usual(it));
+    own || name.eq_ignore_ascii_case("localhost")
+}
+
+/// The two addresses of loopback that everybody knows.
+fn is_usual(address: IpAddr) -> bool {
+    address == IpAddr::from([127, 0, 0, 1]) || address == IpAddr::from([0_u16, 0, 0, 0, 0, 0, 0, 1])
+}
+
+/// Whether a page came from here.
+fn is_own(origin: &HeaderValue, host: Option<&Authority>) -> bool {
+    let origin = origin.to_str().ok();
+    let origin = origin.and_then(|it| it.strip_prefix("http://").or_else(|| it.strip_prefix("https://")));
+    match (origin, host) {
+        (Some(origin), Some(host)) => origin.eq_ignore_ascii_case(host.as_str()),
+        _ => false,
+    }
+}
+
+fn refuse(request: &Request, code: &'static str, message: &str) -> Response {
+    if let Some(more) = REFUSALS.pass() {
+        let peer = request.extensions().get::<SocketAddr>().copied();
+        let header = |name| request.headers().get(name).map(tracing::field::debug);
+        tracing::warn!(
+            target: crate::SECURITY,
+            event = code,
+            host = header(HOST),
+            origin = header(ORIGIN),
+            peer = peer.map(tracing::field::display),
+            not_logged = more
+        );
+    }
+    let error = ApiError {
+        kind: ErrorKind::InvalidRequestError,
+        code: Some(code.to_owned()),
+        message: message.to_owned(),
+        param: None,
+    };
+    (StatusCode::FORBIDDEN, axum::Json(error)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(host: &str, listen: &str, names: &[&str]) -> bool {
+        let host = authority(Some(&HeaderValue::from_str(host).unwrap()));
+        let names: Vec<_> = names.iter().map(|&name| name.to_owned()).collect();
+        host.is_some_and(|host| is_known(&host, listen.parse().unwrap(), &names))
+    }
+
+    #[test]
+    fn on_loopback_only_names_that_nobody_else_has_are_known() {
+        let listen = "127.0.0.1:8080";
+        for host in [
+            "localhost",
+            "LocalHost:8080",
+            "127.0.0.1:1",
+            "[::1]:8080",
+            "localhost.",
+        ] {
+            assert!(known(host, listen, &[]), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "localhost.evil.example:8080",
+            "10.0.0.1",
+            "a@localhost",
+            "127.0.0.2",
+            "[::2]",
+        ] {
+            assert!(!known(host, listen, &[]), "{host}");
+        }
+        assert!(known("127.0.0.2", "127.0.0.2:80", &[]));
+        assert!(known("cell.lan:80", listen, &["cell.lan"]));
+        assert!(!known("other.lan", listen, &["cell.lan"]));
+    }
+
+    #[test]
+    fn beyond_loopback_names_are_checked_when_some_are_listed() {
+        let listen = "0.0.0.0:80";
+        assert!(known("anything.example", listen, &[]));
+        assert!(known("api.example:443", listen, &["api.example"]));
+        assert!(!known("anything.example", listen, &["api.example"]));
+    }
+
+    #[test]
+    fn a_page_is_of_here_when_its_origin_is_the_host() {
+        let own = |origin, host: &str| is_own(&HeaderValue::from_static(origin), host.parse().ok().as_ref());
+        assert!(own("http://localhost:8080", "localhost:8080"));
+        assert!(own("https://api.example", "api.example"));
+        for origin in [
+            "http://localhost:9",
+            "null",
+            "file://",
+            "http://localhost:8080.evil.example",
+        ] {
+            assert!(!own(origin, "localhost:8080"), "{origin}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Each request has an id, a span, and is counted, to the end of its answer's body.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes};
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderName, HeaderValue, Method};
+use axum::middleware::Next;
+use axum::response::Response;
+use hyper::body::{Frame, SizeHint};
+use tower_http::timeout::TimeoutBody;
+use tracing::Instrument as _;
+
+use super::retry;
+use crate::wire::Ids;
+
+/// The header with a request's id.
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The id of a request, in its extensions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestId(pub Arc<str>);
+
+/// Answers a request in a span of its own.
+pub(super) async fn observe(idle: Duration, mut request: Request, next: Next) -> Response {
+    let id = request.headers().get(REQUEST_ID).and_then(sane);
+    let id: Arc<str> = id.map_or_else(|| Ids::random().mint("req").into(), Into::into);
+    request.extensions_mut().insert(RequestId(Arc::clone(&id)));
+    let matched = request.extensions().get::<MatchedPath>();
+    let route: Arc<str> = matched.map_or("unmatched", MatchedPath::as_str).into();
+    let method = known(request.method());
+    let span = tracing::info_span!(
+        "request",
+        request_id = &*id,
+        method,
+        route = &*route,
+        owner = tracing::field::Empty,
+        status = tracing::field::Empty,
+    );
+    let mut counted = Counted::begin(method, route);
+    // A body that nobody goes on sending does not hold its request for ever.
+    let request = request.map(|body| Body::new(TimeoutBody::new(idle, body)));
+    let mut response = retry::answer(next.run(request)).instrument(span.clone()).await;
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    let status = response.status().as_u16();
+    span.record("status", status);
+    let milliseconds = counted.since.elapsed().as_millis();
+    span.in_scope(|| tracing::info!(milliseconds, "answered"));
+    counted.status = Some(status);
+    response.map(|body| {
+        Body::new(Watched {
+            body,
+            _counted: counted,
+        })
+    })
+}
+
+/// An id that a client chose and that can stand in a log.
+fn sane(id: &HeaderValue) -> Option<&str> {
+    let id = id.to_str().ok()?;
+    let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
+    ((1..=128).contains(&id.len()) && id.bytes().all(fine)).then_some(id)
+}
+
+/// The method's name; clients can make up others.
+fn known(method: &Method) -> &'static str {
+    let known = [
+        Method::GET,
+        Method::POST,
+        Method::PUT,
+        Method::DELETE,
+        Method::PATCH,
+        Method::HEAD,
+        Method::OPTIONS,
+    ];
+    let names = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"];
+    known
+        .iter()
+        .position(|it| it == method)
+        .map_or("OTHER", |at| names[at])
+}
+
+/// A request that is being answered. It is counted when this is dropped: also where its client has gone before there was an answer.
+struct Counted {
+    method: &'static str,
+    route: Arc<str>,
+    status: Option<u16>,
+    since: Instant,
+}
+
+impl Counted {
+    fn begin(method: &'static str, route: Arc<str>) -> Self {
+        crate::metrics::request_began();
+        Self {
+            method,
+            route,
+            status: None,
+            since: Instant::now(),
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        crate::metrics::request_ended(self.method, &self.route, self.status, self.since.elapsed());
+    }
+}
+
+/// The body of an answer, which is over when it was sent or nobody wants it any more.
+struct Watched {
+    body: Body,
+    _counted: Counted,
+}
+
+impl hyper::body::Body for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_of_a_client_is_taken_when_it_can_stand_in_a_log() {
+        for (id, taken) in [
+            ("req_1.a:B-2", true),
+            ("", false),
+            ("a b", false),
+            ("a\tb", false),
+            ("<script>", false),
+        ] {
+            assert_eq!(sane(&HeaderValue::from_str(id).unwrap()).is_some(), taken, "{id}");
+        }
+        let long = "x".repeat(129);
+        assert_eq!(sane(&HeaderValue::from_str(&long).unwrap()), None);
+    }
+}

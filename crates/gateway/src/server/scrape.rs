@@ -1,0 +1,25 @@
+//! `GET /metrics`.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+
+use super::{Gateway, METRICS};
+
+/// The route.
+pub(super) fn routes() -> Router<Gateway> {
+    Router::new().route(METRICS, get(measure))
+}
+
+async fn measure(State(gateway): State<Gateway>) -> Response {
+    match crate::metrics::render(&gateway.interpreter) {
+        Some(text) => ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response(),
+        None => {
+            let why = "the program around the gateway counts by other means\n";
+            (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
+        }
+    }
+}

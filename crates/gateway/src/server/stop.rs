@@ -1,0 +1,162 @@
+//! Serving to the end: what runs is let come to its end, or is ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::accept::Acceptor;
+use super::start::{ServeError, check};
+use super::tls::Tls;
+use super::{Gateway, scrape};
+
+/// How a gateway stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StopOptions {
+    /// How long what runs may go on after it was told to stop.
+    pub grace: Duration,
+}
+
+impl Default for StopOptions {
+    fn default() -> Self {
+        let grace = Duration::from_secs(30);
+        Self { grace }
+    }
+}
+
+/// How long turns that have to end may take to say so to their clients.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How often what was used is written down.
+const FLUSH: Duration = Duration::from_secs(5);
+
+impl Gateway {
+    /// Answers on a listener until it is told to stop; then lets what runs come to its end, for a while.
+    ///
+    /// When this returns no turn runs any more. Sandboxes that sessions still hold end with the interpreter, when the gateway is dropped.
+    pub async fn serve(&self, listener: TcpListener) -> Result<(), ServeError> {
+        check(&self.options, &self.records).await?;
+        let address = self.options.listen;
+        let listen = |source| ServeError::Listen { address, source };
+        self.cannot_be_exposed(listener.local_addr().map_err(listen)?)
+            .await?;
+        self.tell_what_is_missing();
+        let tls = self.options.tls.as_ref().map(Tls::load).transpose()?;
+        crate::responses::start(self).await?;
+        self.tasks.spawn(crate::containers::sweep(self.clone()));
+        let acceptor = Acceptor {
+            router: self.router(),
+            options: self.options.connections,
+            tls: tls.map(Arc::new),
+            stopping: self.stopping.clone(),
+            closing: CancellationToken::new(),
+            connections: TaskTracker::new(),
+        };
+        if let Some(address) = self.options.metrics.listen {
+            let listen = |source| ServeError::Listen { address, source };
+            let listener = TcpListener::bind(address).await.map_err(listen)?;
+            let address = listener.local_addr().map_err(listen)?;
+            tracing::info!(%address, "listening for metrics");
+            let metrics = Acceptor {
+                router: scrape::routes().with_state(self.clone()),
+                tls: None,
+                ..acceptor.clone()
+            };
+            tokio::spawn(metrics.run(listener));
+        }
+        let writing = tokio::spawn(self.clone().write_usage());
+        acceptor.clone().run(listener).await;
+        self.drain(&acceptor).await;
+        self.containers.close().await;
+        writing.abort();
+        self.quotas.flush().await?;
+        Ok(())
+    }
+
+    /// Begins to stop; when it is told so again, it stops at once.
+    pub fn stop(&self) {
+        if self.stopping.is_cancelled() {
+            self.hurrying.cancel();
+            self.ending.cancel();
+        }
+        self.stopping.cancel();
+    }
+
+    /// Waits for what runs, then ends it.
+    async fn drain(&self, acceptor: &Acceptor) {
+        self.tasks.close();
+        acceptor.connections.close();
+        let quiet = async {
+            acceptor.connections.wait().await;
+            self.tasks.wait().await;
+        };
+        let grace = self.options.stop.grace;
+        tracing::info!(
+            connections = acceptor.connections.len(),
+            tasks = self.tasks.len(),
+            grace_seconds = grace.as_secs_f64(),
+            "stopping"
+        );
+        if self.within(grace, quiet).await {
+            return;
+        }
+        self.ending.cancel();
+        let quiet = async {
+            acceptor.connections.wait().await;
+            self.tasks.wait().await;
+        };
+        if !self.within(LAST_WORDS, quiet).await {
+            tracing::warn!(
+                connections = acceptor.connections.len(),
+                tasks = self.tasks.len(),
+                "stopping although something still runs"
+            );
+        }
+        acceptor.closing.cancel();
+    }
+
+    /// Whether something comes to its end in time.
+    async fn within(&self, limit: Duration, end: impl Future<Output = ()>) -> bool {
+        tokio::select! {
+            biased;
+            () = end => true,
+            () = tokio::time::sleep(limit) => false,
+            () = self.hurrying.cancelled() => false,
+        }
+    }
+
+    /// A listener may be bound to something else than the options say.
+    async fn cannot_be_exposed(&self, address: std::net::SocketAddr) -> Result<(), ServeError> {
+        let public = !address.ip().is_loopback() && self.options.listen.ip().is_loopback();
+        if public && !self.options.auth.required && !self.keys.any_usable().await? {
+            return Err(ServeError::Exposed { address });
+        }
+        Ok(())
+    }
+
+    /// Protections that are missing are worth a line in the log of every start.
+    fn tell_what_is_missing(&self) {
+        let report = self.interpreter.report();
+        let inactive = report.0.keys().filter(|&&it| !report.is_active(it));
+        let name = |it| Some(serde_json::to_value(it).ok()?.as_str()?.to_owned());
+        let missing: Vec<_> = inactive.filter_map(name).collect();
+        if !missing.is_empty() {
+            let missing = missing.join(", ");
+            tracing::warn!(target: crate::SECURITY, event = "protections_missing", missing);
+        }
+    }
+
+    async fn write_usage(self) {
+        let mut pace = tokio::time::interval(FLUSH);
+        loop {
+            pace.tick().await;
+            if let Err(error) = self.quotas.flush().await {
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "write down what was used"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Connections and answers, with routes that do little.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::routing::{get, post};
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::accept::Acceptor;
+use super::tls::Tls;
+use super::*;
+
+/// What every answer has, around routes that work, panic and read.
+fn router() -> Router {
+    let panics = async || -> String { panic!("the secret of the route") };
+    let reads = async |body: String| body;
+    Router::new()
+        .route("/works", get(async || "fine"))
+        .route("/panics", get(panics))
+        .route("/reads", post(reads))
+        .layer(CatchPanicLayer::custom(answers::panicked))
+        .layer(from_fn(answers::complete))
+        .layer(from_fn(|request, next| {
+            observe::observe(Duration::from_millis(200), request, next)
+        }))
+}
+
+fn acceptor(options: ConnectionOptions, tls: Option<Tls>) -> Acceptor {
+    Acceptor {
+        router: router(),
+        options,
+        tls: tls.map(Arc::new),
+        stopping: CancellationToken::new(),
+        closing: CancellationToken::new(),
+        connections: TaskTracker::new(),
+    }
+}
+
+async fn serve(acceptor: &Acceptor) -> SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(acceptor.clone().run(listener));
+    address
+}
+
+/// Sends bytes, and reads what comes back until the server has said all.
+async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, text: &str) -> String {
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    // A server that closes without saying so has said all, too.
+    let _cut = stream.read_to_string(&mut answer).await;
+    answer
+}
+
+async fn ask(address: SocketAddr, text: &str) -> String {
+    exchange(TcpStream::connect(address).await.unwrap(), text).await
+}
+
+const WORKS: &str = "GET /works HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+#[tokio::test]
+async fn a_route_that_panics_is_an_error_in_the_form_of_the_api_and_keeps_its_secret() {
+    let address = serve(&acceptor(ConnectionOptions::default(), None)).await;
+    let answer = ask(address, &WORKS.replace("works", "panics")).await;
+    assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
+    assert!(answer.contains("\"code\":\"server_error\""), "{answer}");
+    assert!(!answer.contains("secret"), "{answer}");
+    assert!(ask(address, WORKS).await.ends_with("fine"));
+}
+
+#[tokio::test]
+async fn a_head_and_a_body_that_do_not_come_hold_no_connection() {
+    let options = ConnectionOptions {
+        header_timeout: Duration::from_millis(200),
+        ..ConnectionOptions::default()
+    };
+    let acceptor = acceptor(options, None);
+    let address = serve(&acceptor).await;
+    let answer = ask(address, "GET /works HTTP/1.1\r\nHost: loc").await;
+    assert!(
+        answer.is_empty() || answer.starts_with("HTTP/1.1 408 "),
+        "{answer}"
+    );
+    let silent = ask(address, "").await;
+    assert_eq!(silent, "");
+    let half = "POST /reads HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf";
+    let answer = ask(address, half).await;
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    acceptor.stopping.cancel();
+    acceptor.connections.close();
+    acceptor.connections.wait().await;
+}
+
+#[tokio::test]
+async fn connections_beyond_the_most_wait_for_their_turn() {
+    let options = ConnectionOptions {
+        most: 1,
+        ..ConnectionOptions::default()
+    };
+    let acceptor = acceptor(options, None);
+    let address = serve(&acceptor).await;
+    let first = TcpStream::connect(address).await.unwrap();
+    while acceptor.connections.len() < 1 {
+        tokio::task::yield_now().await;
+    }
+    let second = tokio::spawn(async move { ask(address, WORKS).await });
+    // The second one is connected, as the system does that, and not taken.
+    assert!(exchange(first, WORKS).await.ends_with("fine"));
+    assert!(second.await.unwrap().ends_with("fine"));
+}
+
+#[tokio::test]
+async fn a_connection_that_waits_ends_when_the_server_stops() {
+    let acceptor = acceptor(ConnectionOptions::default(), None);
+    let address = serve(&acceptor).await;
+    let mut kept = TcpStream::connect(address).await.unwrap();
+    let asks = WORKS.replace("Connection: close\r\n", "");
+    kept.write_all(asks.as_bytes()).await.unwrap();
+    let mut answer = [0; 15];
+    kept.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200 OK");
+    acceptor.stopping.cancel();
+    acceptor.connections.close();
+    acceptor.connections.wait().await;
+    let mut rest = String::new();
+    kept.read_to_string(&mut rest).await.unwrap();
+    assert!(rest.ends_with("fine"), "{rest}");
+}
+
+#[tokio::test]
+async fn pages_may_read_answers_where_their_origin_is_listed() {
+    let ask = async |listed: &[&str]| {
+        let options = HostOptions {
+            origins: listed.iter().map(|&it| it.to_owned()).collect(),
+            ..HostOptions::default()
+        };
+        let mut acceptor = acceptor(ConnectionOptions::default(), None);
+        acceptor.router = router().layer(hosts::cors(&options));
+        let preflight = "OPTIONS /works HTTP/1.1\r\nHost: localhost\r\nOrigin: https://app.example\r\n\
+                         Access-Control-Request-Method: GET\r\nConnection: close\r\n\r\n";
+        ask(serve(&acceptor).await, preflight).await
+    };
+    let allowed = "access-control-allow-origin: https://app.example\r\n";
+    assert!(ask(&["https://app.example"]).await.contains(allowed));
+    assert!(
+        !ask(&["https://other.example"])
+            .await
+            .contains("access-control-allow-origin")
+    );
+    assert!(!ask(&[]).await.contains("access-control-allow-origin"));
+}
+
+/// A certificate for `localhost` in two files.
+fn certificate(dir: &std::path::Path) -> (TlsOptions, CertifiedKey<rcgen::KeyPair>) {
+    let made = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let options = TlsOptions {
+        certificates: dir.join("cert.pem"),
+        key: dir.join("key.pem"),
+    };
+    std::fs::write(&options.certificates, made.cert.pem()).unwrap();
+    std::fs::write(&options.key, made.signing_key.serialize_pem()).unwrap();
+    (options, made)
+}
+
+async fn encrypted(address: SocketAddr, trusted: &CertifiedKey<rcgen::KeyPair>) -> std::io::Result<String> {
+    let mut roots = RootCertStore::empty();
+    roots.add(trusted.cert.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = TcpStream::connect(address).await?;
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+    Ok(exchange(stream, WORKS).await)
+}
+
+#[tokio::test]
+async fn what_is_encrypted_is_read_by_those_who_trust_the_certificate() {
+    let dir = tempfile::tempdir().unwrap();
+    let (options, made) = certificate(dir.path());
+    let tls = Tls::load(&options).unwrap();
+    let address = serve(&acceptor(ConnectionOptions::default(), Some(tls))).await;
+    assert!(encrypted(address, &made).await.unwrap().ends_with("fine"));
+    let other = tempfile::tempdir().unwrap();
+    let (_, stranger) = certificate(other.path());
+    assert!(encrypted(address, &stranger).await.is_err());
+    // Plain requests are none.
+    assert!(!ask(address, WORKS).await.contains("fine"));
+}
+
+#[tokio::test]
+async fn a_certificate_that_was_replaced_is_used_and_a_broken_one_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let (options, old) = certificate(dir.path());
+    let tls = Tls::load(&options).unwrap();
+    let acceptor = acceptor(ConnectionOptions::default(), Some(tls));
+    let address = serve(&acceptor).await;
+    let tls = acceptor.tls.as_ref().unwrap();
+    std::fs::write(&options.key, "broken").unwrap();
+    tls.look_now();
+    assert!(encrypted(address, &old).await.unwrap().ends_with("fine"));
+    let (_, new) = certificate(dir.path());
+    tls.look_now();
+    assert!(encrypted(address, &new).await.unwrap().ends_with("fine"));
+    assert!(encrypted(address, &old).await.is_err());
+}

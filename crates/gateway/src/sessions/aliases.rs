@@ -1,0 +1,146 @@
+//! `/v1/sessions/{id}/aliases`: tool results that a derivation works on.
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use cellblock_artifact::ArtifactId;
+use cellblock_interpreter::InputFormat;
+use cellblock_interpreter::alias::{AliasStore, Entry};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::answer::Listed;
+use super::body;
+use super::held::{Held, Tools};
+use super::inputs::{Given, file_of};
+use crate::problem::Problem;
+use crate::server::{Caller, Gateway, Json};
+use crate::wire::ApiError;
+
+/// A tool result to record.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AliasRequest {
+    /// The tool whose result it is; the alias is made of its name and a number.
+    tool: Option<String>,
+    /// The alias, where it is not made of the tool's name.
+    alias: Option<String>,
+    /// Any JSON.
+    #[serde(default, deserialize_with = "super::inputs::present")]
+    #[schema(value_type = Object)]
+    value: Option<Value>,
+    /// A table as base64, in `format`.
+    data: Option<String>,
+    /// The sha256 of an artifact of the caller's, in `format`.
+    artifact: Option<String>,
+    /// `value` for JSON, `parquet` or `arrow` for a table.
+    #[schema(value_type = Option<String>)]
+    format: Option<InputFormat>,
+}
+
+/// A recorded tool result.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct AliasAnswer {
+    /// `session.alias`.
+    object: &'static str,
+    /// Its name in code and contracts.
+    alias: String,
+    /// The tool.
+    tool: String,
+    format: InputFormat,
+    bytes: u64,
+    /// How many rows it has, where it is a table or a list.
+    rows: Option<u64>,
+    sha256: ArtifactId,
+}
+
+impl From<&Entry> for AliasAnswer {
+    fn from(entry: &Entry) -> Self {
+        Self {
+            object: "session.alias",
+            alias: entry.alias.clone(),
+            tool: entry.tool.clone(),
+            format: entry.format,
+            bytes: entry.bytes,
+            rows: entry.rows(),
+            sha256: entry.sha256,
+        }
+    }
+}
+
+/// Records a tool result: `tool` or `alias`, and one of `value`, `data` and `artifact`.
+#[utoipa::path(
+    post, operation_id = "record_alias", path = "/v1/sessions/{id}/aliases", tag = "sessions",
+    params(("id" = String, Path)),
+    request_body = AliasRequest,
+    responses(
+        (status = 201, description = "Its alias", body = crate::openapi::Alias),
+        (status = 400, description = "It cannot be recorded, or the session has another toolset", body = crate::openapi::Error),
+        (status = 404, description = "There is no such session or artifact", body = crate::openapi::Error),
+    )
+)]
+pub(crate) async fn add(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<(StatusCode, Json<AliasAnswer>), Problem> {
+    let held = gateway.sessions.find(&caller, &id)?;
+    let aliases = aliases(&held)?;
+    let request: AliasRequest = body::json(&headers, &body)?;
+    let given = Given {
+        value: request.value,
+        data: request.data,
+        artifact: request.artifact,
+        format: request.format,
+    };
+    let (file, _, format) = file_of(&gateway, &caller, given, "body").await?;
+    let entry = match (request.tool, request.alias) {
+        (_, Some(alias)) => aliases.insert_named(&alias, file, format).await,
+        (Some(tool), None) if format == InputFormat::Value => aliases.record_file(&tool, file).await,
+        (Some(tool), None) => aliases.record_table(&tool, file, format).await,
+        (None, None) => {
+            return Err(ApiError::invalid(
+                "tool",
+                "missing_required_parameter",
+                "name the `tool` whose result it is, or give an `alias`",
+            )
+            .into());
+        }
+    };
+    let entry = entry.map_err(cellblock_interpreter::Error::from)?;
+    Ok((StatusCode::CREATED, Json(AliasAnswer::from(&*entry))))
+}
+
+/// The recorded tool results.
+#[utoipa::path(
+    get, operation_id = "list_aliases", path = "/v1/sessions/{id}/aliases", tag = "sessions",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, description = "The results, in the order in which they were recorded", body = crate::openapi::AliasList),
+        (status = 404, description = "There is no such session among the caller's", body = crate::openapi::Error),
+    )
+)]
+pub(crate) async fn list(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Listed<AliasAnswer>>, Problem> {
+    let held = gateway.sessions.find(&caller, &id)?;
+    let entries = aliases(&held)?.entries();
+    let answers = entries.iter().map(|entry| AliasAnswer::from(&**entry));
+    Ok(Json(Listed::new(answers.collect())))
+}
+
+fn aliases(held: &Held) -> Result<&AliasStore, Problem> {
+    match &held.tools {
+        Tools::Derivation(_, aliases) => Ok(aliases),
+        Tools::Interpreter | Tools::Workbench(_) => Err(ApiError::invalid(
+            "id",
+            "wrong_toolset",
+            "aliases are for sessions with the toolset `derivation`",
+        )
+        .into()),
+    }
+}

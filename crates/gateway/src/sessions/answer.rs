@@ -1,0 +1,125 @@
+//! What the API says of a session, and of lists of things.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cellblock_interpreter::{Guard, InputFormat, Limits, Rescue};
+use serde::Serialize;
+
+use super::held::{Held, ToolsetName, lock};
+
+/// A list.
+#[derive(Debug, Serialize)]
+pub(crate) struct Listed<T> {
+    /// `list`.
+    object: &'static str,
+    /// What is in it.
+    data: Vec<T>,
+}
+
+impl<T> Listed<T> {
+    pub(super) fn new(data: Vec<T>) -> Self {
+        let object = "list";
+        Self { object, data }
+    }
+}
+
+/// A session.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct SessionAnswer {
+    id: String,
+    /// `session`.
+    object: &'static str,
+    toolset: ToolsetName,
+    /// Whether something runs in it.
+    status: Status,
+    /// In seconds since 1970, like the others.
+    created_at: u64,
+    last_used_at: u64,
+    /// When it ends unless it is used.
+    expires_at: u64,
+    idle_seconds: f64,
+    prelude: Vec<String>,
+    guard: Guard,
+    rescue: Rescue,
+    /// How many cells it has run.
+    cells: u64,
+    inputs: BTreeMap<String, InputAnswer>,
+    datasets: usize,
+    /// What it may use; each can be lowered when a session is made.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    limits: Limits,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "SessionStatus")]
+enum Status {
+    Idle,
+    Busy,
+}
+
+/// An input that is bound.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct InputAnswer {
+    format: InputFormat,
+    bytes: u64,
+}
+
+impl SessionAnswer {
+    pub(super) fn of(held: &Held) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let used = now.saturating_sub(held.last_used().elapsed());
+        let bound = lock(&held.inputs);
+        let inputs = bound.iter().map(|(name, bound)| {
+            let (format, bytes) = (bound.format, bound.bytes);
+            (name.clone(), InputAnswer { format, bytes })
+        });
+        Self {
+            id: held.id.clone(),
+            object: "session",
+            toolset: held.toolset,
+            status: if held.is_busy() {
+                Status::Busy
+            } else {
+                Status::Idle
+            },
+            created_at: held.created,
+            last_used_at: used.as_secs(),
+            expires_at: (used + held.terms.idle).as_secs(),
+            idle_seconds: held.terms.idle.as_secs_f64(),
+            prelude: held.terms.prelude.clone(),
+            guard: held.terms.guard,
+            rescue: held.terms.rescue,
+            cells: lock(&held.cells).ran(),
+            inputs: inputs.collect(),
+            datasets: lock(&held.datasets).len(),
+            limits: held.terms.limits.clone(),
+        }
+    }
+}
+
+/// Something that is no more.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the fields are those of OpenAI's answers"
+)]
+pub(crate) struct Deleted {
+    /// What it was, and `.deleted`.
+    object: String,
+    /// Its id or path.
+    id: String,
+    /// `true`.
+    deleted: bool,
+}
+
+impl Deleted {
+    pub(super) fn new(what: &str, id: String) -> Self {
+        Self {
+            object: format!("{what}.deleted"),
+            id,
+            deleted: true,
+        }
+    }
+}

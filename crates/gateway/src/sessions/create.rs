@@ -1,0 +1,172 @@
+//! `POST /v1/sessions`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use cellblock_interpreter::alias::{AliasStore, Bounds};
+use cellblock_interpreter::derivation::Policy;
+use cellblock_interpreter::workbench::{Workbench, WorkbenchOptions};
+use cellblock_interpreter::{Guard, Rescue, SessionOptions};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::answer::SessionAnswer;
+use super::body;
+use super::cells::Kept;
+use super::held::{Held, Terms, Tools, ToolsetName};
+use super::inputs::{self, Given};
+use super::limits;
+use super::registry::Place;
+use crate::problem::Problem;
+use crate::server::{Caller, Gateway, Json};
+use crate::wire::Ids;
+
+/// Sets of names that a kernel knows.
+const PRELUDES: [&str; 3] = ["analysis", "documents", "derivation"];
+
+/// What a session is to be.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct CreateRequest {
+    /// Which tools it has.
+    #[schema(default = "interpreter")]
+    toolset: ToolsetName,
+    /// Limits in place of the gateway's, each lower than that; `limits` of a session lists them. A derivation has the gateway's.
+    #[schema(value_type = Object)]
+    limits: Map<String, Value>,
+    /// Sets of names that are bound from the start: `analysis`, `documents`, `derivation`. By default those of the toolset.
+    prelude: Option<Vec<String>>,
+    /// What code is checked for before it runs: `off`, `standard` or `strict`.
+    #[schema(value_type = Option<String>)]
+    guard: Option<Guard>,
+    /// Whether variables survive a cell that kills its kernel: `off`, `idle` or `on`.
+    #[schema(value_type = Option<String>)]
+    rescue: Option<Rescue>,
+    /// Seconds after which the session ends when nothing is asked of it.
+    idle_seconds: Option<f64>,
+    /// Inputs that are bound before the first cell.
+    #[schema(value_type = Object)]
+    inputs: BTreeMap<String, Given>,
+}
+
+/// Makes a session. Its sandbox is made when it is first needed.
+#[utoipa::path(
+    post, operation_id = "create_session", path = "/v1/sessions", tag = "sessions",
+    request_body = CreateRequest,
+    responses(
+        (status = 201, description = "The session", body = crate::openapi::Session),
+        (status = 400, description = "A field is wrong", body = crate::openapi::Error),
+        (status = 429, description = "The caller has too many sessions", body = crate::openapi::Error),
+    )
+)]
+pub(crate) async fn create(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<(StatusCode, Json<SessionAnswer>), Problem> {
+    let request: CreateRequest = body::json_or_default(&headers, &body)?;
+    let terms = terms(&gateway, &request)?;
+    let id = Ids::random().mint("sess");
+    let place = Place::take(&gateway, &caller.owner, &id)?;
+    let (session, tools) = match request.toolset {
+        ToolsetName::Derivation => {
+            let aliases = AliasStore::new(gateway.interpreter.store().clone(), &id, Bounds::default());
+            let policy = Policy {
+                idle: terms.idle,
+                ..Policy::default()
+            };
+            let derivation = gateway.interpreter.derivation(aliases.clone(), policy).await?;
+            let session = derivation.session().clone();
+            let derivation = Box::new(tokio::sync::Mutex::new(derivation));
+            (session, Tools::Derivation(derivation, aliases))
+        }
+        toolset => {
+            let changed = terms.limits != *gateway.interpreter.limits();
+            let session = gateway.interpreter.session(SessionOptions {
+                prelude: terms.prelude.clone(),
+                guard: terms.guard,
+                limits: changed.then(|| terms.limits.clone()),
+                rescue: terms.rescue,
+                idle: terms.idle,
+                ..SessionOptions::default()
+            });
+            let tools = if toolset == ToolsetName::Workbench {
+                Tools::Workbench(Workbench::new(session.clone(), WorkbenchOptions::default()))
+            } else {
+                Tools::Interpreter
+            };
+            (session, tools)
+        }
+    };
+    let options = &gateway.options.sessions;
+    let kept = Kept::new(options.cells, options.cell_bytes);
+    let held = Held::new(
+        id,
+        caller.owner.clone(),
+        request.toolset,
+        terms,
+        session,
+        tools,
+        kept,
+        options.waiting,
+    );
+    for (name, given) in request.inputs {
+        inputs::bind_given(&gateway, &caller, &held, &name, given).await?;
+    }
+    let held = place.fill(held);
+    Ok((StatusCode::CREATED, Json(SessionAnswer::of(&held))))
+}
+
+fn terms(gateway: &Gateway, request: &CreateRequest) -> Result<Terms, Problem> {
+    let usual = SessionOptions::default();
+    let derives = request.toolset == ToolsetName::Derivation;
+    if derives
+        && (!request.limits.is_empty()
+            || request.prelude.is_some()
+            || request.guard.is_some()
+            || request.rescue.is_some())
+    {
+        return Err(Problem::invalid(
+            "toolset",
+            "a derivation has limits, prelude, guard and rescue of its own; leave them out",
+        ));
+    }
+    let prelude = match &request.prelude {
+        None if derives => PRELUDES.map(str::to_owned).to_vec(),
+        None => usual.prelude,
+        Some(asked) => match asked.iter().find(|name| !PRELUDES.contains(&name.as_str())) {
+            Some(unknown) => {
+                let known = PRELUDES.join(", ");
+                return Err(Problem::invalid(
+                    "prelude",
+                    format!("there is no prelude {unknown:?}; there are {known}"),
+                ));
+            }
+            None => asked.clone(),
+        },
+    };
+    let options = &gateway.options.sessions;
+    let idle = match request.idle_seconds {
+        None => options.idle,
+        Some(seconds) => {
+            let longest = options.longest_idle;
+            let idle = Duration::try_from_secs_f64(seconds).ok();
+            idle.filter(|idle| *idle >= Duration::from_secs(1) && *idle <= longest)
+                .ok_or_else(|| {
+                    let message = format!("it is {seconds}; give 1 to {} seconds", longest.as_secs());
+                    Problem::invalid("idle_seconds", message)
+                })?
+        }
+    };
+    Ok(Terms {
+        limits: limits::lowered(gateway.interpreter.limits(), &request.limits)?,
+        prelude,
+        guard: request.guard.unwrap_or(usual.guard),
+        rescue: request.rescue.unwrap_or(usual.rescue),
+        idle,
+    })
+}

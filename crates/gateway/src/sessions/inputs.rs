@@ -1,0 +1,254 @@
+//! `PUT /v1/sessions/{id}/inputs/{name}`: data that code finds bound to a name.
+
+use std::fs::File;
+use std::io::{Seek as _, Write as _};
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cellblock_artifact::ArtifactId;
+use cellblock_interpreter::{Input, InputFormat};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::body;
+use super::held::{Bound, Held, lock};
+use crate::artifacts;
+use crate::problem::Problem;
+use crate::server::{Caller, Gateway, Json};
+use crate::wire::{ApiError, ErrorKind};
+
+/// Data in a request: one of `value`, `data` and `artifact`.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Given {
+    /// Any JSON, which code finds as the equal Python object.
+    #[serde(deserialize_with = "present")]
+    #[schema(value_type = Option<Object>)]
+    pub(super) value: Option<Value>,
+    /// Bytes as base64, in `format`.
+    pub(super) data: Option<String>,
+    /// The sha256 of an artifact of the caller's, in `format`.
+    pub(super) artifact: Option<String>,
+    /// `csv`, `tsv`, `parquet`, `json`, `ndjson`, `arrow`, `xlsx`, `bytes`, or `value` for a JSON document.
+    #[schema(value_type = Option<String>)]
+    pub(super) format: Option<InputFormat>,
+}
+
+/// How the bytes of a body are read.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FormatQuery {
+    format: Option<InputFormat>,
+}
+
+/// An input that was bound.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct InputBound {
+    /// `session.input`.
+    object: &'static str,
+    /// Its name in the code.
+    name: String,
+    format: InputFormat,
+    /// Its size.
+    bytes: u64,
+}
+
+/// Binds an input: the body's bytes with a `format` or a content type that tells it; or, as `application/json` without a `format`, one of
+/// `value`, `data` and `artifact`.
+#[utoipa::path(
+    put, operation_id = "bind_input", path = "/v1/sessions/{id}/inputs/{name}", tag = "sessions",
+    params(
+        ("id" = String, Path),
+        ("name" = String, Path, description = "A Python identifier"),
+        ("format" = Option<String>, Query, description = "How the body's bytes are read"),
+    ),
+    request_body(content((Given = "application/json"), (Vec<u8> = "application/octet-stream"))),
+    responses(
+        (status = 200, description = "It is bound", body = crate::openapi::InputBound),
+        (status = 400, description = "It cannot be bound", body = crate::openapi::Error),
+        (status = 404, description = "There is no such session or artifact", body = crate::openapi::Error),
+        (status = 413, description = "It is too large", body = crate::openapi::Error),
+    )
+)]
+pub(crate) async fn put(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path((id, name)): Path<(String, String)>,
+    Query(query): Query<FormatQuery>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<InputBound>, Problem> {
+    let held = gateway.sessions.find(&caller, &id)?;
+    let bound = if query.format.is_none() && body::is_json(&headers) {
+        let bytes = to_bytes(body, gateway.options.max_body)
+            .await
+            .map_err(|_| Problem::too_large("the body", gateway.options.max_body as u64))?;
+        let given: Given = body::json(&headers, &bytes)?;
+        let _turn = held.turn().await?;
+        bind_given(&gateway, &caller, &held, &name, given).await?
+    } else {
+        let format = query.format.or_else(|| format_of(&headers)).ok_or_else(|| {
+            Problem::invalid(
+                "format",
+                "say how the bytes are read: `?format=csv`, or a content type such as `text/csv`",
+            )
+        })?;
+        let limit = gateway.options.sessions.upload_bytes;
+        let (file, bytes) = body::spool(body, body::nameless()?, limit).await?;
+        let _turn = held.turn().await?;
+        bind(&gateway, &held, &name, format, file, bytes).await?
+    };
+    Ok(Json(bound))
+}
+
+/// Binds what a request gives.
+pub(super) async fn bind_given(
+    gateway: &Gateway,
+    caller: &Caller,
+    held: &Held,
+    name: &str,
+    given: Given,
+) -> Result<InputBound, Problem> {
+    let (file, bytes, format) = file_of(gateway, caller, given, &format!("inputs.{name}")).await?;
+    bind(gateway, held, name, format, file, bytes).await
+}
+
+/// What a request gives, in a file without a name.
+pub(super) async fn file_of(
+    gateway: &Gateway,
+    caller: &Caller,
+    given: Given,
+    field: &str,
+) -> Result<(File, u64, InputFormat), Problem> {
+    let wants_format = || {
+        Problem::invalid(
+            &format!("{field}.format"),
+            "say how the bytes are read, such as \"csv\"",
+        )
+    };
+    match given {
+        Given {
+            value: Some(value),
+            data: None,
+            artifact: None,
+            format: None | Some(InputFormat::Value),
+        } => {
+            let bytes = value.to_string().into_bytes();
+            Ok((file_with(&bytes)?, bytes.len() as u64, InputFormat::Value))
+        }
+        Given {
+            value: None,
+            data: Some(data),
+            artifact: None,
+            format,
+        } => {
+            let format = format.ok_or_else(wants_format)?;
+            let bytes = STANDARD.decode(data).map_err(|error| {
+                Problem::invalid(&format!("{field}.data"), format!("it is no base64: {error}"))
+            })?;
+            Ok((file_with(&bytes)?, bytes.len() as u64, format))
+        }
+        Given {
+            value: None,
+            data: None,
+            artifact: Some(sha256),
+            format,
+        } => {
+            let format = format.ok_or_else(wants_format)?;
+            let id = artifacts::visible(gateway, caller, &sha256).await?;
+            let (file, bytes) = copy(gateway, id).await?;
+            Ok((file, bytes, format))
+        }
+        _ => Err(Problem::invalid(
+            field,
+            "give one of `value`, `data` with `format`, and `artifact` with `format`",
+        )),
+    }
+}
+
+async fn bind(
+    gateway: &Gateway,
+    held: &Held,
+    name: &str,
+    format: InputFormat,
+    file: File,
+    bytes: u64,
+) -> Result<InputBound, Problem> {
+    let input = Input::from_file(name, format, file);
+    input.check(&held.terms.limits)?;
+    // One that is bound anew frees what was there.
+    let before = lock(&held.inputs).get(name).map_or(0, |bound| bound.bytes);
+    held.claim(bytes, gateway.options.sessions.data_bytes)?;
+    if let Err(error) = held.session.bind(input).await {
+        held.release(bytes);
+        return Err(error.into());
+    }
+    held.release(before);
+    lock(&held.inputs).insert(name.to_owned(), Bound { format, bytes });
+    Ok(InputBound {
+        object: "session.input",
+        name: name.to_owned(),
+        format,
+        bytes,
+    })
+}
+
+/// Copies an artifact into a file without a name.
+async fn copy(gateway: &Gateway, id: ArtifactId) -> Result<(File, u64), Problem> {
+    let failed = |error: cellblock_artifact::ArtifactError| Problem::internal("read the artifact", &error);
+    let limit = gateway.options.sessions.upload_bytes;
+    let mut reader = gateway.interpreter.store().reader(id).await.map_err(failed)?;
+    let (mut file, mut bytes) = (body::nameless()?, 0);
+    while let Some(piece) = reader.next().await.map_err(failed)? {
+        bytes += piece.len() as u64;
+        if bytes > limit {
+            return Err(Problem::too_large("the artifact", limit));
+        }
+        file.write_all(&piece)
+            .map_err(|error| Problem::internal("keep the artifact", &error))?;
+    }
+    file.rewind()
+        .map_err(|error| Problem::internal("keep the artifact", &error))?;
+    Ok((file, bytes))
+}
+
+fn file_with(bytes: &[u8]) -> Result<File, Problem> {
+    let mut file = body::nameless()?;
+    let written = file.write_all(bytes).and_then(|()| file.rewind());
+    written.map_err(|error| Problem::internal("keep the input", &error))?;
+    Ok(file)
+}
+
+/// The format that a content type tells.
+pub(super) fn format_of(headers: &HeaderMap) -> Option<InputFormat> {
+    Some(match body::essence(headers)?.as_str() {
+        "text/csv" => InputFormat::Csv,
+        "text/tab-separated-values" => InputFormat::Tsv,
+        "application/vnd.apache.parquet" => InputFormat::Parquet,
+        "application/x-ndjson" | "application/jsonl" => InputFormat::Ndjson,
+        "application/vnd.apache.arrow.file" | "application/vnd.apache.arrow.stream" => InputFormat::Arrow,
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet" => InputFormat::Xlsx,
+        "application/octet-stream" => InputFormat::Bytes,
+        _ => return None,
+    })
+}
+
+/// A field that is there counts, also as null.
+pub(super) fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
+}
+
+/// A name in a request that nobody has.
+pub(super) fn unknown(what: &str, name: &str, known: &[String]) -> Problem {
+    let shown: String = name.chars().take(60).collect();
+    ApiError {
+        kind: ErrorKind::NotFound,
+        code: Some(format!("{what}_not_found")),
+        message: format!("there is no {what} {shown:?}; there are {}", known.join(", ")),
+        param: None,
+    }
+    .into()
+}

@@ -1,0 +1,138 @@
+//! Sessions as wholes: listed, looked at, stopped, reset and ended.
+
+use axum::extract::{Path, State};
+use cellblock_interpreter::Variable;
+use serde::Serialize;
+
+use super::answer::{Deleted, Listed, SessionAnswer};
+use super::held::lock;
+use super::run::attended;
+use crate::problem::Problem;
+use crate::server::{Caller, Gateway, Json};
+
+/// What an interrupt came to.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct Interrupted {
+    /// `session.interrupt`.
+    object: &'static str,
+    /// Whether something ran.
+    interrupted: bool,
+}
+
+/// The caller's sessions, the oldest first.
+#[utoipa::path(
+    get, operation_id = "list_sessions", path = "/v1/sessions", tag = "sessions",
+    responses((status = 200, description = "The sessions", body = crate::openapi::SessionList))
+)]
+pub(crate) async fn list(State(gateway): State<Gateway>, caller: Caller) -> Json<Listed<SessionAnswer>> {
+    let held = gateway.sessions.of(&caller);
+    Json(Listed::new(
+        held.iter().map(|held| SessionAnswer::of(held)).collect(),
+    ))
+}
+
+/// A session.
+#[utoipa::path(
+    get, operation_id = "get_session", path = "/v1/sessions/{id}", tag = "sessions",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, description = "The session", body = crate::openapi::Session),
+        (status = 404, description = "There is no such session among the caller's", body = crate::openapi::Error),
+    )
+)]
+pub(crate) async fn get(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<SessionAnswer>, Problem> {
+    let held = gateway.sessions.find(&caller, &id)?;
+    Ok(Json(SessionAnswer::of(&held)))
+}
+
+/// Ends a session; what runs in it is interrupted. Answered when its sandbox is gone.
+#[utoipa::path(
+    delete, operation_id = "delete_session", path = "/v1/sessions/{id}", tag = "sessions",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, description = "It is gone", body = crate::openapi::Deleted),
+        (status = 404, description = "There is no such session among the caller's", body = crate::openapi::Error),
+    )
+)]
+pub(crate) async fn delete(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Deleted>, Problem> {
+    let held = gateway.sessions.find(&caller, &id)?;
+    gateway.sessions.remove(&id);
+    held.end().await;
+    Ok(Json(Deleted::new("session", id)))
+}
+
+/// Stops what runs in a session. Variables are kept unless it does not listen.
+#[utoipa::path(
+    post, operation_id = "interrupt_session", path = "/v1/sessions/{id}/interrupt", tag = "sessions",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, description = "It was told; the cell's own answer says how it ended", body = crate::openapi::Interrupted),
+        (status = 404, description = "There is no such session among the caller's", body = crate::openapi::Error),
+    )
+)]
+pub(crate) async fn interrupt(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Interrupted>, Problem> {
+    let held = gateway.sessions.find(&caller, &id)?;
+    let interrupted = held.is_busy();
+    held.session.interrupt();
+    let object = "session.interrupt";
+    Ok(Json(Interrupted { object, interrupted }))
+}
+
+/// Drops all variables but the inputs. Files stay.
+#[utoipa::path(
+    post, operation_id = "reset_session", path = "/v1/sessions/{id}/reset", tag = "sessions",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, description = "The session", body = crate::openapi::Session),
+        (status = 404, description = "There is no such session among the caller's", body = crate::openapi::Error),
+    )
+)]
+pub(crate) async fn reset(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<SessionAnswer>, Problem> {
+    let held = gateway.sessions.find(&caller, &id)?;
+    let turn = held.turn().await?;
+    let session = held.session.clone();
+    attended(&gateway, turn, async move { Ok(session.reset().await?) }).await?;
+    Ok(Json(SessionAnswer::of(&held)))
+}
+
+/// The session's variables.
+#[utoipa::path(
+    get, operation_id = "list_variables", path = "/v1/sessions/{id}/variables", tag = "sessions",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, description = "Those that code has bound", body = crate::openapi::VariableList),
+        (status = 404, description = "There is no such session among the caller's", body = crate::openapi::Error),
+    )
+)]
+pub(crate) async fn variables(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Listed<Variable>>, Problem> {
+    let held = gateway.sessions.find(&caller, &id)?;
+    let turn = held.turn().await?;
+    let nothing_ran = lock(&held.cells).ran() == 0 && lock(&held.inputs).is_empty();
+    if nothing_ran && matches!(held.tools, super::held::Tools::Interpreter) {
+        // No sandbox is made only to find it empty.
+        return Ok(Json(Listed::new(Vec::new())));
+    }
+    let session = held.session.clone();
+    let variables = attended(&gateway, turn, async move { Ok(session.variables().await?) }).await?;
+    Ok(Json(Listed::new(variables)))
+}

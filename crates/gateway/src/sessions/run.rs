@@ -1,0 +1,206 @@
+//! `POST /v1/sessions/{id}/cells`: runs a cell, and answers at its end or as it goes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::response::{IntoResponse as _, Response};
+use cellblock_interpreter::report::CellReport;
+use cellblock_interpreter::{Cell, Event, Execution, MAX_CELL_TIME};
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use super::body;
+use super::cells::{CellAnswer, KeptCell};
+use super::held::{Held, Tools, Turn, lock};
+use super::stream::{self, Teller};
+use crate::artifacts;
+use crate::problem::Problem;
+use crate::server::{Caller, Gateway};
+use crate::wire::ApiError;
+
+/// A cell to run.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct CellRequest {
+    /// The code. The value of a trailing expression is displayed.
+    code: Option<String>,
+    /// Seconds that it may run.
+    timeout: Option<f64>,
+    /// Packages that it needs besides the image's, as requirement strings.
+    requirements: Vec<String>,
+    /// Answer with events as they come; so does `Accept: text/event-stream`.
+    stream: bool,
+}
+
+/// Runs a cell. Code that raises, runs too long or is refused is a 200 whose `outcome` says so. A client that goes away interrupts its cell.
+#[utoipa::path(
+    post, operation_id = "run_cell", path = "/v1/sessions/{id}/cells", tag = "sessions",
+    params(("id" = String, Path)),
+    request_body = CellRequest,
+    responses(
+        (status = 200, description = "What came of it; or, as `text/event-stream`, the events of `CellEvent`", content(
+            (crate::openapi::Cell = "application/json"),
+            (crate::openapi::CellEvent = "text/event-stream"),
+        )),
+        (status = 400, description = "A field is wrong, or packages cannot be had", body = crate::openapi::Error),
+        (status = 404, description = "There is no such session among the caller's", body = crate::openapi::Error),
+        (status = 429, description = "Too many requests wait for the session", body = crate::openapi::Error),
+        (status = 502, description = "The sandbox failed", body = crate::openapi::Error),
+        (status = 503, description = "No sandbox could be had in time; see `Retry-After`", body = crate::openapi::Error),
+    )
+)]
+pub(crate) async fn run(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let held = gateway.sessions.find(&caller, &id)?;
+    let request: CellRequest = body::json(&headers, &body)?;
+    if matches!(held.tools, Tools::Derivation(..)) {
+        return Err(ApiError::invalid(
+            "id",
+            "wrong_toolset",
+            "a derivation runs code under contracts only; call its tool `code_interpreter`",
+        )
+        .into());
+    }
+    let streams = request.stream || accepts_events(&headers);
+    let cell = cell(&held, request.code, request.timeout, request.requirements)?;
+    let turn = held.turn().await?;
+    if !streams {
+        let json = attended(&gateway, turn, {
+            let (gateway, held) = (gateway.clone(), Arc::clone(&held));
+            async move { perform(&gateway, &held, cell, None).await }
+        })
+        .await?;
+        return Ok(([(CONTENT_TYPE, "application/json")], json).into_response());
+    }
+    let gone = CancellationToken::new();
+    let (teller, events) = stream::channel(&held, gone.clone());
+    let watched = gateway.clone();
+    gateway.tasks.spawn(async move {
+        let work = async {
+            teller.started().await;
+            match perform(&watched, &held, cell, Some(&teller)).await {
+                Ok(json) => teller.done(&json).await,
+                Err(problem) => teller.failed(&problem).await,
+            }
+        };
+        held.attend(&gone, work).await;
+        drop(turn);
+    });
+    Ok(events.into_response())
+}
+
+/// The cell that a request describes.
+pub(super) fn cell(
+    held: &Held,
+    code: Option<String>,
+    timeout: Option<f64>,
+    requirements: Vec<String>,
+) -> Result<Cell, Problem> {
+    let code = code.ok_or_else(|| {
+        ApiError::invalid(
+            "code",
+            "missing_required_parameter",
+            "give the code to run as `code`",
+        )
+    })?;
+    let mut cell = Cell::new(code).with_requirements(requirements);
+    if let Some(seconds) = timeout {
+        let longest = held.terms.limits.cell_time.max(MAX_CELL_TIME);
+        let timeout = Duration::try_from_secs_f64(seconds).ok();
+        let timeout = timeout.filter(|timeout| !timeout.is_zero() && *timeout <= longest);
+        cell.timeout = Some(timeout.ok_or_else(|| {
+            let message = format!(
+                "it is {seconds}; give more than 0 and at most {} seconds",
+                longest.as_secs_f64()
+            );
+            Problem::invalid("timeout", message)
+        })?);
+    }
+    Ok(cell)
+}
+
+/// Runs a cell, lets its caller read what it made, keeps what came of it, and answers that as JSON.
+pub(super) async fn perform(
+    gateway: &Gateway,
+    held: &Held,
+    cell: Cell,
+    teller: Option<&Teller>,
+) -> Result<String, Problem> {
+    let code = cell.code.clone();
+    let execution = match teller {
+        None => held.session.execute(cell).await?,
+        Some(teller) => watched(gateway, held, cell, teller).await?,
+    };
+    let number = execution.cell;
+    let report = CellReport::new(execution, |_| None);
+    artifacts::grant_report(&gateway.records, &held.owner, &report).await?;
+    if let Some(teller) = teller {
+        for file in &report.files {
+            teller.file(file).await;
+        }
+    }
+    let answer = CellAnswer {
+        object: "session.cell",
+        session: held.id.clone(),
+        cell: number,
+        code,
+        report,
+    };
+    let json =
+        serde_json::to_string(&answer).map_err(|error| Problem::internal("write the answer", &error))?;
+    let kept = KeptCell {
+        cell: number,
+        json: json.clone(),
+    };
+    lock(&held.cells).push(kept);
+    Ok(json)
+}
+
+async fn watched(gateway: &Gateway, held: &Held, cell: Cell, teller: &Teller) -> Result<Execution, Problem> {
+    let mut running = held.session.start_cell(cell).await?;
+    while let Some(event) = running.events.recv().await {
+        if let Event::Output(output) = &event {
+            let made = output.artifacts();
+            let made = made.iter().map(|artifact| artifact.sha256.to_string());
+            artifacts::grant(&gateway.records, &held.owner, made.collect::<Vec<_>>()).await?;
+        }
+        teller.event(event).await;
+    }
+    Ok(running.finish().await?)
+}
+
+/// Does something with a session that a client waits for: when it goes away, what runs is stopped, and the session is free again when it has.
+pub(super) async fn attended<T: Send + 'static>(
+    gateway: &Gateway,
+    turn: Turn,
+    work: impl Future<Output = Result<T, Problem>> + Send + 'static,
+) -> Result<T, Problem> {
+    let gone = CancellationToken::new();
+    // Told when this future is dropped, as it is when the client is gone.
+    let _waits = gone.clone().drop_guard();
+    let (sender, answered) = tokio::sync::oneshot::channel();
+    gateway.tasks.spawn(async move {
+        let done = turn.held().attend(&gone, work).await;
+        drop(turn);
+        // Nobody may wait any more.
+        let _ = sender.send(done);
+    });
+    answered.await.unwrap_or_else(|error| {
+        let action = "finish the request";
+        Err(Problem::internal(action, &error))
+    })
+}
+
+fn accepts_events(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+    accepted.is_some_and(|accepted| accepted.contains("text/event-stream"))
+}

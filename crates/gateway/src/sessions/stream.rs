@@ -1,0 +1,262 @@
+//! A cell's events as a client reads them. A client that does not read holds up its cell for a while, and then is taken for gone.
+
+use std::convert::Infallible;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::response::IntoResponse;
+use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use cellblock_interpreter::output::Output;
+use cellblock_interpreter::{Event, ProducedFile};
+use futures_util::stream;
+use serde::Serialize;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::held::{Held, lock};
+use crate::problem::Problem;
+use crate::wire::ApiError;
+
+/// Events that wait for a client.
+const WAITING: usize = 64;
+/// How long a client may read nothing while events wait for it.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// How often a quiet stream says that it is there, which finds out clients that are gone.
+const BEAT: Duration = Duration::from_secs(10);
+
+/// An event of a cell that is streamed. `type` says which.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[serde(tag = "type")]
+pub(crate) enum CellEvent<'a> {
+    /// The cell's turn has come.
+    #[serde(rename = "cell.started")]
+    Started {
+        /// The session's id.
+        session: &'a str,
+    },
+    /// It wrote to stdout.
+    #[serde(rename = "cell.stdout")]
+    Stdout {
+        /// What; bytes that are not UTF-8 are replaced.
+        text: String,
+    },
+    /// It wrote to stderr.
+    #[serde(rename = "cell.stderr")]
+    Stderr {
+        /// What; bytes that are not UTF-8 are replaced.
+        text: String,
+    },
+    /// It showed something.
+    #[serde(rename = "cell.output")]
+    Output {
+        /// What it showed.
+        output: &'a Output,
+    },
+    /// It made or changed a file.
+    #[serde(rename = "cell.file")]
+    File {
+        /// The file.
+        file: &'a ProducedFile,
+    },
+    /// It could not be run to its end by Cellblock. The last event, as `cell.done` is otherwise, which has the whole answer as `cell`.
+    #[serde(rename = "cell.error")]
+    Error {
+        /// As in an answer that is no stream.
+        #[schemars(with = "serde_json::Value")]
+        error: ApiErrorFields<'a>,
+    },
+}
+
+/// An error's fields, without the envelope of an answer.
+#[derive(Debug)]
+pub(crate) struct ApiErrorFields<'a>(&'a ApiError);
+
+impl Serialize for ApiErrorFields<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value = serde_json::to_value(self.0).map_err(serde::ser::Error::custom)?;
+        value["error"].serialize(serializer)
+    }
+}
+
+/// Tells a client of its cell.
+#[derive(Debug)]
+pub(super) struct Teller {
+    frames: mpsc::Sender<Frame>,
+    gone: CancellationToken,
+    session: String,
+    number: AtomicU64,
+    texts: Mutex<[Text; 2]>,
+}
+
+/// A client's stream, and whoever tells it. `gone` is told when the client leaves.
+pub(super) fn channel(held: &Held, gone: CancellationToken) -> (Teller, impl IntoResponse + use<>) {
+    let (frames, waiting) = mpsc::channel(WAITING);
+    let teller = Teller {
+        frames,
+        gone: gone.clone(),
+        session: held.id.clone(),
+        number: AtomicU64::new(0),
+        texts: Mutex::default(),
+    };
+    // Dropped with the stream.
+    let guard = gone.drop_guard();
+    let events = stream::unfold((waiting, guard), |(mut waiting, guard)| async {
+        let frame = waiting.recv().await?;
+        Some((Ok::<_, Infallible>(frame), (waiting, guard)))
+    });
+    let beat = KeepAlive::new().interval(BEAT).text("keep-alive");
+    (teller, Sse::new(events).keep_alive(beat))
+}
+
+impl Teller {
+    pub(super) async fn started(&self) {
+        let session = &self.session;
+        self.tell("cell.started", &CellEvent::Started { session }).await;
+    }
+
+    pub(super) async fn event(&self, event: Event) {
+        match event {
+            Event::Stdout(bytes) => {
+                let text = lock(&self.texts)[0].push(&bytes);
+                self.tell_text("cell.stdout", text, |text| CellEvent::Stdout { text })
+                    .await;
+            }
+            Event::Stderr(bytes) => {
+                let text = lock(&self.texts)[1].push(&bytes);
+                self.tell_text("cell.stderr", text, |text| CellEvent::Stderr { text })
+                    .await;
+            }
+            Event::Output(output) => {
+                let output = &output;
+                self.tell("cell.output", &CellEvent::Output { output }).await;
+            }
+        }
+    }
+
+    pub(super) async fn file(&self, file: &ProducedFile) {
+        self.tell("cell.file", &CellEvent::File { file }).await;
+    }
+
+    /// The end; `cell` is its answer as JSON.
+    pub(super) async fn done(&self, cell: &str) {
+        let [stdout, stderr] = {
+            let mut texts = lock(&self.texts);
+            [texts[0].rest(), texts[1].rest()]
+        };
+        self.tell_text("cell.stdout", stdout, |text| CellEvent::Stdout { text })
+            .await;
+        self.tell_text("cell.stderr", stderr, |text| CellEvent::Stderr { text })
+            .await;
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        let json = format!("{{\"type\":\"cell.done\",\"sequence_number\":{number},\"cell\":{cell}}}");
+        self.send("cell.done", &json).await;
+    }
+
+    pub(super) async fn failed(&self, problem: &Problem) {
+        let error = ApiErrorFields(problem.error());
+        self.tell("cell.error", &CellEvent::Error { error }).await;
+    }
+
+    async fn tell_text(
+        &self,
+        name: &'static str,
+        text: String,
+        event: impl FnOnce(String) -> CellEvent<'static>,
+    ) {
+        if !text.is_empty() {
+            self.tell(name, &event(text)).await;
+        }
+    }
+
+    async fn tell(&self, name: &'static str, event: &CellEvent<'_>) {
+        #[derive(Serialize)]
+        struct Numbered<'a> {
+            #[serde(flatten)]
+            event: &'a CellEvent<'a>,
+            sequence_number: u64,
+        }
+        let sequence_number = self.number.fetch_add(1, Ordering::Relaxed);
+        let numbered = Numbered {
+            event,
+            sequence_number,
+        };
+        match serde_json::to_string(&numbered) {
+            Ok(json) => self.send(name, &json).await,
+            Err(error) => tracing::error!(%error, "write an event of a cell"),
+        }
+    }
+
+    async fn send(&self, name: &'static str, json: &str) {
+        let frame = Frame::default().event(name).data(json);
+        if self.frames.send_timeout(frame, PATIENCE).await.is_err() {
+            self.gone.cancel();
+        }
+    }
+}
+
+/// Bytes of a stream as text, without cutting a character in two.
+#[derive(Debug, Default)]
+struct Text {
+    pending: Vec<u8>,
+}
+
+impl Text {
+    fn push(&mut self, bytes: &[u8]) -> String {
+        self.pending.extend_from_slice(bytes);
+        let whole = self.pending.len() - self.unfinished();
+        let text = String::from_utf8_lossy(&self.pending[..whole]).into_owned();
+        self.pending.drain(..whole);
+        text
+    }
+
+    fn rest(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.pending)).into_owned()
+    }
+
+    /// How many bytes at the end begin a character that is not there yet.
+    fn unfinished(&self) -> usize {
+        let tail = self.pending.len().saturating_sub(3);
+        match std::str::from_utf8(&self.pending[tail..]) {
+            Ok(_) => 0,
+            // The tail may begin within a character; only what is at its end counts.
+            Err(_) => (1..=self.pending.len() - tail)
+                .find(|count| {
+                    let end = &self.pending[self.pending.len() - count..];
+                    std::str::from_utf8(end)
+                        .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+                })
+                .unwrap_or(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_comes_through_whole_wherever_it_is_cut() {
+        let whole = "aé€😀\nz";
+        for first in 0..=whole.len() {
+            for second in first..=whole.len() {
+                let bytes = whole.as_bytes();
+                let mut text = Text::default();
+                let mut told = text.push(&bytes[..first]);
+                told += &text.push(&bytes[first..second]);
+                told += &text.push(&bytes[second..]);
+                told += &text.rest();
+                assert_eq!(told, whole, "{first} {second}");
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_replaced_and_hold_nothing_back() {
+        let mut text = Text::default();
+        assert_eq!(text.push(b"a\xffb"), "a\u{fffd}b");
+        assert_eq!(text.push(b"\xff\xff\xff\xff"), "\u{fffd}".repeat(4));
+        assert_eq!(text.push(b"\xf0\x9f"), "");
+        assert_eq!(text.rest(), "\u{fffd}");
+    }
+}

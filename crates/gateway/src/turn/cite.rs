@@ -1,0 +1,166 @@
+//! Which ranges of a model's text refer to files that its code made.
+
+use super::Made;
+use crate::wire::Annotation;
+
+/// Cites files where a text names them: each link `sandbox:/mnt/data/name`, else the first place that has the path or the name. With `rest`
+/// those that it does not name are cited at its end, by an empty range. A file that is cited leaves `made`.
+pub(super) fn cite(text: &str, made: &mut Vec<Made>, rest: bool) -> Vec<Annotation> {
+    let mut taken: Vec<(usize, usize)> = Vec::new();
+    let mut cited: Vec<(usize, usize, &Made)> = Vec::new();
+    // The latest first: of two files by the same name it is the one that is meant.
+    for file in made.iter().rev() {
+        for (from, to) in ranges(text, file) {
+            if taken.iter().all(|taken| to <= taken.0 || taken.1 <= from) {
+                taken.push((from, to));
+                cited.push((from, to, file));
+            }
+        }
+    }
+    if rest {
+        for file in made.iter() {
+            if cited.iter().all(|(.., other)| other.id != file.id) {
+                cited.push((text.len(), text.len(), file));
+            }
+        }
+    }
+    cited.sort_by_key(|(from, to, _)| (*from, *to));
+    let characters = |to: usize| text[..to].chars().count();
+    let annotations: Vec<_> = cited
+        .iter()
+        .map(|(from, to, file)| Annotation::ContainerFileCitation {
+            container_id: file.container.clone(),
+            file_id: file.id.clone(),
+            filename: file.name().to_owned(),
+            start_index: characters(*from),
+            end_index: characters(*to),
+        })
+        .collect();
+    let ids: Vec<_> = cited.iter().map(|(.., file)| file.id.clone()).collect();
+    made.retain(|file| !ids.contains(&file.id));
+    annotations
+}
+
+/// Where a text names a file, in bytes.
+fn ranges(text: &str, file: &Made) -> Vec<(usize, usize)> {
+    let link = format!("sandbox:{}", file.path);
+    let mut found = places(text, &link);
+    if link.contains(' ') {
+        found.extend(places(text, &link.replace(' ', "%20")));
+    }
+    if !found.is_empty() {
+        return found;
+    }
+    let first = |name: &str| places(text, name).into_iter().next();
+    first(&file.path)
+        .or_else(|| first(file.name()))
+        .into_iter()
+        .collect()
+}
+
+/// Where a text has a name that is not a part of a longer one.
+fn places(text: &str, name: &str) -> Vec<(usize, usize)> {
+    let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/');
+    let whole = |from: usize, to: usize| {
+        let before = text[..from].chars().next_back();
+        let mut after = text[to..].chars();
+        let next = after.next();
+        // A dot may end a sentence, or begin an extension.
+        let goes_on =
+            next.is_some_and(part) || (next == Some('.') && after.next().is_some_and(char::is_alphanumeric));
+        !goes_on && !before.is_some_and(|c| part(c) || c == '.')
+    };
+    text.match_indices(name)
+        .map(|(from, name)| (from, from + name.len()))
+        .filter(|(from, to)| whole(*from, *to))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(id: &str, path: &str) -> Made {
+        Made {
+            container: "cntr_1".to_owned(),
+            id: id.to_owned(),
+            path: path.to_owned(),
+        }
+    }
+
+    /// Which file, and the characters that it is cited by.
+    fn cited(text: &str, made: &mut Vec<Made>, rest: bool) -> Vec<(String, String)> {
+        let characters: Vec<_> = text.chars().collect();
+        let range = |annotation| match annotation {
+            Annotation::ContainerFileCitation {
+                file_id,
+                start_index,
+                end_index,
+                ..
+            } => (file_id, characters[start_index..end_index].iter().collect()),
+            Annotation::Other(other) => panic!("{other} is no citation"),
+        };
+        cite(text, made, rest).into_iter().map(range).collect()
+    }
+
+    fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs
+            .iter()
+            .map(|(id, text)| ((*id).to_owned(), (*text).to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn every_link_is_cited_by_its_characters() {
+        let mut files = vec![made("a", "/mnt/data/größe.csv"), made("b", "/mnt/data/b c.png")];
+        let text = "Größe: [hier](sandbox:/mnt/data/größe.csv), [x](sandbox:/mnt/data/b%20c.png), größe.csv, sandbox:/mnt/data/größe.csv.";
+        let expected = owned(&[
+            ("a", "sandbox:/mnt/data/größe.csv"),
+            ("b", "sandbox:/mnt/data/b%20c.png"),
+            ("a", "sandbox:/mnt/data/größe.csv"),
+        ]);
+        assert_eq!(cited(text, &mut files, false), expected);
+        assert_eq!(files, []);
+    }
+
+    #[test]
+    fn a_name_is_cited_once_and_only_where_it_is_whole() {
+        let mut files = vec![made("a", "/mnt/data/a.csv")];
+        let text = "aa.csv, a.csv.gz and old/a.csv are others; a.csv. And a.csv again.";
+        let annotations = cite(text, &mut files, false);
+        let Annotation::ContainerFileCitation {
+            start_index,
+            end_index,
+            filename,
+            ..
+        } = &annotations[0]
+        else {
+            panic!("no citation");
+        };
+        assert_eq!((*start_index, *end_index, filename.as_str()), (43, 48, "a.csv"));
+        assert_eq!(annotations.len(), 1);
+        let mut files = vec![made("a", "/mnt/data/a.csv")];
+        assert_eq!(
+            cited("It is `/mnt/data/a.csv`", &mut files, false),
+            owned(&[("a", "/mnt/data/a.csv")])
+        );
+    }
+
+    #[test]
+    fn what_no_text_names_is_cited_at_the_end_of_the_last_one() {
+        let mut files = vec![made("a", "/mnt/data/a.csv"), made("b", "/mnt/data/b.csv")];
+        assert_eq!(cited("I made b.csv", &mut files, false), owned(&[("b", "b.csv")]));
+        assert_eq!(files.len(), 1);
+        assert_eq!(cited("Done: b.csv", &mut files, true), owned(&[("a", "")]));
+        assert_eq!(cited("Done", &mut files, true), []);
+    }
+
+    #[test]
+    fn of_two_files_by_one_name_the_later_is_meant() {
+        let mut files = vec![made("old", "/mnt/data/a.csv"), made("new", "/mnt/data/a.csv")];
+        assert_eq!(
+            cited("See a.csv.", &mut files, true),
+            owned(&[("new", "a.csv"), ("old", "")])
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! What a client wants to hear besides, or otherwise: events in its dialect, numbered anew.
+
+use super::event::{Event, EventKind};
+use super::item::{Item, ItemStatus};
+
+/// How events are told to a client. By default as OpenAI's own SDKs know them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dialect {
+    /// Tells `response.code_interpreter_call.failed` before the item of code that did not come to its end. OpenAI's SDK for Node breaks
+    /// off at events that it does not know.
+    pub failed: bool,
+    /// Tells reasoning as `response.reasoning.delta` and `.done`, the names that Open Responses has.
+    pub open_responses: bool,
+}
+
+impl Dialect {
+    /// What a client asks for in words between commas, such as `failed, open_responses`, besides what holds anyway. Other words are
+    /// ignored, so that a client may ask older gateways for what newer ones have.
+    #[must_use]
+    pub fn and(mut self, asked: &str) -> Self {
+        for word in asked.split(',').map(str::trim) {
+            match word {
+                "failed" => self.failed = true,
+                "open_responses" => self.open_responses = true,
+                _ => {}
+            }
+        }
+        self
+    }
+
+    /// What is told of an event: itself, perhaps by another name, and what goes before it.
+    pub fn tell(self, kind: EventKind) -> impl Iterator<Item = EventKind> {
+        let before = self.failed.then(|| failure(&kind)).flatten();
+        let kind = if self.open_responses { open(kind) } else { kind };
+        before.into_iter().chain([kind])
+    }
+}
+
+/// Numbers events from 0, without gaps.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Numbers(u64);
+
+impl Numbers {
+    /// An event with the next number.
+    pub fn next(&mut self, kind: EventKind) -> Event {
+        let sequence_number = self.0;
+        self.0 += 1;
+        Event {
+            kind,
+            sequence_number,
+        }
+    }
+}
+
+fn failure(kind: &EventKind) -> Option<EventKind> {
+    let EventKind::ItemDone { output_index, item } = kind else {
+        return None;
+    };
+    match &**item {
+        Item::CodeInterpreterCall(call) if call.status != ItemStatus::Completed => {
+            let (item_id, output_index) = (call.id.clone(), *output_index);
+            Some(EventKind::InterpreterFailed {
+                item_id,
+                output_index,
+            })
+        }
+        _ => None,
+    }
+}
+
+fn open(kind: EventKind) -> EventKind {
+    match kind {
+        EventKind::ReasoningDelta {
+            item_id,
+            output_index,
+            content_index,
+            delta,
+        } => EventKind::OpenReasoningDelta {
+            item_id,
+            output_index,
+            content_index,
+            delta,
+        },
+        EventKind::ReasoningDone {
+            item_id,
+            output_index,
+            content_index,
+            text,
+        } => EventKind::OpenReasoningDone {
+            item_id,
+            output_index,
+            content_index,
+            text,
+        },
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::CodeInterpreterCall;
+
+    fn ended(status: ItemStatus) -> EventKind {
+        EventKind::ItemDone {
+            output_index: 3,
+            item: Box::new(Item::CodeInterpreterCall(CodeInterpreterCall {
+                id: "ci_1".to_owned(),
+                status,
+                container_id: "cntr_1".to_owned(),
+                code: Some(String::new()),
+                outputs: None,
+            })),
+        }
+    }
+
+    fn names(dialect: Dialect, kind: EventKind) -> Vec<String> {
+        let mut numbers = Numbers::default();
+        let told = dialect.tell(kind).map(|kind| numbers.next(kind).frame());
+        told.map(|frame| frame.lines().next().unwrap().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn code_that_failed_has_an_event_of_its_own_only_where_that_is_asked_for() {
+        let done = "event: response.output_item.done";
+        assert_eq!(names(Dialect::default(), ended(ItemStatus::Failed)), [done]);
+        let asked = Dialect::default().and("failed, something_newer");
+        assert_eq!(
+            names(asked, ended(ItemStatus::Failed)),
+            ["event: response.code_interpreter_call.failed", done]
+        );
+        assert_eq!(names(asked, ended(ItemStatus::Completed)), [done]);
+    }
+
+    #[test]
+    fn reasoning_has_the_names_that_are_asked_for() {
+        let delta = || EventKind::ReasoningDelta {
+            item_id: "rs_1".to_owned(),
+            output_index: 0,
+            content_index: 0,
+            delta: "hm".to_owned(),
+        };
+        assert_eq!(
+            names(Dialect::default(), delta()),
+            ["event: response.reasoning_text.delta"]
+        );
+        let open = Dialect::default().and("open_responses");
+        assert_eq!(names(open, delta()), ["event: response.reasoning.delta"]);
+    }
+}

@@ -1,0 +1,9 @@
+//! Containers and files over HTTP, with real sandboxes, as clients use them.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod analysis;
+mod attachments;
+mod files;
+mod lifetime;
+mod support;

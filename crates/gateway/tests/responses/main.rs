@@ -1,0 +1,17 @@
+//! The Responses API as a client has it: over HTTP and WebSockets, with scripted models whose code runs in real sandboxes.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod background;
+mod bad_input;
+mod compact;
+mod compliance;
+mod continuing;
+mod ends;
+mod kept;
+mod models;
+#[path = "../../src/wire/order.rs"]
+mod order;
+mod socket;
+mod streams;
+mod support;

@@ -1,0 +1,275 @@
+//! A gateway with a provider of the test's own, and short ways to ask it for things.
+
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use cellblock_artifact::Store;
+use cellblock_gateway::provider::Provider;
+use cellblock_gateway::provider::scripted::{Answer, Scripted};
+use cellblock_gateway::records::Records;
+use cellblock_gateway::server::{Caller, Gateway};
+use cellblock_gateway::{Models, Options};
+use cellblock_interpreter::{Config, Interpreter, Limits};
+use cellblock_sandbox::image::{self, DEFAULT_IMAGE, Home, Sink};
+use cellblock_sandbox::jail::protection::Demands;
+use cellblock_sandbox::pool::PoolConfig;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::OnceCell;
+
+/// The interpreter's tasks live here, so it must outlive each test.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+static INTERPRETER: OnceCell<Arc<Interpreter>> = OnceCell::const_new();
+
+/// How long a test waits for what has to happen.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    RUNTIME.block_on(future)
+}
+
+pub(crate) async fn interpreter() -> &'static Arc<Interpreter> {
+    let start = || async {
+        let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
+        let image = image::Store::new(home);
+        let config = Config {
+            image: image.open(DEFAULT_IMAGE, Sink::new(|_| {})).await.unwrap(),
+            limits: Limits::default(),
+            pool: PoolConfig::default(),
+            preload: None,
+            demands: Demands::default(),
+            store: Store::local(std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("responses"))
+                .unwrap(),
+            // A test harness has threads before `main` could call `boot`.
+            launcher: Some(cellblock_testkit::binary().unwrap()),
+        };
+        Arc::new(Interpreter::start(config).await.unwrap())
+    };
+    INTERPRETER.get_or_init(start).await
+}
+
+/// A gateway that answers on loopback.
+pub(crate) struct Server {
+    pub(crate) address: String,
+    /// Its shared state, if it is in this process.
+    here: Option<Gateway>,
+    client: reqwest::Client,
+    /// Whose things are asked for.
+    owner: &'static str,
+}
+
+/// The model `m` gives these answers, each request the next one.
+pub(crate) async fn scripted(answers: impl IntoIterator<Item = Answer>) -> (Server, Arc<Scripted>) {
+    let provider = Arc::new(Scripted::new(answers));
+    (serve(Arc::clone(&provider) as Arc<dyn Provider>).await, provider)
+}
+
+/// The model `m` is this one.
+pub(crate) async fn serve(provider: Arc<dyn Provider>) -> Server {
+    serve_with(provider, |_| {}).await
+}
+
+pub(crate) async fn serve_with(provider: Arc<dyn Provider>, change: impl FnOnce(&mut Options)) -> Server {
+    let mut options = Options::default();
+    change(&mut options);
+    let gateway = gateway(provider, options, Records::in_memory().unwrap()).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    // Who calls is what the keys say; here a header stands for them.
+    let owner = from_fn(async |mut request: Request, next: Next| {
+        if let Some(owner) = request.headers().get("x-owner") {
+            let owner = owner.to_str().unwrap().to_owned();
+            request.extensions_mut().insert(Caller { owner });
+        }
+        next.run(request).await
+    });
+    let router = gateway.router().layer(owner);
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    Server {
+        address,
+        here: Some(gateway),
+        client: client(),
+        owner: "ann",
+    }
+}
+
+pub(crate) async fn gateway(provider: Arc<dyn Provider>, options: Options, records: Records) -> Gateway {
+    let models = Models::default().with("m", provider);
+    Gateway::new(options, records, models, Arc::clone(interpreter().await))
+}
+
+fn client() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::new()
+}
+
+/// An answer over HTTP.
+#[derive(Debug)]
+pub(crate) struct Got {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+}
+
+impl Got {
+    /// The body of an answer that has to be good.
+    pub(crate) fn ok(self) -> Value {
+        assert_eq!(self.status, 200, "{}", self.body);
+        self.body
+    }
+
+    /// The status and the error's code, which have to be there.
+    pub(crate) fn error(&self) -> (u16, &str) {
+        assert!(self.body["error"]["message"].is_string(), "{}", self.body);
+        (self.status, self.body["error"]["code"].as_str().unwrap())
+    }
+}
+
+impl Server {
+    /// A gateway without the header that stands for keys.
+    pub(crate) fn at(address: String, gateway: Gateway) -> Self {
+        Self {
+            here: Some(gateway),
+            ..Self::elsewhere(address)
+        }
+    }
+
+    /// A gateway of another process.
+    pub(crate) fn elsewhere(address: String) -> Self {
+        Self {
+            address,
+            here: None,
+            client: client(),
+            owner: "local",
+        }
+    }
+
+    /// Its shared state.
+    pub(crate) fn gateway(&self) -> &Gateway {
+        self.here.as_ref().unwrap()
+    }
+
+    /// The same, for somebody else.
+    pub(crate) fn of(&self, owner: &'static str) -> Self {
+        Self {
+            address: self.address.clone(),
+            here: self.here.clone(),
+            client: client(),
+            owner,
+        }
+    }
+
+    pub(crate) fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        let url = format!("http://{}/v1/{path}", self.address);
+        self.client
+            .request(method.parse().unwrap(), url)
+            .header("x-owner", self.owner)
+    }
+
+    pub(crate) async fn send(&self, request: reqwest::RequestBuilder) -> Got {
+        let answer = request.send().await.unwrap();
+        let status = answer.status().as_u16();
+        let text = answer.text().await.unwrap();
+        let body = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{status}: {text}"));
+        Got { status, body }
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Got {
+        let request = self
+            .request("POST", path)
+            .header("content-type", "application/json");
+        self.send(request.body(body.to_string())).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Got {
+        self.send(self.request("GET", path)).await
+    }
+
+    /// A response to a request with these fields.
+    pub(crate) async fn create(&self, fields: Value) -> Got {
+        self.post("responses", &body(fields)).await
+    }
+
+    /// A stream that is not read yet.
+    pub(crate) async fn stream(&self, fields: Value) -> reqwest::Response {
+        let mut body = body(fields);
+        body["stream"] = json!(true);
+        let request = self.request("POST", "responses").body(body.to_string());
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        answer
+    }
+
+    /// Waits until a response has this status, and gives it.
+    pub(crate) async fn until(&self, id: &str, status: &str) -> Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let response = self.get(&format!("responses/{id}")).await.ok();
+            if response["status"] == status {
+                return response;
+            }
+            assert!(Instant::now() < deadline, "not {status}: {response}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+fn body(mut fields: Value) -> Value {
+    fields["model"] = json!("m");
+    fields
+}
+
+/// The events of a stream that has ended as streams have to.
+pub(crate) fn events(text: &str) -> Vec<Value> {
+    let text = text
+        .strip_suffix("data: [DONE]\n\n")
+        .unwrap_or_else(|| panic!("{text}"));
+    let frames = text
+        .split_terminator("\n\n")
+        .filter(|frame| !frame.starts_with(':'));
+    frames
+        .map(|frame| {
+            let (name, data) = frame.split_once("\ndata: ").unwrap();
+            let event: Value = serde_json::from_str(data).unwrap();
+            assert_eq!(name.strip_prefix("event: ").unwrap(), event["type"]);
+            event
+        })
+        .collect()
+}
+
+pub(crate) fn names(events: &[Value]) -> Vec<&str> {
+    events
+        .iter()
+        .map(|event| event["type"].as_str().unwrap())
+        .collect()
+}
+
+/// The interpreter as a tool.
+pub(crate) fn interpreter_tool() -> Value {
+    json!([{"type": "code_interpreter", "container": {"type": "auto"}}])
+}
+
+/// An answer that runs code.
+pub(crate) fn runs(id: &str, code: &str) -> Answer {
+    Answer::new().call(id, "code_interpreter", &json!({"code": code}).to_string())
+}
+
+/// The texts of items, each with its kind.
+pub(crate) fn told(items: &Value) -> Vec<String> {
+    let items = items.as_array().unwrap().iter();
+    let told = items.map(|item| {
+        let text = [
+            &item["content"][0]["text"],
+            &item["output"],
+            &item["output"][0]["text"],
+            &item["arguments"],
+        ]
+        .into_iter()
+        .find_map(Value::as_str);
+        let who = item["role"].as_str().or(item["type"].as_str()).unwrap();
+        format!("{who}: {}", text.unwrap_or_default().trim())
+    });
+    told.collect()
+}

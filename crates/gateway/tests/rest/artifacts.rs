@@ -1,0 +1,79 @@
+//! Artifacts: who sees them, and how they come.
+
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+
+use crate::support::{Api, block_on};
+
+#[test]
+fn an_artifact_comes_to_its_owner_in_its_type_and_to_nobody_else() {
+    block_on(async {
+        let (api, other) = (Api::of("artist").await, Api::of("thief").await);
+        let session = api.session(&json!({})).await;
+        let cell = api
+            .run(&session, "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\nopen('page.html', 'w').write('<script>1</script>')\nopen('a.csv', 'w').write('0123456789')")
+            .await;
+        assert_eq!(cell["outcome"], "completed");
+        let of = |kind: &str, bytes: Option<u64>| {
+            let artifacts = cell["artifacts"].as_array().unwrap().iter();
+            let found =
+                artifacts.filter(|it| it["kind"] == kind && bytes.is_none_or(|bytes| it["bytes"] == bytes));
+            let found: Vec<_> = found.collect();
+            assert_eq!(found.len(), 1, "{cell}");
+            assert_eq!(found[0]["path"], json!(null), "no path of the host is told");
+            format!("/v1/artifacts/{}", found[0]["sha256"].as_str().unwrap())
+        };
+        let (picture, page, table) = (of("figure", None), of("file", Some(18)), of("file", Some(10)));
+
+        let response = api.raw(&picture).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["content-type"], "image/png");
+        assert!(response.headers().get("content-disposition").is_none());
+        let tag = response.headers()["etag"].clone();
+        assert!(response.bytes().await.unwrap().starts_with(b"\x89PNG"));
+        let again = api.request(Method::GET, &picture).header("if-none-match", tag);
+        assert_eq!(again.send().await.unwrap().status(), StatusCode::NOT_MODIFIED);
+
+        let response = api.raw(&page).await;
+        assert_eq!(response.headers()["content-disposition"], "attachment");
+        assert_eq!(response.headers()["x-content-type-options"], "nosniff");
+        assert_eq!(
+            response.headers()["content-security-policy"],
+            "default-src 'none'; sandbox"
+        );
+
+        let head = api.request(Method::HEAD, &table).send().await.unwrap();
+        assert_eq!(
+            (head.status(), &head.headers()["content-length"]),
+            (StatusCode::OK, &"10".parse().unwrap())
+        );
+        let part = api
+            .request(Method::GET, &table)
+            .header("range", "bytes=2-4")
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(part.status(), StatusCode::PARTIAL_CONTENT);
+        assert_eq!(part.headers()["content-range"], "bytes 2-4/10");
+        assert_eq!(part.text().await.unwrap(), "234");
+        let beyond = api
+            .request(Method::GET, &table)
+            .header("range", "bytes=10-")
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(beyond.status(), StatusCode::RANGE_NOT_SATISFIABLE);
+
+        for path in [&picture, &page, &table] {
+            let (status, missing) = other.get(path).await;
+            assert_eq!(
+                (status, &missing["error"]["code"]),
+                (StatusCode::NOT_FOUND, &json!("artifact_not_found"))
+            );
+        }
+        assert_eq!(api.get("/v1/artifacts/..%2Fetc").await.0, StatusCode::NOT_FOUND);
+        // They outlive the session.
+        api.end(&session).await;
+        assert_eq!(api.raw(&picture).await.status(), StatusCode::OK);
+    });
+}

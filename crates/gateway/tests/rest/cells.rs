@@ -1,0 +1,243 @@
+//! Cells: their answers, their events, and what stops them.
+
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+
+use crate::support::{Api, block_on, ending, events, until};
+
+#[test]
+fn variables_live_from_cell_to_cell_and_a_cell_answers_as_the_command_line_does() {
+    block_on(async {
+        let api = Api::of("cells").await;
+        let session = api.session(&json!({})).await;
+        let first = api
+            .run(
+                &session,
+                "import sys\nx = 20\nprint('out')\nprint('err', file=sys.stderr)\nx + 1",
+            )
+            .await;
+        assert_eq!(first["object"], "session.cell");
+        assert_eq!(
+            (&first["cell"], &first["outcome"]),
+            (&json!(1), &json!("completed"))
+        );
+        assert_eq!(
+            (&first["stdout"], &first["stderr"]),
+            (&json!("out\n"), &json!("err\n"))
+        );
+        assert_eq!(first["outputs"][0]["type"], "primitive");
+        assert_eq!(first["outputs"][0]["value"], 21);
+        assert_eq!(first["state"], "kept");
+        assert_eq!(first["sandbox"]["backend"], "process");
+
+        let raised = api.run(&session, "x / 0").await;
+        assert_eq!(raised["outcome"], "raised");
+        assert_eq!(raised["error"]["type"], "ZeroDivisionError");
+        let third = api.run(&session, "x").await;
+        assert_eq!(third["outputs"][0]["value"], 20);
+
+        let (_, kept) = api.get(&format!("{session}/cells")).await;
+        let numbers: Vec<_> = kept["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|cell| &cell["cell"])
+            .collect();
+        assert_eq!(numbers, [1, 2, 3]);
+        let (status, second) = api.get(&format!("{session}/cells/2")).await;
+        assert_eq!((status, &second), (StatusCode::OK, &raised));
+
+        let (_, variables) = api.get(&format!("{session}/variables")).await;
+        let names: Vec<_> = variables["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["name"].as_str().unwrap())
+            .collect();
+        assert!(names.contains(&"x"), "{names:?}");
+
+        let (status, _) = api.post(&format!("{session}/reset"), &json!({})).await;
+        assert_eq!(status, StatusCode::OK);
+        assert_eq!(
+            api.run(&session, "'x' in globals()").await["outputs"][0]["value"],
+            false
+        );
+        api.end(&session).await;
+        assert_eq!(api.get(&session).await.0, StatusCode::NOT_FOUND);
+    });
+}
+
+#[test]
+fn code_that_runs_too_long_or_is_too_large_is_an_answer() {
+    block_on(async {
+        let api = Api::of("limits").await;
+        let options = json!({"limits": {"memory_bytes": 512 << 20}, "rescue": "off", "guard": "standard"});
+        let session = api.session(&options).await;
+        let (status, late) = api
+            .post(
+                &format!("{session}/cells"),
+                &json!({"code": "x = 1\nwhile True: pass", "timeout": 0.5}),
+            )
+            .await;
+        assert_eq!(
+            (status, &late["outcome"]),
+            (StatusCode::OK, &json!("interrupted"))
+        );
+        let (_, described) = api.get(&session).await;
+        assert_eq!(described["limits"]["memory_bytes"], 512 << 20);
+        assert_eq!(described["cells"], 1);
+        let large = api
+            .run(
+                &session,
+                "b = bytearray(1 << 30)\nfor i in range(0, 1 << 30, 4096): b[i] = 1",
+            )
+            .await;
+        assert!(
+            ["limit_exceeded", "raised"].contains(&large["outcome"].as_str().unwrap()),
+            "{large}"
+        );
+        api.end(&session).await;
+    });
+}
+
+#[test]
+fn a_stream_tells_what_happens_in_its_order() {
+    block_on(async {
+        let api = Api::of("stream").await;
+        let session = api.session(&json!({})).await;
+        let code =
+            "print('before €')\n'shown'\ndisplay('shown')\nopen('made.txt', 'w').write('x')\nprint('after');";
+        let request = api
+            .request(Method::POST, &format!("{session}/cells"))
+            .header("accept", "text/event-stream")
+            .header("content-type", "application/json")
+            .body(json!({"code": code}).to_string());
+        let response = request.send().await.unwrap();
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        let events = events(&response.text().await.unwrap());
+        let numbers: Vec<_> = events
+            .iter()
+            .map(|(_, data)| data["sequence_number"].as_u64().unwrap())
+            .collect();
+        assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{numbers:?}");
+        let names: Vec<_> = events.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "cell.started",
+                "cell.stdout",
+                "cell.output",
+                "cell.stdout",
+                "cell.file",
+                "cell.done"
+            ]
+        );
+        assert_eq!(events[1].1["text"], "before €\n");
+        assert_eq!(events[2].1["output"]["value"], "shown");
+        assert_eq!(events[4].1["file"]["path"], "/workspace/made.txt");
+        let done = &events[5].1["cell"];
+        assert_eq!(
+            (&done["outcome"], &done["stdout"]),
+            (&json!("completed"), &json!("before €\nafter\n"))
+        );
+        let (_, kept) = api.get(&format!("{session}/cells/1")).await;
+        assert_eq!(&kept, done);
+        api.end(&session).await;
+    });
+}
+
+#[test]
+fn a_client_that_goes_away_interrupts_its_cell() {
+    block_on(async {
+        let api = Api::of("gone").await;
+        let session = api.session(&json!({})).await;
+        api.run(&session, "x = 1").await;
+        let free = || async { api.get(&session).await.1["status"] == "idle" };
+        drop(api.endless(&session).await);
+        until("the session is free", free).await;
+        let (_, cell) = api.get(&format!("{session}/cells/2")).await;
+        assert_eq!(cell["outcome"], "interrupted", "{cell}");
+
+        // The same where the answer is no stream. An interrupt that comes before its first line may cost the kernel.
+        let body = json!({"code": "while True: pass", "timeout": 120});
+        let (asked, path) = (api.clone(), format!("{session}/cells"));
+        let asking = tokio::spawn(async move { asked.post(&path, &body).await });
+        until("the cell runs", || async {
+            api.get(&session).await.1["status"] == "busy"
+        })
+        .await;
+        asking.abort();
+        until("the session is free", free).await;
+        let (_, cell) = api.get(&format!("{session}/cells/3")).await;
+        let stopped = ["interrupted", "kernel_lost"].contains(&cell["outcome"].as_str().unwrap());
+        assert!(stopped, "{cell}");
+        api.end(&session).await;
+    });
+}
+
+#[test]
+fn an_interrupt_ends_the_cell_that_runs_and_the_next_one_has_its_turn() {
+    block_on(async {
+        let api = Api::of("interrupt").await;
+        let session = api.session(&json!({})).await;
+        api.run(&session, "x = 1").await;
+        let endless = api.endless(&session).await;
+        let (waiting, at) = (api.clone(), session.clone());
+        let next = tokio::spawn(async move { waiting.run(&at, "x").await });
+        let (status, told) = api.post(&format!("{session}/interrupt"), &json!({})).await;
+        assert_eq!((status, &told["interrupted"]), (StatusCode::OK, &json!(true)));
+        assert_eq!(ending(endless).await, "interrupted");
+        assert_eq!(next.await.unwrap()["outputs"][0]["value"], 1);
+        api.end(&session).await;
+    });
+}
+
+#[test]
+fn a_session_that_is_deleted_stops_what_runs_in_it() {
+    block_on(async {
+        let api = Api::of("deleted").await;
+        let session = api.session(&json!({})).await;
+        let endless = api.endless(&session).await;
+        api.end(&session).await;
+        assert_eq!(ending(endless).await, "interrupted");
+        let (_, all) = api.get("/v1/sessions").await;
+        assert_eq!(all["data"], json!([]));
+    });
+}
+
+#[test]
+fn a_session_that_nobody_uses_expires() {
+    block_on(async {
+        let api = Api::of("idle").await;
+        let session = api.session(&json!({"idle_seconds": 1})).await;
+        api.run(&session, "1").await;
+        // Whoever looks at it does not use it.
+        until("it expires", || async {
+            api.get(&session).await.0 == StatusCode::NOT_FOUND
+        })
+        .await;
+    });
+}
+
+#[test]
+fn packages_are_there_for_the_cell_that_asks_for_them() {
+    block_on(async {
+        let api = Api::of("packages").await;
+        let session = api.session(&json!({})).await;
+        let body = json!({"code": "import emoji\nemoji.__name__", "requirements": ["emoji==2.14.0"]});
+        let (status, cell) = api.post(&format!("{session}/cells"), &body).await;
+        assert_eq!(
+            (status, &cell["outputs"][0]["value"]),
+            (StatusCode::OK, &json!("emoji")),
+            "{cell}"
+        );
+        let body = json!({"code": "1", "requirements": ["https://example.com/x.whl"]});
+        let (status, refused) = api.post(&format!("{session}/cells"), &body).await;
+        assert_eq!(
+            (status, &refused["error"]["code"]),
+            (StatusCode::BAD_REQUEST, &json!("bad_request")),
+            "{refused}"
+        );
+        api.end(&session).await;
+    });
+}

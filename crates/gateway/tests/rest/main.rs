@@ -1,0 +1,14 @@
+//! Our own REST as clients have it: over HTTP, with real sandboxes.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod artifacts;
+mod bad_input;
+mod cells;
+mod execute;
+mod files;
+mod openapi;
+mod owners;
+mod stopping;
+mod support;
+mod tools;

@@ -1,0 +1,207 @@
+//! A gateway that the tests of this binary share, and a client that asks it.
+
+use std::net::SocketAddr;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use cellblock_gateway::records::Records;
+use cellblock_gateway::server::{Caller, Gateway};
+use cellblock_gateway::{Models, Options};
+use cellblock_interpreter::{Config, Interpreter};
+use reqwest::{Client, Method, Response, StatusCode};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::OnceCell;
+
+/// The gateway's tasks live here, so it must outlive each test.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+static SERVER: OnceCell<(Gateway, SocketAddr)> = OnceCell::const_new();
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    RUNTIME.block_on(future)
+}
+
+/// A gateway that has just been started.
+pub(crate) async fn gateway(options: Options) -> Gateway {
+    let config = Config::default_image_in(&cellblock_testkit::home().unwrap())
+        .await
+        .unwrap();
+    let interpreter = Interpreter::start(Config {
+        // A test harness has threads before `main` could call `boot`.
+        launcher: Some(cellblock_testkit::binary().unwrap()),
+        ..config
+    })
+    .await
+    .unwrap();
+    Gateway::new(
+        options,
+        Records::in_memory().unwrap(),
+        Models::default(),
+        interpreter,
+    )
+}
+
+/// The shared one. Who calls is told by a header, as keys are somebody else's business.
+async fn server() -> &'static (Gateway, SocketAddr) {
+    SERVER
+        .get_or_init(|| async {
+            let mut options = Options::default();
+            options.execute.concurrent = 16;
+            options.sessions.per_owner = 4;
+            options.sessions.upload_bytes = 1 << 20;
+            options.max_body = 2 << 20;
+            let gateway = gateway(options).await;
+            let router = gateway.router().layer(from_fn(named));
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+            (gateway, address)
+        })
+        .await
+}
+
+async fn named(mut request: Request, next: Next) -> axum::response::Response {
+    if let Some(owner) = request.headers().get("x-owner") {
+        let owner = owner.to_str().unwrap().to_owned();
+        request.extensions_mut().insert(Caller { owner });
+    }
+    next.run(request).await
+}
+
+/// Waits until something holds.
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    while !holds().await {
+        assert!(tokio::time::Instant::now() < deadline, "it never came: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Somebody who asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Api {
+    client: Client,
+    base: String,
+    owner: String,
+}
+
+impl Api {
+    /// The shared gateway, as this owner.
+    pub(crate) async fn of(owner: &str) -> Self {
+        let address = server().await.1;
+        Self::at(address, owner)
+    }
+
+    pub(crate) fn at(address: SocketAddr, owner: &str) -> Self {
+        // Only the first has to install it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Self {
+            client: Client::builder().build().unwrap(),
+            base: format!("http://{address}"),
+            owner: owner.to_owned(),
+        }
+    }
+
+    pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let url = format!("{}{path}", self.base);
+        self.client.request(method, url).header("x-owner", &self.owner)
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> (StatusCode, Value) {
+        read(self.request(Method::GET, path).send().await.unwrap()).await
+    }
+
+    pub(crate) async fn raw(&self, path: &str) -> Response {
+        self.request(Method::GET, path).send().await.unwrap()
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> (StatusCode, Value) {
+        read(self.request(Method::DELETE, path).send().await.unwrap()).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> (StatusCode, Value) {
+        read(self.start(path, body).await).await
+    }
+
+    /// An answer whose body is not read yet.
+    pub(crate) async fn start(&self, path: &str, body: &Value) -> Response {
+        let request = self.request(Method::POST, path);
+        let request = request
+            .header("content-type", "application/json")
+            .body(body.to_string());
+        request.send().await.unwrap()
+    }
+
+    /// Bytes, with a content type.
+    pub(crate) async fn put(&self, path: &str, media_type: &str, body: Vec<u8>) -> (StatusCode, Value) {
+        let request = self.request(Method::PUT, path).header("content-type", media_type);
+        read(request.body(body).send().await.unwrap()).await
+    }
+
+    /// Makes a session; its path.
+    pub(crate) async fn session(&self, options: &Value) -> String {
+        let (status, session) = self.post("/v1/sessions", options).await;
+        assert_eq!(status, StatusCode::CREATED, "{session}");
+        format!("/v1/sessions/{}", session["id"].as_str().unwrap())
+    }
+
+    /// Runs a cell that has to be served.
+    pub(crate) async fn run(&self, session: &str, code: &str) -> Value {
+        let (status, cell) = self
+            .post(&format!("{session}/cells"), &json!({"code": code}))
+            .await;
+        assert_eq!(status, StatusCode::OK, "{cell}");
+        cell
+    }
+
+    /// Starts a cell that never ends by itself, and waits until it runs; its stream, and what has come of that.
+    pub(crate) async fn endless(&self, session: &str) -> (Response, String) {
+        let body =
+            json!({"code": "print('on', flush=True)\nwhile True: pass", "timeout": 120, "stream": true});
+        let mut response = self.start(&format!("{session}/cells"), &body).await;
+        let mut text = String::new();
+        while !text.contains("cell.stdout") {
+            text += &String::from_utf8_lossy(&response.chunk().await.unwrap().unwrap());
+        }
+        (response, text)
+    }
+
+    /// Ends a session.
+    pub(crate) async fn end(&self, session: &str) {
+        let (status, gone) = self.delete(session).await;
+        assert_eq!((status, &gone["deleted"]), (StatusCode::OK, &json!(true)));
+    }
+}
+
+async fn read(response: Response) -> (StatusCode, Value) {
+    let status = response.status();
+    let text = response.text().await.unwrap();
+    let value = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    (status, value)
+}
+
+/// How the cell of a stream ended.
+pub(crate) async fn ending((response, mut text): (Response, String)) -> Value {
+    text += &response.text().await.unwrap();
+    let (name, data) = events(&text).pop().unwrap();
+    assert_eq!(name, "cell.done", "{data}");
+    data["cell"]["outcome"].clone()
+}
+
+/// The events of a stream: names and bodies, without comments.
+pub(crate) fn events(text: &str) -> Vec<(String, Value)> {
+    let frames = text
+        .split_terminator("\n\n")
+        .filter(|frame| !frame.starts_with(':'));
+    let event = |frame: &str| {
+        let (name, data) = frame.split_once('\n').unwrap();
+        let name = name.strip_prefix("event: ").unwrap().to_owned();
+        let data: Value = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
+        assert_eq!(data["type"], name);
+        (name, data)
+    };
+    frames.map(event).collect()
+}

@@ -1,0 +1,107 @@
+//! Giving sandboxes to another Cellblock, whose sessions they then are.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cellblock_sandbox::backend::BoxFuture;
+use cellblock_sandbox::backend::remote::serve::{Host, serve};
+use cellblock_sandbox::backend::remote::{Pulse, Refusal, Transport};
+use cellblock_sandbox::image::{Manifest, Report as Audit};
+use cellblock_sandbox::jail::error::chain;
+use cellblock_sandbox::jail::protection::Report;
+use cellblock_sandbox::pool::Lease;
+
+use crate::error::{Error, Result};
+use crate::interpreter::{Interpreter, Shared};
+use crate::session::spool::claim;
+use cellblock_sandbox::Limits;
+
+/// What a client may have.
+#[derive(Clone, Debug, Default)]
+pub struct Terms {
+    /// The most that a client may ask for in one sandbox; by default the interpreter's own limits.
+    pub most: Option<Limits>,
+    /// How a client is known to be there.
+    pub pulse: Pulse,
+}
+
+impl Interpreter {
+    /// Gives a sandbox to whoever speaks on a transport, which must have been found allowed to have one, and serves it until the connection
+    /// ends. What was held for it is given back when this completes or is dropped. The error says why a connection was cut.
+    pub async fn serve<T, E>(&self, transport: T, terms: Terms) -> Result<()>
+    where
+        T: Transport<E>,
+        E: std::fmt::Display + Send + 'static,
+    {
+        let shared = Arc::clone(self.shared());
+        let spool = shared.base.spool();
+        let spool = match claim(&spool) {
+            Ok(lock) => Some((spool, lock)),
+            Err(reason) => {
+                tracing::warn!(reason, "datasets of remote clients are copied, not mounted");
+                None
+            }
+        };
+        let most = terms.most.unwrap_or_else(|| shared.limits.clone());
+        let host = Arc::new(Served { shared, most, spool });
+        Ok(serve(transport, host, terms.pulse).await?)
+    }
+}
+
+/// An interpreter as others see it.
+#[derive(Debug)]
+struct Served {
+    shared: Arc<Shared>,
+    most: Limits,
+    /// With the lock that keeps other processes from sweeping it.
+    spool: Option<(PathBuf, File)>,
+}
+
+impl Host for Served {
+    fn manifest(&self) -> &Manifest {
+        self.shared.base.manifest()
+    }
+
+    fn report(&self) -> Report {
+        self.shared.backend.report()
+    }
+
+    fn most(&self) -> &Limits {
+        &self.most
+    }
+
+    fn spool(&self) -> Option<PathBuf> {
+        self.spool.as_ref().map(|(folder, _)| folder.clone())
+    }
+
+    fn lease<'a>(&'a self, limits: &'a Limits) -> BoxFuture<'a, Result<Lease, Refusal>> {
+        Box::pin(async { self.shared.lease(limits, true).await.map_err(refusal) })
+    }
+
+    fn returned(&self, sandbox: &str) {
+        self.shared.returned(sandbox);
+    }
+
+    fn warmed(&self) -> BoxFuture<'_, Result<Vec<String>, Refusal>> {
+        Box::pin(async {
+            self.shared.backend.warmed().await?;
+            Ok(self.shared.base.failed_modules())
+        })
+    }
+
+    fn audit(&self) -> BoxFuture<'_, Result<Audit, Refusal>> {
+        Box::pin(async { self.shared.base.audit().await.map_err(refusal) })
+    }
+
+    fn layer<'a>(&'a self, requirements: &'a [String]) -> BoxFuture<'a, Result<String, Refusal>> {
+        Box::pin(async { self.shared.layer(requirements).await.map_err(refusal) })
+    }
+}
+
+fn refusal(error: Error) -> Refusal {
+    match error {
+        Error::Sandbox(error) => error.into(),
+        other => Refusal::new(other.blame(), other.retry(), chain(&other)),
+    }
+}

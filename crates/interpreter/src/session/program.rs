@@ -1,0 +1,67 @@
+//! Running a program to its end: what a sandbox server of single calls needs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::sync::broadcast;
+
+use super::Session;
+use super::command::{CommandEnd, Order};
+use crate::error::Result;
+use crate::execution::StreamText;
+
+/// A program to run in `/workspace` of a session's sandbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The program and its arguments; a bare name is looked for along `PATH`.
+    pub argv: Vec<String>,
+    /// Its environment, on top of the one that commands of the sandbox have.
+    pub env: BTreeMap<String, String>,
+    /// Packages that it needs, as requirement strings. They have as long to be installed as it may run.
+    pub requirements: Vec<String>,
+    /// After this it is killed with all that it started.
+    pub timeout: Duration,
+    /// The most bytes of each of its streams that are kept: the first and the last halves of it.
+    pub stream_bytes: usize,
+}
+
+/// What came of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramRun {
+    /// How it ended.
+    pub end: CommandEnd,
+    /// What it wrote to stdout.
+    pub stdout: StreamText,
+    /// What it wrote to stderr.
+    pub stderr: StreamText,
+    /// How long it ran.
+    pub duration: Duration,
+    /// What has to be known besides, such as a limit that was hit.
+    pub notes: Vec<String>,
+}
+
+impl Session {
+    /// Runs a program to its end; a program that fails is `Ok`. Files that it makes stay in the sandbox, and nothing is collected.
+    pub async fn run_program(&self, program: Program) -> Result<ProgramRun> {
+        // Nobody listens.
+        let (events, _) = broadcast::channel(1);
+        let order = Order {
+            argv: program.argv,
+            timeout: program.timeout,
+            requirements: program.requirements,
+            env: program.env,
+            stream_bytes: program.stream_bytes,
+            keep_whole: false,
+            files: 0,
+            events,
+        };
+        let executed = self.command(order).await?;
+        Ok(ProgramRun {
+            end: executed.end,
+            stdout: executed.stdout,
+            stderr: executed.stderr,
+            duration: executed.duration,
+            notes: executed.notes,
+        })
+    }
+}

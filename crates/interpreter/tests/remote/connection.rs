@@ -1,0 +1,139 @@
+//! Sessions whose connection is cut, and what is on either side of it.
+
+use std::time::{Duration, Instant};
+
+use cellblock_interpreter::{Blame, Event, Interpreter, Outcome, SessionOptions};
+use cellblock_sandbox::pool::PoolConfig;
+
+use crate::place::{Server, client, serve};
+use crate::support::{block_on, config, interpreter, run, value};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server of its own, and a client of it without a pool.
+async fn pair() -> (Server, Interpreter) {
+    let mut config = config().await;
+    config.preload = Some(vec!["json".to_owned()]);
+    config.pool.ready = 0;
+    let (limits, store) = (config.limits.clone(), config.store.clone());
+    let server = serve(Interpreter::start(config).await.unwrap(), limits).await;
+    let pool = PoolConfig {
+        ready: 0,
+        ..PoolConfig::default()
+    };
+    let client = client(&server, pool, store).await;
+    (server, client)
+}
+
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let before = Instant::now();
+    while !is_so() {
+        assert!(before.elapsed() < PATIENCE, "not {what} in time");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[test]
+fn an_execution_says_that_its_sandbox_is_elsewhere_and_which_image_it_has() {
+    block_on(async {
+        let session = interpreter().await.session(SessionOptions::default());
+        let execution = run(&session, "1").await;
+        assert_eq!(execution.sandbox.backend, "remote");
+        assert_eq!(execution.sandbox.image, config().await.image.id().to_string());
+        assert_eq!(execution.sandbox.protections, interpreter().await.report());
+    });
+}
+
+#[test]
+fn a_cell_whose_connection_is_cut_is_an_error_that_runs_nothing_twice() {
+    block_on(async {
+        let (server, interpreter) = pair().await;
+        let session = interpreter.session(SessionOptions {
+            prelude: Vec::new(),
+            ..SessionOptions::default()
+        });
+        run(&session, "x = 1").await;
+        let taken = server.interpreter.sandboxes_taken();
+        let code =
+            "open('/workspace/ran', 'a').write('once')\nprint('on', flush=True)\nimport time\ntime.sleep(60)";
+        let mut running = session.start_cell(code).await.unwrap();
+        loop {
+            match running.events.recv().await {
+                Some(Event::Stdout(_)) => break,
+                Some(_) => {}
+                None => panic!("the cell ended"),
+            }
+        }
+        server.sockets.cut();
+        let error = running.finish().await.unwrap_err();
+        assert_eq!(error.blame(), Blame::Backend, "{error}");
+        assert!(
+            error
+                .to_string()
+                .starts_with("the connection to the other side was lost: "),
+            "{error}"
+        );
+        // Nobody asked for another sandbox, and that one is gone.
+        assert_eq!(server.interpreter.sandboxes_taken(), taken);
+        until("ended", || server.interpreter.sandboxes_in_use().is_empty()).await;
+        let next = run(
+            &session,
+            "import os\nos.path.exists('/workspace/ran'), 'x' in globals()",
+        )
+        .await;
+        assert_eq!(next.outcome, Outcome::Completed, "{next:#?}");
+        assert_eq!(
+            next.note.as_deref(),
+            Some(
+                "the sandbox was lost and replaced; all variables and files are gone. \
+                 Run what defines your variables and writes your files again"
+            )
+        );
+        assert_eq!(server.interpreter.sandboxes_taken(), taken + 1);
+    });
+}
+
+#[test]
+fn a_session_that_is_closed_or_dropped_ends_its_sandbox_at_the_server() {
+    block_on(async {
+        let (server, interpreter) = pair().await;
+        let options = || SessionOptions {
+            prelude: Vec::new(),
+            ..SessionOptions::default()
+        };
+        let session = interpreter.session(options());
+        assert_eq!(value(&session, "6 * 7").await, 42);
+        assert_eq!(server.interpreter.sandboxes_in_use().len(), 1);
+        session.close().await.unwrap();
+        until("ended", || server.interpreter.sandboxes_in_use().is_empty()).await;
+        let session = interpreter.session(options());
+        assert_eq!(value(&session, "6 * 7").await, 42);
+        drop(session);
+        until("ended", || server.interpreter.sandboxes_in_use().is_empty()).await;
+        let session = interpreter.session(options());
+        assert_eq!(value(&session, "6 * 7").await, 42);
+        drop(interpreter);
+        drop(session);
+        until("ended", || {
+            server.interpreter.sandboxes_in_use().is_empty() && server.sockets.connections() == 0
+        })
+        .await;
+    });
+}
+
+#[test]
+fn a_server_that_is_gone_is_an_error_and_not_a_wait() {
+    block_on(async {
+        let (server, interpreter) = pair().await;
+        drop(server);
+        let session = interpreter.session(SessionOptions::default());
+        let error = session.execute("1").await.unwrap_err();
+        assert_eq!(error.blame(), Blame::Backend);
+        assert!(
+            error
+                .to_string()
+                .starts_with("connect to the sandboxes at `ws://127.0.0.1:"),
+            "{error}"
+        );
+    });
+}

@@ -1,0 +1,78 @@
+//! Where the sandboxes of these tests are: at the other end of WebSockets, with an interpreter in this process.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cellblock_artifact::Store;
+use cellblock_interpreter::remote::{RemoteBackend, RemoteConfig};
+use cellblock_interpreter::{Config, Demands, Interpreter, Limits, Remote, Terms};
+use cellblock_sandbox::pool::PoolConfig;
+use cellblock_testkit::WebSockets;
+
+/// What executions call the backend.
+pub(crate) const BACKEND: &str = "remote";
+const KEY: &str = "sk-of-the-tests";
+
+/// A server, and the interpreter that gives its sandboxes.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) sockets: WebSockets,
+    pub(crate) interpreter: Arc<Interpreter>,
+}
+
+/// Serves an interpreter's sandboxes.
+pub(crate) async fn serve(interpreter: Interpreter, most: Limits) -> Server {
+    let interpreter = Arc::new(interpreter);
+    let served = Arc::clone(&interpreter);
+    let sockets = WebSockets::start(KEY, move |messages| {
+        let (served, most) = (Arc::clone(&served), most.clone());
+        async move {
+            let terms = Terms {
+                most: Some(most),
+                ..Terms::default()
+            };
+            // Why a connection was cut is told by the client's side.
+            let _ = served.serve(messages, terms).await;
+        }
+    });
+    Server {
+        sockets: sockets.await.unwrap(),
+        interpreter,
+    }
+}
+
+/// An interpreter whose sandboxes a server has.
+pub(crate) async fn client(server: &Server, pool: PoolConfig, store: Store) -> Interpreter {
+    let config = RemoteConfig::new(&server.sockets.url())
+        .unwrap()
+        .with_key(KEY)
+        .unwrap();
+    let backend = RemoteBackend::start(config, Demands::default()).await.unwrap();
+    Interpreter::start_remote(Remote {
+        backend,
+        limits: Limits::default(),
+        pool,
+        store,
+        spool: PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("remote-spool"),
+    })
+}
+
+pub(crate) async fn interpreter(config: Config) -> Interpreter {
+    let (pool, store) = (config.pool, config.store.clone());
+    // Some tests ask for more than the default.
+    let most = Limits {
+        memory_bytes: 64 << 30,
+        disk_bytes: 64 << 30,
+        data_bytes: 64 << 30,
+        file_bytes: 64 << 30,
+        processes: 10_000,
+        open_files: 100_000,
+        inodes: 10_000_000,
+        shm_bytes: 64 << 30,
+        ..Limits::default()
+    };
+    let server = serve(Interpreter::start(config).await.unwrap(), most).await;
+    // It lives as long as the tests.
+    let server = Box::leak(Box::new(server));
+    client(server, pool, store).await
+}

@@ -1,0 +1,192 @@
+//! A kernel elsewhere as one of this machine: its frames come through a socket pair, what it writes through pipes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedWriteHalf, pipe};
+use tokio::sync::{Mutex, Notify, watch};
+use tokio::time::{sleep, timeout};
+
+use super::link::Link;
+use super::mux::{Receiving, Sending};
+use super::record::{Record, Records};
+use super::wire::{PART, ToServer};
+use crate::backend::{Ending, Hold, Kernel, Signal};
+use crate::error::{During, Result};
+
+/// How long an interrupt waits for what was written to the kernel before it. One that has no room for more is interrupted at once.
+const BEFORE: Duration = Duration::from_millis(200);
+
+/// How long what a lost connection has brought waits for its reader.
+const AFTER: Duration = Duration::from_secs(1);
+
+/// Signals for a kernel elsewhere, until they are sent.
+#[derive(Debug, Default)]
+struct Signals {
+    interrupt: AtomicBool,
+    kill: AtomicBool,
+    raised: Notify,
+}
+
+impl Signal for Signals {
+    fn interrupt(&self) {
+        self.interrupt.store(true, Ordering::Release);
+        self.raised.notify_one();
+    }
+
+    fn kill(&self) {
+        self.kill.store(true, Ordering::Release);
+        self.raised.notify_one();
+    }
+}
+
+/// The kernel that speaks on a stream. `pid` is its number in the sandbox, as the server says.
+pub(super) fn kernel(
+    link: &Arc<Link>,
+    stream: u32,
+    halves: (Sending, Receiving),
+    pid: u32,
+) -> Result<Kernel> {
+    let (ours, theirs) = UnixStream::pair().during("make a channel")?;
+    let (stdout_in, stdout) = pipe::pipe().during("make a pipe")?;
+    let (stderr_in, stderr) = pipe::pipe().during("make a pipe")?;
+    let (end_sender, end) = watch::channel(None);
+    let signals = Arc::new(Signals::default());
+    let hold = Hold::Elsewhere(Arc::clone(&signals) as Arc<dyn Signal>);
+    let mut kernel = Kernel::new(ours, stdout, stderr, end, hold);
+    kernel.pid = pid;
+    let (sending, receiving) = halves;
+    let (read, write) = theirs.into_split();
+    let bridge = Bridge {
+        frames: Some(write),
+        stdout: stdout_in,
+        stderr: stderr_in,
+        end: end_sender,
+    };
+    let link = Arc::clone(link);
+    tokio::spawn(async move {
+        let told = Mutex::new(());
+        let frames_in = async {
+            while read.as_ref().ready(Interest::READABLE).await.is_ok() {
+                let _before = told.lock().await;
+                if !pass_on(read.as_ref(), &sending).await {
+                    break;
+                }
+            }
+        };
+        let signals_in = async {
+            loop {
+                signals.raised.notified().await;
+                if signals.kill.swap(false, Ordering::AcqRel) {
+                    let _ = link.tell(&ToServer::Kill { kernel: stream }).await;
+                }
+                if signals.interrupt.swap(false, Ordering::AcqRel) {
+                    // The cell that is to be interrupted may not have been sent yet.
+                    let sent = timeout(BEFORE, async {
+                        let _before = told.lock().await;
+                        pass_on(read.as_ref(), &sending).await
+                    });
+                    let _ = sent.await;
+                    let _ = link.tell(&ToServer::Interrupt { kernel: stream }).await;
+                }
+            }
+        };
+        let mut bridge = bridge;
+        let said = async {
+            tokio::select! {
+                () = bridge.carry(receiving, &link) => {}
+                // What has come is handed on to whoever reads it, and not kept for ever for somebody who does not.
+                () = async { link.ended().await; sleep(AFTER).await } => {}
+            }
+        };
+        tokio::select! {
+            () = said => {}
+            // A kernel that nobody speaks to any more may go on speaking.
+            () = async { tokio::join!(frames_in, signals_in); } => {}
+        }
+    });
+    Ok(kernel)
+}
+
+/// Sends what is in the socket now; `false` when nothing will come any more.
+async fn pass_on(socket: &UnixStream, sending: &Sending) -> bool {
+    let mut buffer = vec![0; PART];
+    loop {
+        match socket.try_read(&mut buffer) {
+            Ok(length @ 1..) => {
+                if sending.send(&buffer[..length]).await.is_err() {
+                    return false;
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return true,
+            Ok(0) | Err(_) => return false,
+        }
+    }
+}
+
+/// The ends of a kernel's channels that are on the connection's side.
+struct Bridge {
+    frames: Option<OwnedWriteHalf>,
+    stdout: pipe::Sender,
+    stderr: pipe::Sender,
+    end: watch::Sender<Option<Ending>>,
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        self.end.send_if_modified(|end| {
+            let first = end.is_none();
+            end.get_or_insert(Ending::Unknown);
+            first
+        });
+    }
+}
+
+impl Bridge {
+    /// Hands on what the kernel does, one thing after the other, until it has ended or the connection is lost.
+    async fn carry(&mut self, mut receiving: Receiving, link: &Link) {
+        let mut records = Records::default();
+        'connected: while let Some(bytes) = receiving.next().await {
+            records.push(&bytes);
+            loop {
+                match records.take() {
+                    Ok(None) => break,
+                    Ok(Some(record)) => {
+                        if !self.hand_on(record).await {
+                            break 'connected;
+                        }
+                    }
+                    Err(wrong) => {
+                        link.fail(format!("the remote broke the protocol: it sent {wrong}"));
+                        break 'connected;
+                    }
+                }
+            }
+            receiving.done(bytes.len()).await;
+        }
+    }
+
+    /// Whether there may be more. That nobody reads one of the channels is no reason to stop: the others are still read.
+    async fn hand_on(&mut self, record: Record) -> bool {
+        match record {
+            Record::Frames(bytes) => {
+                if let Some(frames) = &mut self.frames
+                    && frames.write_all(&bytes).await.is_err()
+                {
+                    self.frames = None;
+                }
+            }
+            Record::Stdout(bytes) => drop(self.stdout.write_all(&bytes).await),
+            Record::Stderr(bytes) => drop(self.stderr.write_all(&bytes).await),
+            Record::Closed => self.frames = None,
+            Record::Ended(ending) => {
+                self.end.send_replace(Some(ending));
+                return false;
+            }
+        }
+        true
+    }
+}

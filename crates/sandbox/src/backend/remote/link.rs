@@ -1,0 +1,166 @@
+//! A client's connection: what it asks for, and the answers.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::Serialize;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::mux::{Mux, Pulse, Receiving, Sending, Transport};
+use super::refusal::Refusal;
+use super::wire::{Answer, Ask, GENERATION, Hello, ToClient, ToServer};
+use crate::error::{Error, Kind, Result};
+
+/// How long a server may take to say what it is.
+const HELLO_LIMIT: Duration = Duration::from_secs(20);
+
+type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Result<Answer, Refusal>>>>>;
+
+/// A connection to a server. Dropping it ends what the server holds for it.
+#[derive(Debug)]
+pub(super) struct Link {
+    mux: Arc<Mux>,
+    waiting: Waiting,
+    last: AtomicU64,
+    listener: JoinHandle<()>,
+}
+
+impl Link {
+    /// Speaks on a transport, and hears what is at its other end.
+    pub(super) async fn start<T, E>(transport: T, pulse: Pulse) -> Result<(Self, Hello)>
+    where
+        T: Transport<E>,
+        E: std::fmt::Display + Send + 'static,
+    {
+        let (mux, mut heard) = Mux::start(transport, pulse);
+        let mux = Arc::new(mux);
+        let first = timeout(HELLO_LIMIT, heard.recv())
+            .await
+            .map_err(|_| Kind::TooLate {
+                what: "the remote's first word",
+                limit: HELLO_LIMIT,
+            })?;
+        let first = first.ok_or_else(|| mux.lost())?;
+        let hello = match serde_json::from_slice(&first) {
+            Ok(ToClient::Hello(hello)) => hello,
+            Ok(_) => return Err(Error::protocol("remote", "its first message was not `hello`")),
+            Err(error) => return Err(Error::protocol("remote", unread(&error))),
+        };
+        let generations = (hello.generation, hello.frames);
+        if generations != (GENERATION, cellblock_protocol::GENERATION) {
+            return Err(Error::protocol(
+                "remote",
+                format!(
+                    "it speaks generation {}.{}, not {GENERATION}.{}; run the same version of Cellblock on both sides",
+                    hello.generation,
+                    hello.frames,
+                    cellblock_protocol::GENERATION
+                ),
+            ));
+        }
+        let waiting = Waiting::default();
+        let listener = tokio::spawn(listen(heard, Arc::clone(&waiting), Arc::clone(&mux)));
+        let link = Self {
+            mux,
+            waiting,
+            last: AtomicU64::new(0),
+            listener,
+        };
+        Ok((link, hello))
+    }
+
+    /// Opens a stream.
+    pub(super) fn open(&self, id: u32) -> (Sending, Receiving) {
+        self.mux.open(id)
+    }
+
+    /// Sends a message that has no answer.
+    pub(super) async fn tell(&self, message: &impl Serialize) -> Result<()> {
+        self.mux.tell(message).await
+    }
+
+    /// Completes when the connection has ended.
+    pub(super) async fn ended(&self) {
+        self.mux.ended().await;
+    }
+
+    /// Ends the connection, as the other side cannot be believed.
+    pub(super) fn fail(&self, reason: String) {
+        self.mux.fail(reason);
+    }
+
+    /// Asks for something once. What a lost connection has not answered may have been done.
+    pub(super) async fn ask(&self, ask: Ask, action: &'static str, limit: Duration) -> Result<Answer> {
+        let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let (sender, answered) = oneshot::channel();
+        lock(&self.waiting).insert(id, sender);
+        if let Err(error) = self.tell(&ToServer::Ask { id, ask }).await {
+            lock(&self.waiting).remove(&id);
+            return Err(error);
+        }
+        // The listener forgets who waits after the connection is known to be lost, so that whoever waits is seen by one of the two.
+        if self.mux.is_lost() {
+            return Err(self.mux.lost());
+        }
+        let answer = timeout(limit, answered).await.map_err(|_| {
+            lock(&self.waiting).remove(&id);
+            Kind::TooLate {
+                what: "the remote's answer",
+                limit,
+            }
+        })?;
+        answer
+            .map_err(|_| self.mux.lost())?
+            .map_err(|refusal| refusal.into_error(action))
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.listener.abort();
+        self.mux.fail("it was closed".to_owned());
+    }
+}
+
+async fn listen(mut heard: mpsc::Receiver<Bytes>, waiting: Waiting, mux: Arc<Mux>) {
+    while let Some(json) = heard.recv().await {
+        let (id, answer) = match serde_json::from_slice(&json) {
+            Ok(ToClient::Answer { id, answer }) => (id, Ok(answer)),
+            Ok(ToClient::Refused { id, refusal }) => (id, Err(refusal)),
+            Ok(ToClient::Hello(_)) => continue,
+            Err(error) => {
+                mux.fail(format!("the remote broke the protocol: {}", unread(&error)));
+                break;
+            }
+        };
+        let asked = lock(&waiting).remove(&id);
+        if let Some(asked) = asked {
+            let _ = asked.send(answer);
+        }
+    }
+    // Whoever waits hears that no answer comes.
+    lock(&waiting).clear();
+}
+
+/// What is wrong with a message, without what it says: it may be anything.
+pub(super) fn unread(error: &serde_json::Error) -> String {
+    format!(
+        "a message that cannot be read at line {}, column {}",
+        error.line(),
+        error.column()
+    )
+}
+
+/// The error for an answer to another question.
+pub(super) fn unexpected() -> Error {
+    Error::protocol("remote", "it answered something else than was asked")
+}
+
+fn lock<'a, T>(waiting: &'a Arc<Mutex<T>>) -> MutexGuard<'a, T> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}

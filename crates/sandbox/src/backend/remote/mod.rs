@@ -1,0 +1,199 @@
+//! The remote backend: sandboxes of another Cellblock, each over one WebSocket.
+//!
+//! ```text
+//! Kernel, Guest ─ sockets, pipes ─ RemoteSandbox ─ mux ══ WebSocket ══ mux ─ serve ─ a sandbox of a local backend
+//! ```
+//!
+//! A sandbox lives as long as its connection: when that ends, or nothing is heard for a while, the server destroys it and the client's
+//! sandbox is gone. Connecting is tried again, what is asked on a connection is not: nothing runs twice. Neither side believes the other:
+//! messages, streams and records are bounded, and what makes no sense ends the connection.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use cellblock_jail::protection::{Demand, Demands, Protection, Report, State};
+
+use super::{Backend, BoxFuture, Sandbox};
+use crate::error::{Error, Kind, Result};
+use crate::image::{Manifest, Report as Audit};
+use crate::limits::Limits;
+
+mod connect;
+mod kernel;
+mod link;
+mod mux;
+mod record;
+mod refusal;
+mod sandbox;
+pub mod serve;
+mod wire;
+
+pub use connect::RemoteConfig;
+pub use mux::{Pulse, Transport};
+pub use refusal::Refusal;
+pub use wire::MAX_MESSAGE;
+
+use link::{Link, unexpected};
+use sandbox::RemoteSandbox;
+use wire::{Answer, Ask, Hello};
+
+/// How long a server may take to describe its image.
+const DESCRIBE_LIMIT: Duration = Duration::from_secs(30);
+/// How long its template may take to import the image's libraries.
+const WARM_LIMIT: Duration = Duration::from_mins(4);
+/// How long packages may take to be installed there, or an image to be audited.
+const LAYER_LIMIT: Duration = Duration::from_mins(10);
+
+/// Makes sandboxes by asking another Cellblock for them.
+#[derive(Debug)]
+pub struct RemoteBackend {
+    config: RemoteConfig,
+    demands: Demands,
+    manifest: Manifest,
+    /// As it was said last.
+    report: Mutex<Report>,
+    failed_modules: Mutex<Vec<String>>,
+    made: AtomicU64,
+}
+
+impl RemoteBackend {
+    /// Connects once, and learns what the server's sandboxes are. Fails where one lacks what `demands` asks for.
+    pub async fn start(config: RemoteConfig, demands: Demands) -> Result<Self> {
+        let (link, hello) = config.connect().await?;
+        satisfies(&demands, &hello.report)?;
+        let answer = link
+            .ask(Ask::Describe {}, "describe its image", DESCRIBE_LIMIT)
+            .await?;
+        let Answer::Image { manifest } = answer else {
+            return Err(unexpected());
+        };
+        let manifest = Manifest::parse(manifest.to_string().as_bytes())
+            .map_err(|reason| Error::protocol("remote", reason))?;
+        if manifest.id != hello.image {
+            return Err(Error::protocol(
+                "remote",
+                "it describes another image than it has",
+            ));
+        }
+        Ok(Self {
+            config,
+            demands,
+            manifest,
+            report: Mutex::new(hello.report),
+            failed_modules: Mutex::default(),
+            made: AtomicU64::new(0),
+        })
+    }
+
+    /// The image that its sandboxes start from.
+    pub const fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> String {
+        self.config.address()
+    }
+
+    /// Modules of the image that could not be imported there, with reasons; empty until [`warmed`](Backend::warmed).
+    pub fn failed_modules(&self) -> Vec<String> {
+        let failed = self.failed_modules.lock();
+        failed.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The network clients that the image holds.
+    pub async fn audit(&self) -> Result<Audit> {
+        let link = self.connect().await?;
+        match link.ask(Ask::Audit {}, "audit its image", LAYER_LIMIT).await? {
+            Answer::Audit { report } => Ok(report),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// The id of a layer with these requirements, which the server resolves and installs.
+    pub async fn layer(&self, requirements: &[String]) -> Result<String> {
+        let link = self.connect().await?;
+        let ask = Ask::Layer {
+            requirements: requirements.to_vec(),
+        };
+        match link.ask(ask, "install packages", LAYER_LIMIT).await? {
+            Answer::Layer { id } if crate::layer::is_layer(&id) => Ok(id),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// A connection to a server that is still what it was.
+    async fn connect(&self) -> Result<Link> {
+        let (link, Hello { image, report, .. }) = self.config.connect().await?;
+        if image != self.manifest.id {
+            return Err(Error::protocol(
+                "remote",
+                "its image is another one than at the start; start again to go on with that",
+            ));
+        }
+        satisfies(&self.demands, &report)?;
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
+        Ok(link)
+    }
+
+    async fn make(&self, limits: &Limits) -> Result<Box<dyn Sandbox>> {
+        let link = self.connect().await?;
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let sandbox = RemoteSandbox::create(link, format!("remote-{number}"), limits).await?;
+        Ok(Box::new(sandbox))
+    }
+
+    async fn warm(&self) -> Result<()> {
+        let link = self.connect().await?;
+        match link
+            .ask(Ask::Warm {}, "import the image's libraries", WARM_LIMIT)
+            .await?
+        {
+            Answer::Warm { failed_modules } => {
+                let mut known = self.failed_modules.lock().unwrap_or_else(PoisonError::into_inner);
+                *known = failed_modules.iter().map(|it| refusal::told(it)).collect();
+                Ok(())
+            }
+            _ => Err(unexpected()),
+        }
+    }
+}
+
+impl Backend for RemoteBackend {
+    fn name(&self) -> &'static str {
+        "remote"
+    }
+
+    fn report(&self) -> Report {
+        let report = self.report.lock();
+        report.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn create<'a>(&'a self, limits: &'a Limits) -> BoxFuture<'a, Result<Box<dyn Sandbox>>> {
+        Box::pin(self.make(limits))
+    }
+
+    fn warmed(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.warm())
+    }
+}
+
+/// Whether what a server says of its sandboxes is what the policy asks for.
+fn satisfies(demands: &Demands, report: &Report) -> Result<()> {
+    for protection in Protection::ALL {
+        if demands.of(protection) != Demand::Strict || report.is_active(protection) {
+            continue;
+        }
+        let why = match report.0.get(&protection) {
+            Some(State::Degraded { reason }) => refusal::told(reason),
+            Some(State::Disabled) => "its policy switched it off".to_owned(),
+            Some(State::Active) | None => "it does not tell of it".to_owned(),
+        };
+        return Err(Kind::MissingProtection {
+            reason: format!("protection `{protection}` is not active at the remote: {why}"),
+        }
+        .into());
+    }
+    Ok(())
+}

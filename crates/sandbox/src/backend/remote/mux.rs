@@ -1,0 +1,428 @@
+//! One connection as several streams of bytes and one of control messages.
+//!
+//! Each stream has a window: its sender stops when so many bytes have not been handed on by the receiver, so that a slow reader holds up
+//! its own stream and no memory. The task that reads the connection waits for nobody; whoever sends more than is allowed loses the connection.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{Sink, SinkExt, Stream, StreamExt};
+use serde::Serialize;
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::refusal::told;
+use super::wire::{MAX_MESSAGE, PART, Wire};
+use crate::error::{Kind, Result};
+
+/// Bytes of a stream that may be on their way.
+pub(super) const WINDOW: usize = 256 * 1024;
+/// Credit is given in pieces of at least this, while something is waiting to be read.
+const GRANT: usize = WINDOW / 4;
+/// Messages that wait for the connection.
+const OUTGOING: usize = 16;
+/// Control messages that wait to be heard.
+const CONTROLS: usize = 64;
+
+/// How the other side is known to be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pulse {
+    /// How often something is said.
+    pub every: Duration,
+    /// After how long a silence the other side is taken for gone.
+    pub limit: Duration,
+}
+
+impl Default for Pulse {
+    fn default() -> Self {
+        Self {
+            every: Duration::from_secs(10),
+            limit: Duration::from_secs(35),
+        }
+    }
+}
+
+/// Whole messages both ways: a WebSocket's binary ones.
+pub trait Transport<E>: Stream<Item = Result<Bytes, E>> + Sink<Bytes, Error = E> + Send + 'static {}
+
+impl<T, E> Transport<E> for T where
+    T: Stream<Item = Result<Bytes, E>> + Sink<Bytes, Error = E> + Send + 'static
+{
+}
+
+/// A connection. Dropping it ends it.
+#[derive(Debug)]
+pub(super) struct Mux {
+    shared: Arc<Shared>,
+    reader: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    out: mpsc::Sender<Wire>,
+    streams: Mutex<HashMap<u32, Arc<Channel>>>,
+    /// Why it has ended.
+    lost: watch::Sender<Option<String>>,
+}
+
+/// One stream, both ways.
+#[derive(Debug)]
+struct Channel {
+    inbox: Mutex<Inbox>,
+    arrived: Notify,
+    credits: Semaphore,
+}
+
+#[derive(Debug, Default)]
+struct Inbox {
+    bytes: BytesMut,
+    /// Bytes that have come and for which no credit was given back.
+    held: usize,
+    ended: bool,
+}
+
+/// The sending half of a stream.
+#[derive(Clone, Debug)]
+pub(super) struct Sending {
+    id: u32,
+    channel: Arc<Channel>,
+    shared: Arc<Shared>,
+}
+
+/// The receiving half of a stream. Dropping it closes the stream.
+#[derive(Debug)]
+pub(super) struct Receiving {
+    id: u32,
+    channel: Arc<Channel>,
+    shared: Arc<Shared>,
+    /// Bytes that were handed on since credit was last given.
+    owed: usize,
+}
+
+impl Mux {
+    /// Speaks on a transport. Gives the control messages of the other side, which end with the connection.
+    pub(super) fn start<T, E>(transport: T, pulse: Pulse) -> (Self, mpsc::Receiver<Bytes>)
+    where
+        T: Transport<E>,
+        E: std::fmt::Display + Send + 'static,
+    {
+        let (sink, stream) = transport.split();
+        let (out, queue) = mpsc::channel(OUTGOING);
+        let (controls, heard) = mpsc::channel(CONTROLS);
+        let shared = Arc::new(Shared {
+            out,
+            streams: Mutex::default(),
+            lost: watch::channel(None).0,
+        });
+        tokio::spawn(write(Box::pin(sink), queue, pulse, shared.lost.clone()));
+        let reader = tokio::spawn(read(Box::pin(stream), controls, pulse, Arc::clone(&shared)));
+        (Self { shared, reader }, heard)
+    }
+
+    /// Opens a stream; the other side opens the same one.
+    pub(super) fn open(&self, id: u32) -> (Sending, Receiving) {
+        let channel = Arc::new(Channel {
+            inbox: Mutex::default(),
+            arrived: Notify::new(),
+            credits: Semaphore::new(WINDOW),
+        });
+        let mut streams = self.shared.streams();
+        if self.shared.is_lost() {
+            channel.cut();
+        } else {
+            streams.insert(id, Arc::clone(&channel));
+        }
+        drop(streams);
+        let sending = Sending {
+            id,
+            channel: Arc::clone(&channel),
+            shared: Arc::clone(&self.shared),
+        };
+        let receiving = Receiving {
+            id,
+            channel,
+            shared: Arc::clone(&self.shared),
+            owed: 0,
+        };
+        (sending, receiving)
+    }
+
+    /// Sends a control message.
+    pub(super) async fn tell(&self, message: &impl Serialize) -> Result<()> {
+        let json =
+            serde_json::to_vec(message).map_err(|error| crate::Error::protocol("host", error.to_string()))?;
+        if json.len() >= MAX_MESSAGE {
+            return Err(crate::Error::request(format!(
+                "a message to the other side has {} bytes, the limit is {MAX_MESSAGE}",
+                json.len()
+            )));
+        }
+        let sent = self.shared.out.send(Wire::Control(json.into())).await;
+        sent.map_err(|_| self.lost())
+    }
+
+    /// Whether it has ended.
+    pub(super) fn is_lost(&self) -> bool {
+        self.shared.is_lost()
+    }
+
+    /// Completes when it has ended.
+    pub(super) async fn ended(&self) {
+        let mut lost = self.shared.lost.subscribe();
+        let _ = lost.wait_for(Option::is_some).await;
+    }
+
+    /// The error of whoever needs a connection that has ended.
+    pub(super) fn lost(&self) -> crate::Error {
+        self.shared.lost_error()
+    }
+
+    /// Ends the connection, and says why.
+    pub(super) fn fail(&self, reason: String) {
+        self.shared.lose(reason);
+    }
+}
+
+impl Drop for Mux {
+    fn drop(&mut self) {
+        self.reader.abort();
+        self.shared.lose("it was closed".to_owned());
+    }
+}
+
+impl Shared {
+    fn streams(&self) -> MutexGuard<'_, HashMap<u32, Arc<Channel>>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_lost(&self) -> bool {
+        self.lost.borrow().is_some()
+    }
+
+    fn lost_error(&self) -> crate::Error {
+        let reason = self.lost.borrow().clone();
+        Kind::RemoteLost {
+            reason: reason.unwrap_or_else(|| "it was closed".to_owned()),
+        }
+        .into()
+    }
+
+    /// Ends every stream. The first reason stays.
+    fn lose(&self, reason: String) {
+        let mut streams = self.streams();
+        self.lost.send_if_modified(|lost| {
+            let first = lost.is_none();
+            lost.get_or_insert(reason);
+            first
+        });
+        for (_, channel) in streams.drain() {
+            channel.cut();
+        }
+    }
+
+    /// Takes a message of the other side, or says what is wrong with it.
+    fn hear(&self, wire: Wire, controls: &mpsc::Sender<Bytes>) -> Result<(), String> {
+        match wire {
+            Wire::Beat => Ok(()),
+            Wire::Control(json) => controls
+                .try_send(json)
+                .map_err(|_| format!("more than {CONTROLS} control messages at a time")),
+            // A stream that was closed on this side may still be spoken on.
+            Wire::Data { stream, bytes } => match self.streams().get(&stream) {
+                Some(channel) => channel.take(&bytes),
+                None => Ok(()),
+            },
+            Wire::Credit { stream, bytes } => match self.streams().get(&stream) {
+                Some(channel) => channel.grant(bytes as usize),
+                None => Ok(()),
+            },
+            Wire::End { stream } => {
+                if let Some(channel) = self.streams().get(&stream) {
+                    channel.inbox().ended = true;
+                    channel.arrived.notify_one();
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Channel {
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, bytes: &[u8]) -> Result<(), String> {
+        let mut inbox = self.inbox();
+        if inbox.held + bytes.len() > WINDOW {
+            return Err(format!(
+                "more than {WINDOW} bytes of a stream that nobody asked for"
+            ));
+        }
+        inbox.held += bytes.len();
+        inbox.bytes.extend_from_slice(bytes);
+        drop(inbox);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    fn grant(&self, bytes: usize) -> Result<(), String> {
+        if bytes > WINDOW || self.credits.available_permits() + bytes > WINDOW {
+            return Err("credit for bytes that were never sent".to_owned());
+        }
+        self.credits.add_permits(bytes);
+        Ok(())
+    }
+
+    /// The connection is gone. What has come can still be read.
+    fn cut(&self) {
+        self.inbox().ended = true;
+        self.arrived.notify_one();
+        self.credits.close();
+    }
+}
+
+impl Sending {
+    /// Sends bytes, as the receiver makes room for them.
+    pub(super) async fn send(&self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let credits = &self.channel.credits;
+            let one = credits.acquire().await.map_err(|_| self.shared.lost_error())?;
+            one.forget();
+            let more = bytes.len().min(PART).min(credits.available_permits() + 1) - 1;
+            let more = match u32::try_from(more).map(|wanted| credits.try_acquire_many(wanted)) {
+                Ok(Ok(many)) => {
+                    many.forget();
+                    more
+                }
+                _ => 0,
+            };
+            let (part, rest) = bytes.split_at(1 + more);
+            let data = Wire::Data {
+                stream: self.id,
+                bytes: Bytes::copy_from_slice(part),
+            };
+            let sent = self.shared.out.send(data).await;
+            sent.map_err(|_| self.shared.lost_error())?;
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    /// Says that no more will come.
+    pub(super) async fn end(&self) {
+        let _ = self.shared.out.send(Wire::End { stream: self.id }).await;
+    }
+}
+
+impl Receiving {
+    /// What has come, at least a byte; `None` at the end. Dropping the future loses nothing. The bytes count until [`done`](Self::done).
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            {
+                let mut inbox = self.channel.inbox();
+                if !inbox.bytes.is_empty() {
+                    let length = inbox.bytes.len().min(PART);
+                    return Some(inbox.bytes.split_to(length).freeze());
+                }
+                if inbox.ended {
+                    return None;
+                }
+            }
+            self.channel.arrived.notified().await;
+        }
+    }
+
+    /// So many bytes were handed on; more may come.
+    pub(super) async fn done(&mut self, bytes: usize) {
+        self.owed += bytes;
+        if self.owed < GRANT {
+            return;
+        }
+        let owed = std::mem::take(&mut self.owed);
+        {
+            let mut inbox = self.channel.inbox();
+            inbox.held = inbox.held.saturating_sub(owed);
+        }
+        let credit = Wire::Credit {
+            stream: self.id,
+            bytes: u32::try_from(owed).unwrap_or(u32::MAX),
+        };
+        // A connection that is lost is heard of by `next`.
+        let _ = self.shared.out.send(credit).await;
+    }
+}
+
+impl Drop for Receiving {
+    fn drop(&mut self) {
+        let mut streams = self.shared.streams();
+        // Its number may have been given to another one.
+        if streams
+            .get(&self.id)
+            .is_some_and(|it| Arc::ptr_eq(it, &self.channel))
+        {
+            streams.remove(&self.id);
+        }
+    }
+}
+
+async fn read<E: std::fmt::Display>(
+    mut stream: Pin<Box<dyn Stream<Item = Result<Bytes, E>> + Send>>,
+    controls: mpsc::Sender<Bytes>,
+    pulse: Pulse,
+    shared: Arc<Shared>,
+) {
+    let mut lost = shared.lost.subscribe();
+    let reason = loop {
+        let message = tokio::select! {
+            message = timeout(pulse.limit, stream.next()) => message,
+            // The writer has ended, and the reason is known.
+            _ = lost.wait_for(Option::is_some) => break String::new(),
+        };
+        let heard = match message {
+            Ok(Some(Ok(message))) => Wire::decode(message).and_then(|wire| shared.hear(wire, &controls)),
+            Ok(Some(Err(error))) => break told(&error.to_string()),
+            Ok(None) => break "the other side closed it".to_owned(),
+            Err(_) => break format!("nothing was heard for {} s", pulse.limit.as_secs_f32()),
+        };
+        if let Err(wrong) = heard {
+            break format!("the other side broke the protocol: it sent {wrong}");
+        }
+    };
+    shared.lose(reason);
+}
+
+async fn write<E: std::fmt::Display>(
+    mut sink: Pin<Box<dyn Sink<Bytes, Error = E> + Send>>,
+    mut queue: mpsc::Receiver<Wire>,
+    pulse: Pulse,
+    lost: watch::Sender<Option<String>>,
+) {
+    let mut ended = lost.subscribe();
+    loop {
+        let wire = tokio::select! {
+            biased;
+            wire = timeout(pulse.every, queue.recv()) => wire,
+            _ = ended.wait_for(Option::is_some) => break,
+        };
+        let wire = match wire {
+            Ok(Some(wire)) => wire,
+            Ok(None) => break,
+            Err(_) => Wire::Beat,
+        };
+        let sent = timeout(pulse.limit, sink.send(wire.encode())).await;
+        let reason = match sent {
+            Ok(Ok(())) => continue,
+            Ok(Err(error)) => told(&error.to_string()),
+            Err(_) => format!("nothing could be sent for {} s", pulse.limit.as_secs_f32()),
+        };
+        // The reader hears of it and ends the streams.
+        lost.send_if_modified(|lost| lost.replace(reason).is_none());
+        return;
+    }
+    let _ = timeout(Duration::from_secs(1), sink.close()).await;
+}

@@ -1,0 +1,131 @@
+//! An error as it travels on a connection.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Blame, Effect, Error, Kind, Retry};
+
+/// The most characters of a reason that are believed.
+const REASON: usize = 2000;
+
+/// Why a server did not do what a client asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    blame: Word,
+    /// In seconds, where it may be tried again; 0 for at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    again: Option<u64>,
+    /// Whether the sandbox is lost.
+    #[serde(default)]
+    destroys: bool,
+    reason: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Word {
+    Caller,
+    Policy,
+    Capacity,
+    Backend,
+    Internal,
+}
+
+impl Refusal {
+    /// Says who has to act, whether it may be tried again, and why, in words for the other side's caller.
+    pub fn new(blame: Blame, retry: Retry, reason: impl Into<String>) -> Self {
+        Self {
+            blame: match blame {
+                Blame::Caller => Word::Caller,
+                Blame::Policy => Word::Policy,
+                Blame::Capacity => Word::Capacity,
+                Blame::Backend => Word::Backend,
+                Blame::Internal => Word::Internal,
+            },
+            again: match retry {
+                Retry::Never => None,
+                Retry::Fresh => Some(0),
+                Retry::After(pause) => Some(pause.as_secs().max(1)),
+            },
+            destroys: false,
+            reason: told(&reason.into()),
+        }
+    }
+
+    /// Something that the client should not have asked.
+    pub(super) fn request(reason: impl Into<String>) -> Self {
+        Self::new(Blame::Caller, Retry::Never, reason)
+    }
+
+    /// The error that it amounts to on this side.
+    pub(super) fn into_error(self, action: &'static str) -> Error {
+        Kind::Refused {
+            action,
+            blame: match self.blame {
+                Word::Caller => Blame::Caller,
+                Word::Policy => Blame::Policy,
+                Word::Capacity => Blame::Capacity,
+                Word::Backend => Blame::Backend,
+                Word::Internal => Blame::Internal,
+            },
+            retry: match self.again {
+                None => Retry::Never,
+                Some(0) => Retry::Fresh,
+                // What says "next year" is not waited for.
+                Some(pause) => Retry::After(Duration::from_secs(pause.min(60))),
+            },
+            destroys: self.destroys,
+            reason: told(&self.reason),
+        }
+        .into()
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self {
+            destroys: error.effect() == Effect::Destroys,
+            ..Self::new(error.blame(), error.retry(), cellblock_jail::error::chain(&error))
+        }
+    }
+}
+
+/// A reason without control characters and of bounded length.
+pub(super) fn told(reason: &str) -> String {
+    let visible = reason
+        .chars()
+        .map(|character| if character.is_control() { ' ' } else { character });
+    visible.take(REASON).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_means_the_same_on_the_other_side() {
+        let error = Error::gone("guest");
+        let (blame, retry, effect) = (error.blame(), error.retry(), error.effect());
+        let there = Refusal::from(error).into_error("end a sandbox");
+        assert_eq!(
+            there.to_string(),
+            "the remote could not end a sandbox: the guest is gone"
+        );
+        assert_eq!(
+            (there.blame(), there.retry(), there.effect()),
+            (blame, retry, effect)
+        );
+    }
+
+    #[test]
+    fn a_reason_is_short_and_visible() {
+        let refusal = Refusal::request(format!("a\u{1b}[2Jb{}", "x".repeat(5000)));
+        let told = refusal.into_error("make a sandbox").to_string();
+        assert!(
+            told.starts_with("the remote could not make a sandbox: a [2Jbxx"),
+            "{told}"
+        );
+        assert!(told.len() < 2100, "{}", told.len());
+    }
+}

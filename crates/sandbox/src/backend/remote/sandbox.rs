@@ -1,0 +1,209 @@
+//! A sandbox of another machine.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+use super::kernel::kernel;
+use super::link::{Link, unexpected};
+use super::mux::{Receiving, Sending};
+use super::wire::{Answer, Ask, GUEST, PART, ToServer};
+use crate::backend::{BoxFuture, Kernel, Sandbox, Usage};
+use crate::error::{During, Error, Result};
+use crate::guest::Guest;
+use crate::limits::Limits;
+
+/// How long a server may take to make or end a sandbox, or to start a kernel.
+const LIFE_LIMIT: Duration = Duration::from_secs(90);
+/// How long it may take to tell what is used.
+const USAGE_LIMIT: Duration = Duration::from_secs(30);
+/// How long a dataset may take to get there.
+const MOUNT_LIMIT: Duration = Duration::from_mins(10);
+
+/// A sandbox that lives as long as its connection.
+#[derive(Debug)]
+pub(super) struct RemoteSandbox {
+    id: String,
+    link: Arc<Link>,
+    guest: Guest,
+    /// The last number given to a stream; 0 is the guest's.
+    last: AtomicU32,
+}
+
+impl RemoteSandbox {
+    /// Asks for a sandbox on a connection of its own. `id` is its name here.
+    pub(super) async fn create(link: Link, id: String, limits: &Limits) -> Result<Self> {
+        let link = Arc::new(link);
+        let (sending, receiving) = link.open(GUEST);
+        let ask = Ask::Create {
+            limits: limits.clone(),
+        };
+        let Answer::Sandbox { id: there } = link.ask(ask, "make a sandbox", LIFE_LIMIT).await? else {
+            return Err(unexpected());
+        };
+        tracing::debug!(
+            sandbox = id,
+            there = super::refusal::told(&there),
+            "made a sandbox"
+        );
+        let (ours, theirs) = UnixStream::pair().during("make a channel")?;
+        tokio::spawn(join(theirs, sending, receiving));
+        Ok(Self {
+            id,
+            link,
+            guest: Guest::new(ours),
+            last: AtomicU32::new(GUEST),
+        })
+    }
+
+    fn stream(&self) -> u32 {
+        self.last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    async fn kernel(&self, rescued: Option<u32>) -> Result<Kernel> {
+        let stream = self.stream();
+        let halves = self.link.open(stream);
+        let (ask, action) = match rescued {
+            None => (Ask::StartKernel { stream }, "start a kernel"),
+            Some(pid) => (Ask::Rescue { stream, pid }, "let a standby take over"),
+        };
+        match self.link.ask(ask, action, LIFE_LIMIT).await? {
+            Answer::Kernel { pid } => kernel(&self.link, stream, halves, pid),
+            _ => Err(unexpected()),
+        }
+    }
+
+    async fn upload(&self, name: &str, file: &File) -> Result<()> {
+        let bytes = file.metadata().during("look at a dataset")?.len();
+        let stream = self.stream();
+        let (sending, _receiving) = self.link.open(stream);
+        let ask = Ask::Upload { stream, bytes };
+        self.link.ask(ask, "take a dataset", USAGE_LIMIT).await?;
+        let sent = async {
+            let mut part = vec![0; PART];
+            let mut offset = 0;
+            while offset < bytes {
+                let wanted = PART.min(usize::try_from(bytes - offset).unwrap_or(PART));
+                let read = file
+                    .read_at(&mut part[..wanted], offset)
+                    .during("read a dataset")?;
+                if read == 0 {
+                    break;
+                }
+                sending.send(&part[..read]).await?;
+                offset += read as u64;
+            }
+            // A file that has shrunk meanwhile ends early, which the other side refuses.
+            sending.end().await;
+            Ok::<_, Error>(())
+        };
+        let ask = Ask::Mount {
+            name: name.to_owned(),
+        };
+        let mounted = self.link.ask(ask, "mount a dataset", MOUNT_LIMIT);
+        tokio::pin!(sent, mounted);
+        tokio::select! {
+            sent = &mut sent => sent?,
+            // It was refused before all had come.
+            answer = &mut mounted => return answer.map(drop),
+        }
+        mounted.await.map(drop)
+    }
+}
+
+impl Sandbox for RemoteSandbox {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn guest(&self) -> &Guest {
+        &self.guest
+    }
+
+    fn start_kernel(&self) -> BoxFuture<'_, Result<Kernel>> {
+        Box::pin(self.kernel(None))
+    }
+
+    fn rescue(&self, ended: Kernel, pid: u32) -> BoxFuture<'_, Result<Kernel>> {
+        // What was written and not read goes with its pipes.
+        drop(ended);
+        Box::pin(self.kernel(Some(pid)))
+    }
+
+    fn mount_data<'a>(&'a self, name: &'a str, file: &'a File, _path: &'a Path) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.upload(name, file))
+    }
+
+    fn usage(&self) -> BoxFuture<'_, Result<Usage>> {
+        Box::pin(async {
+            match self
+                .link
+                .ask(Ask::Usage {}, "tell what is used", USAGE_LIMIT)
+                .await?
+            {
+                Answer::Usage { usage } => Ok(usage),
+                _ => Err(unexpected()),
+            }
+        })
+    }
+
+    fn kill(&self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            self.link.fail("its sandbox was killed".to_owned());
+            return;
+        };
+        let link = Arc::clone(&self.link);
+        runtime.spawn(async move {
+            let _ = link.tell(&ToServer::KillAll {}).await;
+        });
+    }
+
+    fn destroy(self: Box<Self>) -> BoxFuture<'static, Result<()>> {
+        Box::pin(async move {
+            let asked = self.link.ask(Ask::Destroy {}, "end a sandbox", LIFE_LIMIT).await;
+            match asked {
+                // The server ends what it holds for a connection with it.
+                Err(error) if error.is_remote_lost() => Ok(()),
+                ended => ended.map(drop),
+            }
+        })
+    }
+}
+
+impl Drop for RemoteSandbox {
+    fn drop(&mut self) {
+        // Tasks that carry bytes hold the connection too.
+        self.link.fail("its sandbox was given up".to_owned());
+    }
+}
+
+/// Carries bytes between a socket and a stream until one of the two ends.
+async fn join(socket: UnixStream, sending: Sending, mut receiving: Receiving) {
+    let (mut read, mut write) = socket.into_split();
+    let out = async {
+        let mut buffer = vec![0; PART];
+        while let Ok(length @ 1..) = read.read(&mut buffer).await {
+            if sending.send(&buffer[..length]).await.is_err() {
+                break;
+            }
+        }
+    };
+    let back = async {
+        while let Some(bytes) = receiving.next().await {
+            if write.write_all(&bytes).await.is_err() {
+                break;
+            }
+            receiving.done(bytes.len()).await;
+        }
+    };
+    tokio::select! {
+        () = out => {}
+        () = back => {}
+    }
+}

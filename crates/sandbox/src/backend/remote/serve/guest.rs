@@ -1,0 +1,75 @@
+//! Passes on what a client asks of its guest, frame by frame: what it sends is read before the guest sees any of it.
+
+use cellblock_protocol::{Blob, Decoder, Frame, FromGuest, Limits, ToGuest, encode};
+
+use super::super::mux::{Receiving, Sending};
+use crate::error::{Error, Result};
+use crate::guest::{MAX_REPLACE, Relay, Requests};
+
+/// How large a client's frames may be: the largest file that is written in one step, and what is said about it.
+#[expect(clippy::cast_possible_truncation, reason = "a few megabytes")]
+const LIMITS: Limits = Limits {
+    header_bytes: 1 << 20,
+    frame_bytes: MAX_REPLACE as u32 + (1 << 20) + 4,
+};
+
+/// Passes on until one of the two sides is gone, or the client sends what is no request.
+pub(super) async fn pass(relay: Relay, sending: Sending, mut receiving: Receiving) -> Result<()> {
+    let requests = relay.requests();
+    let mut answers = relay.answers;
+    let up = async {
+        let mut decoder = Decoder::new(LIMITS);
+        while let Some(bytes) = receiving.next().await {
+            decoder.push(&bytes);
+            while let Some(frame) = decoder
+                .frame::<ToGuest>()
+                .map_err(|error| Error::protocol("client", cellblock_jail::error::chain(&error)))?
+            {
+                ask(&requests, frame).await?;
+            }
+            receiving.done(bytes.len()).await;
+        }
+        Ok(())
+    };
+    let down = async {
+        while let Some(frame) = answers.recv().await {
+            answer(frame, &sending).await?;
+        }
+        sending.end().await;
+        // The client may still ask, and hears that nobody is there.
+        std::future::pending().await
+    };
+    tokio::select! {
+        result = up => result,
+        result = down => result,
+    }
+}
+
+async fn ask(requests: &Requests, mut frame: Frame<ToGuest, Vec<u8>>) -> Result<()> {
+    if frame.blobs.len() > 1 {
+        return Err(Error::protocol("client", "a request with several blobs"));
+    }
+    match requests.pass_on(frame.message, frame.blobs.pop()).await {
+        // The client sees the end of the guest's stream.
+        Err(error) if error.effect() == crate::error::Effect::Destroys && !error.is_protocol() => Ok(()),
+        passed => passed,
+    }
+}
+
+async fn answer(frame: Frame<FromGuest>, sending: &Sending) -> Result<()> {
+    let mut blobs: Vec<&[u8]> = Vec::new();
+    for blob in &frame.blobs {
+        match blob {
+            Blob::Memory(bytes) => blobs.push(bytes),
+            // Nothing as large is ever asked for.
+            Blob::File(..) => return Err(Error::protocol("guest", "a huge blob")),
+        }
+    }
+    let head = encode(&frame.message, &blobs, &Limits::default())
+        .map_err(|error| Error::protocol("guest", error.to_string()))?;
+    sending.send(&head).await?;
+    for blob in blobs {
+        sending.send(blob).await?;
+    }
+    Ok(())
+}

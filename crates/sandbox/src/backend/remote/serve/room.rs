@@ -1,0 +1,309 @@
+//! What one connection holds: a sandbox, its kernel, and a file on its way there.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+
+use tempfile::NamedTempFile;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use super::super::mux::{Mux, Receiving};
+use super::super::refusal::Refusal;
+use super::super::wire::{Answer, Ask, GUEST};
+use super::pump::{Orders, Pump};
+use super::{Host, Signalled, guest};
+use crate::backend::{Kernel, Sandbox};
+use crate::error::{Blame, Retry};
+use crate::limits::Limits;
+
+type Served = Result<Answer, Refusal>;
+
+pub(super) struct Room {
+    mux: Arc<Mux>,
+    host: Arc<dyn Host>,
+    signalled: Signalled,
+    sandbox: Option<Box<dyn Sandbox>>,
+    /// A kernel that came with the sandbox and was not asked for yet.
+    ready: Option<Kernel>,
+    pump: Option<Pump>,
+    relay: Option<JoinHandle<()>>,
+    upload: Option<Upload>,
+    /// Files that the sandbox shows.
+    shown: Vec<NamedTempFile>,
+    limits: Limits,
+}
+
+/// A file that comes from the client.
+struct Upload {
+    stream: Receiving,
+    bytes: u64,
+    file: NamedTempFile,
+}
+
+impl Room {
+    pub(super) fn new(mux: Arc<Mux>, host: Arc<dyn Host>, signalled: Signalled) -> Self {
+        let limits = host.most().clone();
+        Self {
+            mux,
+            host,
+            signalled,
+            sandbox: None,
+            ready: None,
+            pump: None,
+            relay: None,
+            upload: None,
+            shown: Vec::new(),
+            limits,
+        }
+    }
+
+    pub(super) fn kill(&self) {
+        if let Some(sandbox) = &self.sandbox {
+            sandbox.kill();
+        }
+    }
+
+    /// Does what is asked. A kill meanwhile reaches the sandbox at once.
+    pub(super) async fn serve(&mut self, ask: Ask, killed: &Notify) -> Served {
+        match ask {
+            Ask::Create { limits } => self.create(limits).await,
+            Ask::Destroy {} => {
+                self.close().await;
+                Ok(Answer::Done {})
+            }
+            Ask::StartKernel { stream } => {
+                let ready = self.ready.take().filter(|kernel| kernel.end.borrow().is_none());
+                self.pump = None;
+                let kernel = match (ready, self.sandbox()?) {
+                    (Some(kernel), _) => kernel,
+                    (None, sandbox) => unless_killed(sandbox, sandbox.start_kernel(), killed).await?,
+                };
+                Ok(self.carry(kernel, stream))
+            }
+            Ask::Rescue { stream, pid } => {
+                let ended = match self.pump.take() {
+                    Some(pump) => pump.stop().await,
+                    None => None,
+                };
+                let ended = ended.ok_or_else(|| Refusal::request("there was no kernel"))?;
+                let sandbox = self.sandbox()?;
+                let kernel = unless_killed(sandbox, sandbox.rescue(ended, pid), killed).await?;
+                Ok(self.carry(kernel, stream))
+            }
+            Ask::Upload { stream, bytes } => self.expect(stream, bytes),
+            Ask::Mount { name } => self.mount(&name).await,
+            Ask::Usage {} => {
+                let sandbox = self.sandbox()?;
+                let usage = unless_killed(sandbox, sandbox.usage(), killed).await?;
+                Ok(Answer::Usage { usage })
+            }
+            Ask::Warm {} => Ok(Answer::Warm {
+                failed_modules: self.host.warmed().await?,
+            }),
+            Ask::Describe {} => {
+                let manifest = serde_json::to_value(self.host.manifest())
+                    .map_err(|error| internal(format!("write the manifest: {error}")))?;
+                Ok(Answer::Image { manifest })
+            }
+            Ask::Audit {} => Ok(Answer::Audit {
+                report: self.host.audit().await?,
+            }),
+            Ask::Layer { requirements } => Ok(Answer::Layer {
+                id: self.host.layer(&requirements).await?,
+            }),
+        }
+    }
+
+    fn sandbox(&self) -> Result<&dyn Sandbox, Refusal> {
+        self.sandbox
+            .as_deref()
+            .ok_or_else(|| Refusal::request("there is no sandbox"))
+    }
+
+    async fn create(&mut self, limits: Limits) -> Served {
+        if self.sandbox.is_some() {
+            return Err(Refusal::request("a connection has one sandbox"));
+        }
+        if let Some(above) = limits.above(self.host.most()) {
+            return Err(Refusal::request(format!(
+                "more was asked for than is given: {above}"
+            )));
+        }
+        let lease = self.host.lease(&limits).await?;
+        let id = lease.sandbox.id().to_owned();
+        let sandbox = self.sandbox.insert(lease.sandbox);
+        self.ready = Some(lease.kernel);
+        self.limits = limits;
+        let relay = sandbox.guest().relay().await?;
+        let (sending, receiving) = self.mux.open(GUEST);
+        let mux = Arc::clone(&self.mux);
+        self.relay = Some(tokio::spawn(async move {
+            if let Err(error) = guest::pass(relay, sending, receiving).await {
+                mux.fail(cellblock_jail::error::chain(&error));
+            }
+        }));
+        Ok(Answer::Sandbox { id })
+    }
+
+    fn carry(&mut self, kernel: Kernel, stream: u32) -> Answer {
+        let pid = kernel.pid;
+        let (sending, receiving) = self.mux.open(stream);
+        let orders = Arc::new(Orders::default());
+        let mut signalled = self.signalled.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those of earlier kernels reach nobody any more.
+        signalled.clear();
+        signalled.insert(stream, Arc::clone(&orders));
+        drop(signalled);
+        self.pump = Some(Pump::start(kernel, sending, receiving, orders));
+        Answer::Kernel { pid }
+    }
+
+    fn expect(&mut self, stream: u32, bytes: u64) -> Served {
+        self.sandbox()?;
+        let folder = self
+            .host
+            .spool()
+            .ok_or_else(|| Refusal::request("this server takes no files to mount"))?;
+        let held: u64 = self
+            .shown
+            .iter()
+            .filter_map(|file| file.as_file().metadata().ok())
+            .map(|metadata| metadata.len())
+            .sum();
+        let limit = self.limits.data_bytes;
+        if held.saturating_add(bytes) > limit {
+            return Err(Refusal::request(format!(
+                "datasets would have {} bytes, the limit is {limit}; raise `data_bytes`",
+                held.saturating_add(bytes)
+            )));
+        }
+        let made = empty(&folder);
+        let file = made.map_err(|error| internal(format!("make a file for a dataset: {error}")))?;
+        let (_, receiving) = self.mux.open(stream);
+        self.upload = Some(Upload {
+            stream: receiving,
+            bytes,
+            file,
+        });
+        Ok(Answer::Done {})
+    }
+
+    async fn mount(&mut self, name: &str) -> Served {
+        let Some(mut upload) = self.upload.take() else {
+            return Err(Refusal::request("no file was sent"));
+        };
+        let sandbox = self.sandbox()?;
+        let written = upload.receive().await;
+        written.map_err(|error| match error {
+            Received::Length { actual } => Refusal::request(format!(
+                "a file of {} bytes was announced and {actual} came",
+                upload.bytes
+            )),
+            Received::Io(error) => internal(format!("keep a dataset: {error}")),
+        })?;
+        let (file, path) = (upload.file.as_file(), upload.file.path());
+        sandbox.mount_data(name, file, path).await?;
+        self.shown.push(upload.file);
+        Ok(Answer::Done {})
+    }
+
+    /// Gives everything back.
+    pub(super) async fn close(&mut self) {
+        self.pump = None;
+        self.ready = None;
+        self.upload = None;
+        if let Some(relay) = self.relay.take() {
+            relay.abort();
+        }
+        if let Some(sandbox) = self.sandbox.take() {
+            let id = sandbox.id().to_owned();
+            if let Err(error) = sandbox.destroy().await {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "could not end the sandbox of a connection"
+                );
+            }
+            self.host.returned(&id);
+        }
+        self.shown.clear();
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        if let Some(relay) = &self.relay {
+            relay.abort();
+        }
+        if let Some(sandbox) = &self.sandbox {
+            self.host.returned(sandbox.id());
+        }
+    }
+}
+
+enum Received {
+    Length { actual: u64 },
+    Io(std::io::Error),
+}
+
+impl From<std::io::Error> for Received {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl Upload {
+    /// Writes what comes to the file.
+    async fn receive(&mut self) -> Result<(), Received> {
+        let mut file = tokio::fs::File::from_std(self.file.as_file().try_clone()?);
+        let mut actual = 0;
+        while actual < self.bytes {
+            let Some(bytes) = self.stream.next().await else {
+                break;
+            };
+            actual += bytes.len() as u64;
+            if actual > self.bytes {
+                break;
+            }
+            file.write_all(&bytes).await?;
+            self.stream.done(bytes.len()).await;
+        }
+        file.flush().await?;
+        if actual == self.bytes {
+            Ok(())
+        } else {
+            Err(Received::Length { actual })
+        }
+    }
+}
+
+/// A file that everybody may read who is shown it, under a name that tells nothing.
+fn empty(folder: &PathBuf) -> std::io::Result<NamedTempFile> {
+    let file = tempfile::Builder::new()
+        .prefix("")
+        .rand_bytes(16)
+        .tempfile_in(folder)?;
+    file.as_file()
+        .set_permissions(std::fs::Permissions::from_mode(0o444))?;
+    Ok(file)
+}
+
+/// Waits for something of a sandbox, which a kill of the sandbox reaches meanwhile.
+async fn unless_killed<T>(
+    sandbox: &dyn Sandbox,
+    done: impl Future<Output = crate::Result<T>>,
+    killed: &Notify,
+) -> Result<T, Refusal> {
+    tokio::pin!(done);
+    loop {
+        tokio::select! {
+            done = &mut done => return done.map_err(Refusal::from),
+            () = killed.notified() => sandbox.kill(),
+        }
+    }
+}
+
+fn internal(reason: String) -> Refusal {
+    Refusal::new(Blame::Internal, Retry::Never, reason)
+}

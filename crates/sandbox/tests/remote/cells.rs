@@ -1,0 +1,320 @@
+//! Kernels of a server: cells, signals, ends, standbys, datasets, limits.
+
+use std::io::Write;
+use std::time::Duration;
+
+use cellblock_protocol::{FromKernel, KernelOutcome, OutputLimits, Rescue, ToKernel};
+use cellblock_sandbox::Limits;
+use cellblock_sandbox::backend::remote::RemoteBackend;
+use cellblock_sandbox::backend::{Backend, Ending, Kernel, read_now};
+use cellblock_sandbox::channel::write_frame;
+use cellblock_sandbox::error::{Blame, Retry};
+use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
+use cellblock_sandbox::pool::create;
+use cellblock_testkit::require;
+
+use crate::support::{
+    End, MIB, backend, block_on, config, ended, execute, finish, lease, limits, reads, shows, start, until,
+};
+
+#[test]
+fn a_kernel_runs_cells_until_it_exits_and_tells_how() {
+    block_on(async {
+        let pair = backend().await;
+        let mut lease = lease(&pair).await;
+        assert_eq!(execute(&mut lease.kernel, "x = 6").await.1, []);
+        assert_eq!(execute(&mut lease.kernel, "x * 7").await, shows(42));
+        let (end, _) = execute(&mut lease.kernel, "import os\nos._exit(7)").await;
+        assert_eq!(end, End::Lost(Ending::Exited(7)));
+        let mut next = lease.sandbox.start_kernel().await.unwrap();
+        let (end, _) = execute(&mut next, "import os\nos.kill(os.getpid(), 11)").await;
+        assert_eq!(end, End::Lost(Ending::Signaled(11)));
+        lease.sandbox.destroy().await.unwrap();
+        assert!(pair.site.lent.lock().unwrap().is_empty());
+    });
+}
+
+#[test]
+fn interrupt_and_kill_reach_a_kernel() {
+    block_on(async {
+        let pair = backend().await;
+        let mut lease = lease(&pair).await;
+        start(&mut lease.kernel, "print('on', flush=True)\nwhile True: pass").await;
+        assert_eq!(reads(&lease.kernel, |all| all.len() >= 3).await, b"on\n");
+        lease.kernel.interrupt();
+        let (end, _) = finish(&mut lease.kernel).await;
+        assert_eq!(end, End::Done(KernelOutcome::Interrupted));
+        lease.kernel.kill();
+        assert_eq!(ended(&lease.kernel).await, Ending::Signaled(9));
+    });
+}
+
+#[test]
+fn what_was_written_before_a_frame_is_there_with_the_frame() {
+    block_on(async {
+        let pair = backend().await;
+        let mut lease = lease(&pair).await;
+        for round in 0..20 {
+            let code = format!("import os\nos.write(1, b'round {round}')\nos.write(2, b'trouble {round}');");
+            assert_eq!(
+                execute(&mut lease.kernel, &code).await.0,
+                End::Done(KernelOutcome::Completed)
+            );
+            let mut buffer = [0; 100];
+            let length = read_now(&lease.kernel.stdout, &mut buffer).unwrap();
+            assert_eq!(&buffer[..length], format!("round {round}").as_bytes());
+            let length = read_now(&lease.kernel.stderr, &mut buffer).unwrap();
+            assert_eq!(&buffer[..length], format!("trouble {round}").as_bytes());
+        }
+    });
+}
+
+#[test]
+fn a_flood_that_nobody_reads_is_held_back_in_the_sandbox_and_comes_whole() {
+    block_on(async {
+        let pair = backend().await;
+        let mut lease = lease(&pair).await;
+        let code = "import os, threading\ndone = threading.Event()\n\
+                    def flood():\n    for _ in range(4096):\n        os.write(1, b'x' * 1024)\n    done.set()\n\
+                    threading.Thread(target=flood).start()";
+        execute(&mut lease.kernel, code).await;
+        // The window and the buffers on the way are far smaller than what is written.
+        start(&mut lease.kernel, "done.wait(1)").await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let all = reads(&lease.kernel, |all| all.len() == 4 << 20).await;
+        assert!(all.iter().all(|byte| *byte == b'x'));
+        finish(&mut lease.kernel).await;
+        start(&mut lease.kernel, "int(done.wait(10))").await;
+        assert_eq!(finish(&mut lease.kernel).await, shows(1));
+    });
+}
+
+#[test]
+fn use_of_memory_is_counted_over_there() {
+    require!(CgroupV1);
+    block_on(async {
+        let pair = backend().await;
+        let limits = limits(|limits| limits.memory_bytes = 256 * MIB);
+        let mut lease = create(&pair, &limits).await.unwrap();
+        execute(&mut lease.kernel, "block = b'x' * (64 << 20)").await;
+        let used = lease.sandbox.usage().await.unwrap();
+        assert!(
+            used.memory_bytes > 64 * MIB && used.memory_bytes < 256 * MIB,
+            "{used:?}"
+        );
+        let (end, _) = execute(&mut lease.kernel, "block = b'x' * (1 << 30)").await;
+        assert_eq!(end, End::Lost(Ending::Signaled(9)));
+        assert_eq!(lease.sandbox.usage().await.unwrap().memory_kills, 1);
+    });
+}
+
+#[test]
+fn a_sandbox_that_is_killed_takes_its_kernel_along() {
+    block_on(async {
+        let pair = backend().await;
+        let lease = lease(&pair).await;
+        lease.sandbox.kill();
+        assert_eq!(ended(&lease.kernel).await, Ending::Signaled(9));
+        assert!(lease.sandbox.guest().disks().await.is_err());
+        assert!(lease.sandbox.start_kernel().await.is_err());
+        lease.sandbox.destroy().await.unwrap();
+    });
+}
+
+/// Waits for what the kernel says of its standby.
+async fn standby(kernel: &mut Kernel) -> u32 {
+    loop {
+        let frame = tokio::time::timeout(Duration::from_secs(20), kernel.frames.next());
+        if let FromKernel::Standby { pid: Some(pid), .. } = frame.await.unwrap().unwrap().unwrap().message {
+            return pid;
+        }
+    }
+}
+
+#[test]
+fn a_standby_takes_over_and_what_was_written_before_is_dropped() {
+    block_on(async {
+        let pair = backend().await;
+        let mut lease = create(&pair, &Limits::default()).await.unwrap();
+        let configure = ToKernel::Configure {
+            prelude: Vec::new(),
+            guard: cellblock_protocol::Guard::Off,
+            limits: OutputLimits {
+                outputs: 8,
+                output_bytes: 1 << 20,
+                text_chars: 1000,
+                rows_preview: 5,
+                result_bytes: 1 << 20,
+            },
+            sys_path: Vec::new(),
+            rescue: Rescue::On,
+        };
+        write_frame(&mut lease.kernel.writer, &configure, &[])
+            .await
+            .unwrap();
+        execute(&mut lease.kernel, "x = 41").await;
+        start(
+            &mut lease.kernel,
+            "import os\nos.write(1, b'last words')\nx = 0\nos._exit(3)",
+        )
+        .await;
+        let pid = standby(&mut lease.kernel).await;
+        assert_eq!(ended(&lease.kernel).await, Ending::Exited(3));
+        let mut kernel = lease.sandbox.rescue(lease.kernel, pid).await.unwrap();
+        assert_eq!(kernel.pid, pid);
+        let mut buffer = [0; 100];
+        assert!(
+            read_now(&kernel.stdout, &mut buffer).is_err(),
+            "last words were kept"
+        );
+        assert_eq!(execute(&mut kernel, "x + 1").await, shows(42));
+        lease.sandbox.destroy().await.unwrap();
+    });
+}
+
+#[test]
+fn a_dataset_is_sent_once_and_shown() {
+    block_on(async {
+        let pair = backend().await;
+        let mut lease = lease(&pair).await;
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let line = b"0123456789abcdef";
+        for _ in 0..100_000 {
+            file.write_all(line).unwrap();
+        }
+        let guest = lease.sandbox.guest();
+        guest
+            .write("/tmp/data/numbers", 0o644, std::io::empty())
+            .await
+            .unwrap();
+        let shown = lease
+            .sandbox
+            .mount_data("numbers", file.as_file(), file.path())
+            .await;
+        shown.unwrap();
+        let code =
+            "data = open('/tmp/data/numbers', 'rb').read()\nint(data == b'0123456789abcdef' * 100_000)";
+        assert_eq!(execute(&mut lease.kernel, code).await, shows(1));
+        lease.sandbox.destroy().await.unwrap();
+    });
+}
+
+#[test]
+fn more_than_the_server_gives_is_refused_by_name() {
+    block_on(async {
+        let pair = backend().await;
+        let error = pair
+            .create(&limits(|limits| limits.memory_bytes *= 2))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the remote could not make a sandbox: more was asked for than is given: \
+             `memory_bytes` is 4294967296, the most is 2147483648"
+        );
+        assert_eq!((error.blame(), error.retry()), (Blame::Caller, Retry::Never));
+        assert!(pair.site.lent.lock().unwrap().is_empty());
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"12345").unwrap();
+        let small = pair
+            .create(&limits(|limits| limits.data_bytes = 4))
+            .await
+            .unwrap();
+        let shown = small.mount_data("numbers", file.as_file(), file.path()).await;
+        assert_eq!(
+            shown.unwrap_err().to_string(),
+            "the remote could not take a dataset: datasets would have 5 bytes, the limit is 4; raise `data_bytes`"
+        );
+        assert!(small.guest().disks().await.is_ok());
+    });
+}
+
+#[test]
+fn a_server_that_lacks_what_the_policy_asks_for_is_not_used() {
+    block_on(async {
+        let pair = backend().await;
+        let mut demands = Demands::default();
+        for protection in Protection::ALL {
+            demands.0.insert(protection, Demand::Strict);
+        }
+        let lacking = pair
+            .report()
+            .0
+            .iter()
+            .any(|(_, state)| *state != cellblock_sandbox::jail::protection::State::Active);
+        let started = RemoteBackend::start(config(&pair.server.url()), demands).await;
+        match (lacking, started) {
+            (true, Err(error)) => {
+                assert!(
+                    error.to_string().contains("is not active at the remote: "),
+                    "{error}"
+                );
+                assert_eq!(error.blame(), Blame::Policy);
+            }
+            (false, Ok(_)) => {}
+            (lacking, started) => panic!("lacking: {lacking}, {started:?}"),
+        }
+    });
+}
+
+#[test]
+fn a_key_that_is_wrong_is_refused_and_not_tried_again() {
+    block_on(async {
+        let pair = backend().await;
+        let config = cellblock_sandbox::backend::remote::RemoteConfig::new(&pair.server.url())
+            .unwrap()
+            .with_key("another")
+            .unwrap();
+        let error = RemoteBackend::start(config, Demands::default())
+            .await
+            .unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .ends_with("it answered with HTTP status 401: it wants another key"),
+            "{error}"
+        );
+        assert_eq!((error.blame(), error.retry()), (Blame::Policy, Retry::Never));
+        assert_eq!(error.http_status(), Some(401));
+        let url = pair.server.url().replace("/v1/sandbox", "/v1/nothing");
+        let config = crate::support::config(&url);
+        let error = RemoteBackend::start(config, Demands::default())
+            .await
+            .unwrap_err();
+        assert_eq!(error.http_status(), Some(404));
+    });
+}
+
+#[test]
+fn thirty_rounds_leave_no_sandbox_and_no_connection() {
+    block_on(async {
+        let pair = backend().await;
+        for round in 0..30 {
+            let mut lease = lease(&pair).await;
+            match round % 5 {
+                0 => lease.sandbox.destroy().await.unwrap(),
+                1 => {
+                    let code =
+                        "import subprocess\nsubprocess.Popen(['sleep', '1000'], start_new_session=True);";
+                    execute(&mut lease.kernel, code).await;
+                    lease.sandbox.destroy().await.unwrap();
+                }
+                2 => {
+                    let (end, _) = execute(&mut lease.kernel, "import os\nos._exit(1)").await;
+                    assert_eq!(end, End::Lost(Ending::Exited(1)));
+                    lease.sandbox.destroy().await.unwrap();
+                }
+                3 => drop(lease),
+                _ => {
+                    lease.sandbox.kill();
+                    drop(lease);
+                }
+            }
+        }
+        until("ended", || {
+            pair.site.lent.lock().unwrap().is_empty() && pair.server.connections() == 0
+        })
+        .await;
+        assert_eq!(*pair.site.cuts.lock().unwrap(), [""; 0]);
+    });
+}

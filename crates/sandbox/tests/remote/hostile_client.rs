@@ -1,0 +1,231 @@
+//! Clients that send what no client of ours sends: they lose their connection and their sandbox, and nobody else does.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use cellblock_sandbox::backend::remote::MAX_MESSAGE;
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+use crate::support::{KEY, Pair, backend, block_on, lease, until};
+
+/// A connection that is spoken on by hand.
+pub(crate) struct Raw(WebSocketStream<TcpStream>);
+
+impl Raw {
+    pub(crate) async fn connect(pair: &Pair) -> Self {
+        let url = pair.server.url();
+        let address = url.trim_start_matches("ws://").split('/').next().unwrap();
+        let mut request = url.as_str().into_client_request().unwrap();
+        let key = format!("Bearer {KEY}").parse().unwrap();
+        request.headers_mut().insert("authorization", key);
+        let stream = TcpStream::connect(address).await.unwrap();
+        let mut raw = Self(client_async(request, stream).await.unwrap().0);
+        assert_eq!(raw.hears().await["type"], "hello");
+        raw
+    }
+
+    pub(crate) async fn send(&mut self, message: impl Into<Bytes>) {
+        // A server that has cut the connection hears nothing more.
+        let _ = self.0.send(Message::Binary(message.into())).await;
+    }
+
+    async fn says(&mut self, message: &Value) {
+        let mut bytes = vec![1];
+        bytes.extend(message.to_string().into_bytes());
+        self.send(bytes).await;
+    }
+
+    /// The next control message.
+    async fn hears(&mut self) -> Value {
+        loop {
+            let message = self.0.next().await.unwrap().unwrap().into_data();
+            if message.first() == Some(&1) {
+                return serde_json::from_slice(&message[1..]).unwrap();
+            }
+        }
+    }
+
+    pub(crate) async fn ask(&mut self, ask: Value) -> Value {
+        self.says(&json!({"type": "ask", "id": 1, "ask": ask})).await;
+        self.hears().await
+    }
+
+    /// Has a sandbox with a kernel that speaks on stream 1.
+    async fn with_kernel(pair: &Pair) -> Self {
+        let mut raw = Self::connect(pair).await;
+        let made = raw.ask(json!({"ask": "create", "limits": {}})).await;
+        assert_eq!(made["answer"]["answer"], "sandbox", "{made}");
+        let started = raw.ask(json!({"ask": "start_kernel", "stream": 1})).await;
+        assert_eq!(started["answer"]["answer"], "kernel", "{started}");
+        raw
+    }
+
+    async fn is_cut(mut self) {
+        while let Some(Ok(_)) = self.0.next().await {}
+    }
+}
+
+fn data(stream: u32, bytes: &[u8]) -> Bytes {
+    let mut message = BytesMut::new();
+    message.put_u8(2);
+    message.put_u32(stream);
+    message.extend_from_slice(bytes);
+    message.freeze()
+}
+
+/// A frame with a header as given.
+fn frame(header: &Value, blobs: &[u8]) -> Vec<u8> {
+    let header = header.to_string().into_bytes();
+    let mut bytes = BytesMut::new();
+    bytes.put_u32(u32::try_from(header.len() + blobs.len() + 4).unwrap());
+    bytes.put_u32(u32::try_from(header.len()).unwrap());
+    bytes.extend_from_slice(&header);
+    bytes.extend_from_slice(blobs);
+    bytes.to_vec()
+}
+
+/// The one who sends these messages is cut for this reason, and others go on.
+async fn is_cut_for(pair: &Pair, messages: Vec<Bytes>, reason: &str) {
+    let mut raw = Raw::with_kernel(pair).await;
+    for message in messages {
+        raw.send(message).await;
+    }
+    raw.is_cut().await;
+    until("ended", || pair.site.lent.lock().unwrap().len() == 1).await;
+    let cuts: Vec<String> = pair.site.cuts.lock().unwrap().drain(..).collect();
+    if !reason.is_empty() {
+        assert_eq!(cuts, [reason]);
+    }
+}
+
+#[test]
+fn whoever_sends_what_is_none_of_the_protocol_loses_the_connection_alone() {
+    block_on(async {
+        let pair = backend().await;
+        let mut other = lease(&pair).await;
+        let client = "the client broke the protocol: ";
+        let unread =
+            |column: u32| format!("{client}a message that cannot be read at line 1, column {column}");
+        // Told by the connection's own tasks, which no one reads a reason from.
+        for message in [
+            Bytes::from_static(b"garbage"),
+            Bytes::new(),
+            Bytes::from(vec![1; MAX_MESSAGE + 1]),
+            Bytes::from(vec![2; 100_000]),
+            // Credit for bytes that were never sent.
+            Bytes::from_static(&[3, 0, 0, 0, 1, 0, 4, 0, 1]),
+        ] {
+            is_cut_for(&pair, vec![message], "").await;
+        }
+        is_cut_for(&pair, vec![Bytes::from_static(b"\x01{]")], &unread(2)).await;
+        let forged =
+            json!({"type": "ask", "id": 1, "ask": {"ask": "create", "limits": {"memory_bytes": -1}}});
+        let forged: Bytes = [&[1][..], forged.to_string().as_bytes()].concat().into();
+        let mut raw = Raw::with_kernel(&pair).await;
+        raw.send(forged).await;
+        raw.is_cut().await;
+        let asks = (0..20)
+            .map(|_| Bytes::from(b"\x01{\"type\":\"ask\",\"id\":1,\"ask\":{\"ask\":\"warm\"}}".to_vec()));
+        pair.site.cuts.lock().unwrap().clear();
+        let mut raw = Raw::with_kernel(&pair).await;
+        for ask in asks {
+            raw.send(ask).await;
+        }
+        drop(raw);
+        until("ended", || pair.site.lent.lock().unwrap().len() == 1).await;
+        pair.site.cuts.lock().unwrap().clear();
+        assert_eq!(
+            crate::support::execute(&mut other.kernel, "6 * 7").await,
+            crate::support::shows(42)
+        );
+    });
+}
+
+#[test]
+fn whoever_floods_a_kernel_that_does_not_read_is_cut_at_the_window() {
+    block_on(async {
+        let pair = backend().await;
+        let other = lease(&pair).await;
+        let flood = (0..200).map(|_| data(1, &[0; 32 * 1024])).collect();
+        is_cut_for(&pair, flood, "").await;
+        drop(other);
+    });
+}
+
+#[test]
+fn a_guest_sees_nothing_of_frames_that_are_no_requests() {
+    block_on(async {
+        let pair = backend().await;
+        let other = lease(&pair).await;
+        for bytes in [
+            vec![0xff; 64],
+            frame(&json!({"type": "no_such_request"}), b""),
+            frame(&json!({"type": "stats", "request": 1_u64 << 62}), b""),
+            frame(
+                &json!({"type": "write", "request": 1, "path": "/workspace/x", "mode": 420, "blobs": [1, 1]}),
+                b"ab",
+            ),
+        ] {
+            is_cut_for(&pair, vec![data(0, &bytes)], "").await;
+        }
+        drop(other);
+    });
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_the_connection_goes_on() {
+    block_on(async {
+        let pair = backend().await;
+        let mut raw = Raw::connect(&pair).await;
+        let reason = |answer: Value| {
+            answer["refusal"]["reason"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        for (ask, why) in [
+            (json!({"ask": "start_kernel", "stream": 1}), "there is no sandbox"),
+            (
+                json!({"ask": "rescue", "stream": 1, "pid": 1}),
+                "there was no kernel",
+            ),
+            (json!({"ask": "usage"}), "there is no sandbox"),
+            (json!({"ask": "mount", "name": "x"}), "no file was sent"),
+            (
+                json!({"ask": "upload", "stream": 5, "bytes": 1}),
+                "there is no sandbox",
+            ),
+        ] {
+            assert_eq!(reason(raw.ask(ask).await), why);
+        }
+        raw.ask(json!({"ask": "create", "limits": {}})).await;
+        let again = raw.ask(json!({"ask": "create", "limits": {}})).await;
+        assert_eq!(reason(again), "a connection has one sandbox");
+        // An announced file that does not come, and one that is longer.
+        for sent in [&b"ab"[..], b"abcdef"] {
+            let ready = raw.ask(json!({"ask": "upload", "stream": 5, "bytes": 4})).await;
+            assert_eq!(ready["answer"]["answer"], "done", "{ready}");
+            raw.send(data(5, sent)).await;
+            raw.send(Bytes::from_static(&[4, 0, 0, 0, 5])).await;
+            let mounted = raw.ask(json!({"ask": "mount", "name": "x"})).await;
+            let actual = sent.len();
+            assert_eq!(
+                reason(mounted),
+                format!("a file of 4 bytes was announced and {actual} came")
+            );
+        }
+        // A name that leads out is the guest's and the keep's to refuse.
+        let ready = raw.ask(json!({"ask": "upload", "stream": 6, "bytes": 1})).await;
+        assert_eq!(ready["answer"]["answer"], "done", "{ready}");
+        raw.send(data(6, b"x")).await;
+        let mounted = raw.ask(json!({"ask": "mount", "name": "../../etc/passwd"})).await;
+        assert_eq!(mounted["type"], "refused", "{mounted}");
+        let started = raw.ask(json!({"ask": "start_kernel", "stream": 7})).await;
+        assert_eq!(started["answer"]["answer"], "kernel", "{started}");
+        drop(raw);
+        until("ended", || pair.site.lent.lock().unwrap().is_empty()).await;
+    });
+}

@@ -1,0 +1,11 @@
+//! The remote backend: the tests of guests on it, and what only a connection can do wrong.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod cells;
+mod cut;
+#[path = "../it/guest.rs"]
+mod guest;
+mod hostile_client;
+mod hostile_server;
+mod support;

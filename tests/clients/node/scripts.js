@@ -1,0 +1,98 @@
+// What the model answers: by what the user said last, and after how many results of tools.
+
+/** A call of the interpreter. */
+function run(...codes) {
+  const toolCalls = codes.map((code) => ({
+    name: "code_interpreter",
+    arguments: JSON.stringify({ code }),
+  }));
+  return { toolCalls };
+}
+
+const READ = `import pandas as pd
+sales = pd.read_csv("/mnt/data/sales.csv")
+totals = sales.groupby("region").revenue.sum()
+print(totals.to_dict())`;
+
+const CHART = `import matplotlib.pyplot as plt
+totals.plot.bar(title="Revenue by region")
+plt.show()
+totals.to_csv("/mnt/data/totals.csv")
+print("saved")`;
+
+// Only an interrupt gets to the second file.
+const FOREVER = `import time
+open("/mnt/data/began", "w").close()
+try:
+    time.sleep(600)
+finally:
+    open("/mnt/data/ended", "w").close()`;
+
+export const SCRIPTS = {
+  "Say hello.": [{ after: 0, answer: { content: "Hello! Grüße, 你好 👋 from the model." } }],
+  "Analyse sales.csv.": [
+    { after: 0, answer: run(READ) },
+    { after: 1, answer: run(CHART) },
+    {
+      after: 2,
+      answer: ([totals, saved]) => ({
+        content: `${totals.trim()} ${saved.includes("saved") ? "Here it is" : "It failed"}: [totals](sandbox:/mnt/data/totals.csv).`,
+      }),
+    },
+  ],
+  "Divide by zero.": [
+    { after: 0, answer: run("print('before')\n1 / 0") },
+    {
+      after: 1,
+      answer: ([error]) =>
+        error.includes("ZeroDivisionError") ? run("print('repaired', 1 / 1)") : { content: `No error: ${error}` },
+    },
+    { after: 2, answer: ([, repaired]) => ({ content: `Now: ${repaired.trim()}` }) },
+  ],
+  "Sleep.": [
+    { after: 0, answer: run("import time\nprint('before', flush=True)\ntime.sleep(600)") },
+    { after: 1, answer: { content: "It took too long." } },
+  ],
+  "Run for ever.": [
+    { after: 0, answer: run(FOREVER) },
+    { after: 1, answer: { content: "It ended." } },
+  ],
+  "What was there?": [
+    { after: 0, answer: run("import os\nprint(sorted(os.listdir('/mnt/data')))") },
+    { after: 1, answer: ([files]) => ({ content: files.trim() }) },
+  ],
+  "What is the weather in Rome?": [
+    { after: 0, answer: { toolCalls: [{ name: "get_weather", arguments: '{"city": "Rome"}' }] } },
+    { after: 1, answer: ([weather]) => ({ content: `In Rome it is ${weather}.` }) },
+  ],
+  "My name is Ada.": [{ after: 0, answer: { content: "Noted." } }],
+  "What is my name?": [
+    {
+      after: 0,
+      answer: (_, texts) => ({ content: texts.includes("My name is Ada.") ? "Ada" : "I was never told." }),
+    },
+  ],
+  "Two at once.": [
+    { after: 0, answer: run("print('first')", "print('second')") },
+    { after: 2, answer: (results) => ({ content: results.map((result) => result.trim()).join(" and ") }) },
+  ],
+  "Remember forty-two.": [
+    { after: 0, answer: run("kept = 42") },
+    { after: 1, answer: { content: "I keep it." } },
+  ],
+  "What did you keep?": [
+    { after: 0, answer: run("print('kept', kept)") },
+    { after: 1, answer: ([kept]) => ({ content: kept.trim() }) },
+  ],
+  "Refuse.": [
+    {
+      after: 0,
+      answer: { error: { message: "the prompt is too long", type: "invalid_request_error" }, status: 400 },
+    },
+  ],
+  "Break off.": [
+    { after: 0, answer: { content: "This sentence has no " + "very long ".repeat(20) }, truncateAfterChunks: 5 },
+  ],
+  // More than anybody should hold for a client that does not read it.
+  "Flood.": [{ after: 0, answer: () => ({ content: "x".repeat(40 << 20) }), chunkSize: 16 << 10 }],
+};

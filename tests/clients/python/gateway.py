@@ -1,0 +1,26 @@
+"""Where the gateway is, and what the scenarios of every client share."""
+
+import os
+from typing import Final
+
+URL: Final = os.environ["CELLBLOCK_URL"]
+KEY: Final = os.environ["CELLBLOCK_KEY"]
+
+# One model behind two kinds of provider.
+MODELS: Final = ("mock-chat", "mock-responses")
+
+SALES: Final = b"region,revenue\nnorth,10.5\nsouth,20\nnorth,20\n"
+TOTALS: Final = b"region,revenue\nnorth,30.5\nsouth,20.0\n"
+HELLO: Final = "Hello! Gr\u00fc\u00dfe, \u4f60\u597d \U0001f44b from the model."
+ANALYSIS: Final = "{'north': 30.5, 'south': 20.0} Here it is: [totals](sandbox:/mnt/data/totals.csv)."
+PNG: Final = b"\x89PNG\r\n\x1a\n"
+
+WEATHER: Final = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+
+# Longer than any answer takes on a busy machine: what waits so long hangs.
+PATIENCE: Final = 120.0
