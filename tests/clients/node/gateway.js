@@ -50,3 +50,14 @@ export async function assertPicture(outputs) {
   assert.equal(picture.subarray(0, 8).toString("latin1"), "\x89PNG\r\n\x1a\n");
   assert.ok(picture.length > 1000);
 }
+
+/** Breaks something off until its code had begun; the next code in its container sees that it ended before its time was over. */
+export async function assertInterrupted(breakOff, whatWasThere) {
+  for (let tries = 0; tries < 10; tries += 1) {
+    const after = await whatWasThere(await breakOff());
+    if (after === "['began', 'ended']") return;
+    // It was broken off sooner than it began.
+    assert.equal(after, "[]");
+  }
+  assert.fail("the code never began");
+}

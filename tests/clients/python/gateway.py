@@ -24,3 +24,5 @@ WEATHER: Final = {
 
 # Longer than any answer takes on a busy machine: what waits so long hangs.
 PATIENCE: Final = 120.0
+# How often something is broken off until it had begun.
+TRIES: Final = 10

@@ -11,6 +11,7 @@ mod caller;
 mod error;
 mod hosts;
 mod json;
+mod linger;
 mod observe;
 pub(crate) mod retry;
 mod scrape;

@@ -20,9 +20,14 @@ use super::*;
 fn router() -> Router {
     let panics = async || -> String { panic!("the secret of the route") };
     let reads = async |body: String| body;
+    let refuses = async || {
+        retry::after(7);
+        axum::http::StatusCode::TOO_MANY_REQUESTS
+    };
     Router::new()
         .route("/works", get(async || "fine"))
         .route("/panics", get(panics))
+        .route("/refuses", get(refuses))
         .route("/reads", post(reads))
         .layer(CatchPanicLayer::custom(answers::panicked))
         .layer(from_fn(answers::complete))
@@ -75,6 +80,36 @@ async fn a_route_that_panics_is_an_error_in_the_form_of_the_api_and_keeps_its_se
 }
 
 #[tokio::test]
+async fn a_client_that_is_refused_while_it_sends_can_send_on_and_ask_again() {
+    let address = serve(&acceptor(ConnectionOptions::default(), None)).await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = "POST /works HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer, b"HTTP/1.1 405");
+    // More than fits between the two.
+    let chunk = [b"10000\r\n", &[b'x'; 0x10000][..], b"\r\n"].concat();
+    for _ in 0..160 {
+        stream.write_all(&chunk).await.unwrap();
+    }
+    stream.write_all(b"0\r\n\r\n").await.unwrap();
+    let rest = exchange(stream, WORKS).await;
+    assert!(rest.contains("HTTP/1.1 200 OK"), "{rest}");
+    assert!(rest.ends_with("fine"), "{rest}");
+}
+
+#[tokio::test]
+async fn a_refusal_for_now_says_when_to_come_again() {
+    let address = serve(&acceptor(ConnectionOptions::default(), None)).await;
+    let answer = ask(address, &WORKS.replace("works", "refuses")).await;
+    assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
+    assert!(answer.contains("retry-after: 7\r\n"), "{answer}");
+    assert!(answer.contains("\"code\":\"rate_limit_exceeded\""), "{answer}");
+    assert!(!ask(address, WORKS).await.contains("retry-after"));
+}
+
+#[tokio::test]
 async fn a_head_and_a_body_that_do_not_come_hold_no_connection() {
     let options = ConnectionOptions {
         header_timeout: Duration::from_millis(200),
@@ -106,7 +141,7 @@ async fn connections_beyond_the_most_wait_for_their_turn() {
     let acceptor = acceptor(options, None);
     let address = serve(&acceptor).await;
     let first = TcpStream::connect(address).await.unwrap();
-    while acceptor.connections.len() < 1 {
+    while acceptor.connections.is_empty() {
         tokio::task::yield_now().await;
     }
     let second = tokio::spawn(async move { ask(address, WORKS).await });

@@ -505,11 +505,11 @@ async fn a_client_that_is_gone_stops_the_code() {
 #[tokio::test]
 async fn a_server_that_ends_fails_the_response_and_stops_the_code() {
     let provider = Scripted::new([Answer::new().call("c1", "code_interpreter", &code("wait"))]);
-    let runner = Arc::new(Echo::default());
+    let runner = Arc::new(Echo::new(true));
     let request = request(&json!({}));
     let response = Response::new(&request, "resp_1".to_owned(), 1);
     let ending = tokio_util::sync::CancellationToken::new();
-    let turn = Turn::new(Arc::new(provider), Arc::clone(&runner) as Arc<dyn Runner>).until(ending.clone());
+    let turn = Turn::new(Arc::new(provider), Arc::new(Echoes(Arc::clone(&runner)))).until(ending.clone());
     let (sender, mut receiver) = mpsc::channel(1);
     let reading = async move {
         let mut last = String::new();

@@ -292,20 +292,6 @@ async fn a_conversation_is_sent_without_what_only_its_own_server_knows() {
 }
 
 #[tokio::test]
-async fn a_call_without_arguments_has_an_empty_object_of_them() {
-    let item = json!({"type": "function_call", "id": "fc", "call_id": "a", "name": "f", "arguments": ""});
-    let added = json!({"type": "response.output_item.added", "output_index": 0, "item": item});
-    let end = json!({"type": "response.completed", "response": {"output": [item]}});
-    let expected = [
-        begin(0, "a", "f"),
-        arguments(0, "{}"),
-        ModelEvent::CallEnd { call: 0 },
-        ModelEvent::Finish(Finish::Calls),
-    ];
-    assert_eq!(whole(Reply::events(&[added, end])).await, expected);
-}
-
-#[tokio::test]
 async fn sealed_reasoning_is_given_once_and_asked_for_and_sent_back_where_it_is_wanted() {
     let item = json!({"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": "opaque"});
     let reply = || {
@@ -344,4 +330,18 @@ async fn sealed_reasoning_is_given_once_and_asked_for_and_sent_back_where_it_is_
         body["input"][1],
         json!({"type": "reasoning", "summary": [], "encrypted_content": "opaque"})
     );
+}
+
+#[tokio::test]
+async fn a_call_without_arguments_has_an_empty_object_of_them() {
+    let item = json!({"type": "function_call", "id": "fc", "call_id": "a", "name": "f", "arguments": ""});
+    let added = json!({"type": "response.output_item.added", "output_index": 0, "item": item});
+    let end = json!({"type": "response.completed", "response": {"output": [item]}});
+    let expected = [
+        begin(0, "a", "f"),
+        arguments(0, "{}"),
+        ModelEvent::CallEnd { call: 0 },
+        ModelEvent::Finish(Finish::Calls),
+    ];
+    assert_eq!(whole(Reply::events(&[added, end])).await, expected);
 }
