@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cellblock_gateway::Models;
+use cellblock_gateway::quotas::Quota;
 
 use super::listen::Listen;
 use super::{ConfigError, Loaded, Sources, schema};
@@ -69,7 +70,7 @@ fn a_configuration_says_everything_that_counts() {
     assert_eq!(settings.limits.enforced().cell_time, Duration::from_secs(30));
     assert_eq!(settings.pool.config().ready, 4);
     assert_eq!(settings.pool.config().acquire_limit, Duration::from_secs(5));
-    let options = settings.options();
+    let options = loaded.options();
     assert_eq!(options.listen, "127.0.0.1:9000".parse().unwrap());
     assert_eq!((options.max_steps, options.max_body), (5, 1 << 20));
     assert_eq!(options.max_cell_time, Duration::from_mins(10));
@@ -79,6 +80,43 @@ fn a_configuration_says_everything_that_counts() {
         assert!(models.provider(model).is_ok(), "{model}");
     }
     assert_eq!(loaded.state(Path::new("/data")), Path::new("/var/lib/cellblock"));
+}
+
+#[test]
+fn groups_of_options_reach_the_gateway() {
+    let text = "
+auth: {required: true}
+quotas: {sandboxes: 3, stored_bytes: null}
+tls: {certificates: tls/a.pem, key: /b.pem}
+metrics: {public: true, listen: '127.0.0.1:9'}
+containers: {idle: 5m, max_memory: 1GiB}
+files: {max_size: 1MiB}
+sessions: {per_owner: 2}
+execute: {concurrent: 7}
+responses: {retention: null}
+http: {hosts: [a.example], origins: ['https://b.example'], max_connections: 9, grace: 3}
+";
+    let loaded = load(text, &[]).unwrap();
+    let options = loaded.options();
+    assert!(options.auth.required && options.metrics.public);
+    let quotas: Vec<_> = options.quotas.per_key.iter().collect();
+    assert!(quotas.contains(&(Quota::Sandboxes, Some(3))) && quotas.contains(&(Quota::StoredBytes, None)));
+    let folder = loaded.file.as_deref().and_then(Path::parent).unwrap();
+    let tls = options.tls.unwrap();
+    assert_eq!(
+        (tls.certificates, tls.key),
+        (folder.join("tls/a.pem"), "/b.pem".into())
+    );
+    assert_eq!(options.metrics.listen, Some("127.0.0.1:9".parse().unwrap()));
+    assert_eq!(options.containers.idle, Duration::from_mins(5));
+    assert_eq!(options.containers.max_memory, Some(1 << 30));
+    assert_eq!(options.files.max_bytes, 1 << 20);
+    assert_eq!((options.sessions.per_owner, options.execute.concurrent), (2, 7));
+    assert_eq!(options.responses.retention, None);
+    assert_eq!(options.hosts.names, ["a.example"]);
+    assert_eq!(options.hosts.origins, ["https://b.example"]);
+    assert_eq!(options.connections.most, 9);
+    assert_eq!(options.stop.grace, Duration::from_secs(3));
 }
 
 #[test]
@@ -114,10 +152,7 @@ fn defaults_are_a_configuration_too() {
         loaded.settings.limits.enforced(),
         cellblock_interpreter::Limits::default()
     );
-    assert_eq!(
-        loaded.settings.options().listen,
-        "127.0.0.1:8080".parse().unwrap()
-    );
+    assert_eq!(loaded.options().listen, "127.0.0.1:8080".parse().unwrap());
     assert_eq!(loaded.state(Path::new("/data")), Path::new("/data/gateway"));
     insta::assert_snapshot!(loaded.show());
 }
@@ -137,6 +172,13 @@ fn mistakes_are_told_with_their_place_and_a_repair() {
         "turn: {max_steps: -1}",
         "turn: {max_steps: 0}",
         "turn: {max_steps: 99999999999999999999999}",
+        "tls: {certificates: a.pem}",
+        "containers: {idle: 25h, per_owner: 0}",
+        "sessions: {idle: 25h}",
+        "execute: {concurrent: 0, timeout: 2h}",
+        "responses: {keep_alive: 0}",
+        "quotas: {sandboxs: 1}",
+        "metrics: {listen: here}",
         "listen: here",
         "listen: 99999",
         "pool: {ready: true}",
