@@ -50,7 +50,7 @@ async fn add(
         .get(CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok());
     let (name, bytes, sha256) = if kind.is_some_and(|kind| kind.starts_with("multipart/")) {
-        let uploaded = upload::receive(&gateway, request).await?;
+        let uploaded = upload::receive(&gateway, &caller.owner, request).await?;
         (uploaded.name, uploaded.bytes, uploaded.sha256)
     } else {
         let body = axum::body::to_bytes(request.into_body(), gateway.options.max_body).await;

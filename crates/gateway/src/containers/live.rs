@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use cellblock_interpreter::Session;
 use tokio::sync::Notify;
 
+use crate::quotas::SandboxPermit;
+
 /// How long a session that is to end may take to hear an interrupt before it gets another.
 const AGAIN: Duration = Duration::from_millis(300);
 
@@ -43,6 +45,8 @@ pub(crate) struct Live {
     pub(crate) beside: Option<String>,
     pub(crate) idle: Duration,
     pub(crate) session: Session,
+    /// Counts it among those that its owner has.
+    pub(crate) _permit: SandboxPermit,
     /// Held while code runs: calls of one container run one after the other.
     pub(crate) state: tokio::sync::Mutex<State>,
 }
@@ -95,6 +99,14 @@ impl Shared {
     }
 }
 
+/// Takes away one that nobody has, and that was not asked for by name or has expired.
+fn idle(live: &mut HashMap<String, Entry>, owner: &str) -> Option<Arc<Live>> {
+    let own = live.values().filter(|entry| entry.live.owner == owner);
+    let idle = own.filter(|entry| entry.holds == 0 && (entry.live.auto || entry.is_over()));
+    let oldest = idle.min_by_key(|entry| entry.used)?.live.id.clone();
+    live.remove(&oldest).map(|entry| entry.live)
+}
+
 impl Entry {
     fn is_over(&self) -> bool {
         self.holds == 0 && self.used.elapsed() >= self.live.idle
@@ -126,15 +138,11 @@ impl Containers {
         let mut live = self.shared.live();
         let own = live.values().filter(|entry| entry.live.owner == new.owner);
         let mut evicted = None;
-        if own.clone().count() >= most {
-            let idle = own.filter(|entry| entry.holds == 0 && (entry.live.auto || entry.is_over()));
-            let Some(oldest) = idle
-                .min_by_key(|entry| entry.used)
-                .map(|entry| entry.live.id.clone())
-            else {
+        if own.count() >= most {
+            evicted = idle(&mut live, &new.owner);
+            if evicted.is_none() {
                 return Err(Box::new(new));
-            };
-            evicted = live.remove(&oldest).map(|entry| entry.live);
+            }
         }
         let id = new.id.clone();
         let mut entry = Entry {
@@ -145,6 +153,11 @@ impl Containers {
         let held = self.shared.hold(&mut entry);
         live.insert(id, entry);
         Ok((held, evicted))
+    }
+
+    /// Takes away an idle one that a response of the owner made for itself, the one unused for the longest.
+    pub(crate) fn give_way(&self, owner: &str) -> Option<Arc<Live>> {
+        idle(&mut self.shared.live(), owner)
     }
 
     /// Completes when one may have been freed since this was called.

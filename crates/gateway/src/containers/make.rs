@@ -7,6 +7,7 @@ use cellblock_interpreter::{Limits, SessionOptions};
 
 use super::live::{Held, Live, State};
 use crate::clock::now_ms;
+use crate::quotas::SandboxPermit;
 use crate::records::ContainerRow;
 use crate::server::Gateway;
 use crate::wire::{ApiError, ErrorKind, Ids};
@@ -51,6 +52,8 @@ impl New {
                 ..gateway.interpreter.limits().clone()
             }),
         };
+        let deadline = tokio::time::Instant::now() + options.wait;
+        let permit = self.permit(gateway, owner, deadline).await?;
         let session = gateway.interpreter.session(SessionOptions {
             limits,
             idle: idle + LONGER,
@@ -64,9 +67,9 @@ impl New {
             beside: self.beside,
             idle,
             session,
+            _permit: permit,
             state: tokio::sync::Mutex::new(State::default()),
         };
-        let deadline = tokio::time::Instant::now() + options.wait;
         let (held, evicted) = loop {
             // Listened to before the try, so that nothing is missed between the two.
             let freed = gateway.containers.freed();
@@ -98,6 +101,29 @@ impl New {
             return Err(error.into());
         }
         Ok(held)
+    }
+
+    /// Counts it among those that its owner may have. An idle one gives way to one that a response makes for itself, which else waits for a place.
+    async fn permit(
+        &self,
+        gateway: &Gateway,
+        owner: &str,
+        deadline: tokio::time::Instant,
+    ) -> Result<SandboxPermit, ApiError> {
+        loop {
+            let freed = gateway.containers.freed();
+            let refused = match gateway.quotas.sandbox(owner).await {
+                Ok(permit) => return Ok(permit),
+                Err(refused) if self.auto => refused,
+                Err(refused) => return Err(refused),
+            };
+            if let Some(idle) = gateway.containers.give_way(owner) {
+                tracing::info!(container = idle.id, "an idle container gave way to a new one");
+                idle.end().await;
+            } else if tokio::time::timeout_at(deadline, freed).await.is_err() {
+                return Err(refused);
+            }
+        }
     }
 }
 

@@ -65,7 +65,7 @@ async fn create(
     caller: Caller,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    let uploaded = upload::receive(&gateway, request).await?;
+    let uploaded = upload::receive(&gateway, &caller.owner, request).await?;
     let now = now_ms();
     let row = FileRow {
         // A hyphen, as OpenAI's have.

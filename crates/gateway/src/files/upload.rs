@@ -30,7 +30,7 @@ pub(crate) struct Uploaded {
 }
 
 /// Receives the form of a request, whose field `file` is the file.
-pub(crate) async fn receive(gateway: &Gateway, request: Request) -> Result<Uploaded, ApiError> {
+pub(crate) async fn receive(gateway: &Gateway, owner: &str, request: Request) -> Result<Uploaded, ApiError> {
     let form = Multipart::from_request(request, &()).await;
     let mut form = form.map_err(|error| broken(&error.body_text()))?;
     let mut fields = BTreeMap::new();
@@ -55,6 +55,9 @@ pub(crate) async fn receive(gateway: &Gateway, request: Request) -> Result<Uploa
         let message = "`file` is required and missing; send it as a file of a form";
         return Err(ApiError::invalid("file", "missing_required_parameter", message));
     };
+    gateway.quotas.upload(owner, bytes).await?;
+    let kept = gateway.records.stored_bytes(owner).await?;
+    gateway.quotas.store(owner, kept, bytes).await?;
     let about = About {
         kind: Kind::File,
         media_type: media_type(&name).to_owned(),

@@ -33,6 +33,22 @@ fn file(row: &Row<'_>) -> rusqlite::Result<FileRow> {
 }
 
 impl Records {
+    /// The bytes of all files that an owner has: those that were uploaded, and those that containers have had.
+    pub(crate) async fn stored_bytes(&self, owner: &str) -> Result<u64, RecordsError> {
+        let owner = owner.to_owned();
+        let bytes: i64 = self
+            .with(move |connection| {
+                connection.query_row(
+                    "SELECT coalesce((SELECT sum(bytes) FROM files WHERE owner = ?1), 0) \
+                     + coalesce((SELECT sum(bytes) FROM container_files WHERE owner = ?1), 0)",
+                    [owner],
+                    |row| row.get(0),
+                )
+            })
+            .await?;
+        Ok(u64::try_from(bytes).unwrap_or(0))
+    }
+
     pub(crate) async fn add_file(&self, row: FileRow) -> Result<(), RecordsError> {
         self.with(move |connection| {
             connection.execute(
