@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 
-use crate::provider::{ModelEvent, ModelRequest, ModelStream, Provider, ProviderError};
+use crate::provider::{ModelEvent, ModelRequest, ModelStream, OwnModel, Provider, ProviderError};
 
 /// Asks another provider, and counts what comes of it.
 pub(crate) struct Observed {
@@ -22,6 +22,10 @@ impl Observed {
 }
 
 impl Provider for Observed {
+    fn models(&self) -> BoxFuture<'_, Result<Vec<OwnModel>, ProviderError>> {
+        self.provider.models()
+    }
+
     fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
         Box::pin(async move {
             let model = request.model.clone();

@@ -1,9 +1,9 @@
 //! Who calls.
 
-use std::convert::Infallible;
-
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+
+use crate::wire::{ApiError, ErrorKind};
 
 /// Who calls. What a caller makes belongs to its owner, and nobody else sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -21,9 +21,15 @@ impl Caller {
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
-    type Rejection = Infallible;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get().cloned().unwrap_or_else(Self::local))
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        // A route that forgot to ask who calls is closed to everybody.
+        parts.extensions.get().cloned().ok_or_else(|| ApiError {
+            kind: ErrorKind::ServerError,
+            code: Some("server_error".to_owned()),
+            message: "nobody has said who calls".to_owned(),
+            param: None,
+        })
     }
 }

@@ -126,7 +126,7 @@ impl Gateway {
         }))
     }
 
-    /// Its routes, with all that stands before them.
+    /// Its routes, with all that stands before them. A layer around them that puts a [`Caller`] into a request's extensions has said who calls.
     pub fn router(&self) -> Router {
         let body_timeout = self.options.connections.body_timeout;
         Router::new()
