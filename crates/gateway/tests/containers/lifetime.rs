@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cellblock_gateway::provider::scripted::Answer;
+use cellblock_gateway::quotas::{Allowance, Quota};
 use cellblock_gateway::records::Records;
 use cellblock_testkit::require;
 use serde_json::{Value, json};
@@ -348,5 +349,71 @@ fn an_owner_has_so_many_containers_and_no_more() {
         bench.of("bob").container().await;
         bench.delete(&format!("containers/{}", mine[0])).await.ok();
         assert_eq!(logs(&run("m").await).trim(), "42");
+    });
+}
+
+#[test]
+fn containers_and_uploads_count_against_the_quotas_of_their_owner() {
+    block_on(async {
+        let bench = start(Records::in_memory().unwrap(), |options| {
+            options.quotas.per_key = Allowance::default()
+                .with(Quota::Sandboxes, Some(1))
+                .with(Quota::UploadBytesPerDay, Some(10));
+        })
+        .await;
+        let first = bench.container().await;
+        let named = json!({"name": "second"});
+        let refused = bench.post("containers", &named).await;
+        assert_eq!(refused.error(), (429, "rate_limit_exceeded"));
+        assert_eq!(bench.of("bob").post("containers", &named).await.status, 200);
+        bench.delete(&format!("containers/{first}")).await.ok();
+        bench.post("containers", &named).await.ok();
+        // One that a response makes for itself takes the place of an idle one of its kind.
+        let cy = bench.of("cy");
+        let mut used = Vec::new();
+        for _ in 0..2 {
+            cy.script("cy", [runs("c", "1 + 1"), Answer::new().text("ok")]);
+            let got = cy
+                .respond("cy", &json!("go"), &json!({"type": "auto"}))
+                .await
+                .ok();
+            assert_eq!(got["output"][0]["status"], "completed", "{got}");
+            used.push(got["output"][0]["container_id"].clone());
+        }
+        assert_ne!(used[0], used[1]);
+        let purpose = [("purpose", "user_data")];
+        let sent = cy.upload("files", "a.txt", b"123456", &purpose).await;
+        assert_eq!(sent.status, 200, "{}", sent.body);
+        let refused = cy.upload("files", "b.txt", b"123456", &purpose).await;
+        assert_eq!(refused.error(), (429, "rate_limit_exceeded"));
+    });
+}
+
+#[test]
+fn a_response_that_goes_on_from_another_has_its_container() {
+    block_on(async {
+        let bench = bench().await.of("dora");
+        bench.script(
+            "dora",
+            [
+                runs("a", "x = 41"),
+                Answer::new().text("kept"),
+                runs("b", "x + 1"),
+                Answer::new().text("there"),
+            ],
+        );
+        let auto = json!({"type": "auto"});
+        let first = bench.respond("dora", &json!("keep"), &auto).await.ok();
+        let body = json!({
+            "model": "dora", "input": "go on", "previous_response_id": first["id"],
+            "include": ["code_interpreter_call.outputs"],
+            "tools": [{"type": "code_interpreter", "container": auto}],
+        });
+        let second = bench.post("responses", &body).await.ok();
+        assert_eq!(
+            second["output"][0]["container_id"],
+            first["output"][0]["container_id"]
+        );
+        assert!(logs(&second["output"][0]).contains("42"), "{second}");
     });
 }
