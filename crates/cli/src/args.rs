@@ -13,6 +13,7 @@ use crate::toolset::ToolsetArgs;
 
 pub(crate) mod config;
 pub(crate) mod key;
+pub(crate) mod mcp;
 pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod tools;
@@ -43,6 +44,11 @@ pub(crate) enum Command {
     Key(key::KeyArgs),
     /// Check and show the configuration of `serve`
     Config(config::ConfigArgs),
+    /// Serve tools to an MCP client that starts this command: over stdin and stdout
+    ///
+    /// For agents on a desktop or in an IDE. It ends, and with it all sessions, when the client ends the connection. What is said besides the
+    /// protocol goes to stderr.
+    Mcp(Box<mcp::McpArgs>),
     /// List tools, and call them in sessions that outlive a command
     Tools(tools::ToolsArgs),
     /// Start, list and stop sessions that outlive a command

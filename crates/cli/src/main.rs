@@ -74,6 +74,7 @@ fn start(cli: Cli) -> ExitCode {
             Command::Serve(args) => commands::serve::run(args).await,
             Command::Key(args) => commands::key::run(args).await,
             Command::Config(args) => commands::config::run(args.command),
+            Command::Mcp(args) => commands::mcp::run(*args).await,
             Command::Tools(args) => commands::tools::run(args.command).await,
             Command::Session(args) => commands::session::run(args.command).await,
             Command::Image(args) => commands::image::run(args.command).await,

@@ -47,6 +47,16 @@ fn the_schema_of_a_chart_specification_is_up_to_date() {
 }
 
 #[test]
+fn the_schema_of_the_configuration_is_up_to_date() {
+    compare("config.schema.json", &crate::config::schema());
+}
+
+#[test]
+fn the_reference_of_the_configuration_is_up_to_date() {
+    compare("configuration.md", &crate::config::reference::markdown());
+}
+
+#[test]
 fn the_reference_of_the_command_line_is_up_to_date() {
     let mut text = String::from(
         "# The command line\n\n\

@@ -7,6 +7,7 @@
 //! - [`server`] is the HTTP server; `responses`, `containers`, `files`, `sessions`, `artifacts` and `execute` have its routes.
 //! - [`keys`] says who may call, [`quotas`] how much; `metrics` counts.
 //! - [`openapi`] describes the routes.
+//! - [`remote`] finds out what runs code elsewhere; [`execute_server`] asks servers that keep nothing.
 //! - [`records`] is what is remembered across restarts.
 
 pub mod arguments;
@@ -14,6 +15,7 @@ mod artifacts;
 mod clock;
 mod containers;
 mod execute;
+pub mod execute_server;
 mod files;
 mod health;
 pub mod keys;
@@ -26,6 +28,7 @@ mod problem;
 pub mod provider;
 pub mod quotas;
 pub mod records;
+pub mod remote;
 mod responses;
 pub mod server;
 mod sessions;

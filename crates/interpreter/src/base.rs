@@ -14,7 +14,10 @@ use crate::error::Result;
 #[derive(Debug)]
 pub(crate) enum Base {
     /// Here.
-    Here { image: Image, process: ProcessBackend },
+    Here {
+        image: Box<Image>,
+        process: ProcessBackend,
+    },
     /// At the other end of connections. What is to be shown in a sandbox there is kept in `spool` on this side.
     Remote {
         remote: Arc<RemoteBackend>,

@@ -84,8 +84,8 @@ pub struct Remote {
     pub spool: PathBuf,
 }
 
-/// Makes sessions. Dropping it ends every sandbox that its sessions do not hold.
-#[derive(Debug)]
+/// Makes sessions. Clones share it; dropping the last one ends every sandbox that its sessions do not hold.
+#[derive(Clone, Debug)]
 pub struct Interpreter {
     shared: Arc<Shared>,
 }
@@ -125,7 +125,7 @@ impl Interpreter {
         .await?;
         let backend = Arc::new(process.clone());
         let base = Base::Here {
-            image: config.image,
+            image: Box::new(config.image),
             process,
         };
         Ok(Self::over(
@@ -209,6 +209,11 @@ impl Interpreter {
     /// The version of Python in sandboxes, such as `3.13.5`.
     pub fn python_version(&self) -> &str {
         &self.shared.base.manifest().python
+    }
+
+    /// What code may import besides the standard library, for a prompt.
+    pub fn libraries(&self) -> Vec<String> {
+        crate::derivation::prompt::libraries(self.shared.base.manifest())
     }
 
     /// The store of artifacts.

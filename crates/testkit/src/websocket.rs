@@ -1,4 +1,4 @@
-//! A server of WebSockets on a port of this machine, whose connections a test can cut or freeze.
+//! A server of web sockets on a port of this machine, whose connections a test can cut.
 
 use std::net::SocketAddr;
 use std::pin::Pin;

@@ -58,6 +58,12 @@ const RULES: &[Rule] = &[
         never: &["pyo3"],
     },
     Rule {
+        package: "cellblock-mcp",
+        // Who its callers are it is told; how they are authenticated is the gateway's business.
+        ours: &["cellblock-interpreter", "cellblock-artifact"],
+        never: &["axum", "pyo3"],
+    },
+    Rule {
         package: "cellblock",
         ours: &[
             "cellblock-protocol",
@@ -67,6 +73,7 @@ const RULES: &[Rule] = &[
             "cellblock-sandbox",
             "cellblock-interpreter",
             "cellblock-gateway",
+            "cellblock-mcp",
         ],
         never: &[],
     },

@@ -18,7 +18,7 @@ pub(crate) struct ServeArgs {
     /// Answer without any model: the model `demo` runs the Python block of a message, or a small analysis of its own
     #[arg(long)]
     pub(crate) demo: bool,
-    /// Let what runs go on for so many seconds after SIGTERM or Ctrl-C; a second signal ends it at once
-    #[arg(long, value_name = "SECONDS", default_value = "30")]
-    pub(crate) grace: u32,
+    /// Let what runs go on for so many seconds after SIGTERM or Ctrl-C; a second signal ends it at once [default: 30]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) grace: Option<u32>,
 }

@@ -114,7 +114,7 @@ pub(crate) struct DatasetArg {
     pub(crate) path: PathBuf,
 }
 
-fn parse_dataset(text: &str) -> Result<DatasetArg, String> {
+pub(super) fn parse_dataset(text: &str) -> Result<DatasetArg, String> {
     match text.split_once('=') {
         Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok(DatasetArg {
             name: name.to_owned(),
@@ -126,7 +126,7 @@ fn parse_dataset(text: &str) -> Result<DatasetArg, String> {
     }
 }
 
-fn parse_idle(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_idle(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text
         .parse()
         .map_err(|_| format!("`{text}` is not a number of seconds, such as `900`"))?;

@@ -10,7 +10,7 @@ use cellblock_artifact::Store;
 use cellblock_gateway::Models;
 use cellblock_gateway::provider::demo::Demo;
 use cellblock_gateway::records::Records;
-use cellblock_gateway::server::{self, Gateway, StopOptions};
+use cellblock_gateway::server::{self, Gateway};
 use cellblock_interpreter::{Config, Interpreter};
 use cellblock_sandbox::image::Home;
 use tokio::net::TcpListener;
@@ -48,10 +48,10 @@ pub(crate) async fn run(args: ServeArgs) -> ExitCode {
 async fn serve(args: &ServeArgs) -> Result<()> {
     let loaded = Sources::of_process(args.config.clone(), args.listen).load()?;
     let models = models(&loaded, args.demo)?;
-    let mut options = loaded.settings.options();
-    options.stop = StopOptions {
-        grace: Duration::from_secs(args.grace.into()),
-    };
+    let mut options = loaded.options();
+    if let Some(seconds) = args.grace {
+        options.stop.grace = Duration::from_secs(seconds.into());
+    }
     // Before anything that takes long: a port that is taken is told at once.
     let listener = TcpListener::bind(options.listen)
         .await

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use cellblock_gateway::Options;
 use cellblock_gateway::provider::script::Script;
+use cellblock_gateway::server::TlsOptions;
 
 use super::check::Check;
 use super::decode::decode;
@@ -118,6 +120,19 @@ impl Loaded {
     pub(crate) fn path(&self, path: &Path) -> PathBuf {
         let base = self.file.as_deref().and_then(Path::parent);
         base.map_or_else(|| path.to_owned(), |base| base.join(path))
+    }
+
+    /// What the gateway is told.
+    pub(crate) fn options(&self) -> Options {
+        let mut options = self.settings.options();
+        let tls = &self.settings.tls;
+        if let (Some(certificates), Some(key)) = (&tls.certificates, &tls.key) {
+            options.tls = Some(TlsOptions {
+                certificates: self.path(certificates),
+                key: self.path(key),
+            });
+        }
+        options
     }
 
     /// The directory of the state.

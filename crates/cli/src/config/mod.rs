@@ -11,6 +11,8 @@ pub(crate) mod listen;
 mod mistake;
 mod node;
 mod offer;
+#[cfg(test)]
+pub(crate) mod reference;
 mod schema;
 mod sections;
 mod show;
@@ -28,12 +30,21 @@ use serde::{Deserialize, Serialize};
 pub(crate) use file::{ConfigError, Loaded, Sources};
 use listen::Listen;
 pub(crate) use schema::schema;
+use sections::auth::Auth;
+use sections::containers::Containers;
+use sections::execute::Execute;
+use sections::files::Files;
 use sections::http::Http;
 use sections::limits::Limits;
+use sections::metrics::Metrics;
 use sections::models::Models;
 use sections::pool::Pool;
 use sections::protections::Protections;
 use sections::providers::Providers;
+use sections::quotas::Quotas;
+use sections::responses::Responses;
+use sections::sessions::Sessions;
+use sections::tls::Tls;
 use sections::turn::Turn;
 
 /// The configuration of `cellblock serve`.
@@ -48,13 +59,22 @@ pub(crate) struct Settings {
     pub(crate) image: String,
     /// Run code in another Cellblock, or in any server that has `/execute` and `/health`, instead of here.
     pub(crate) sandbox_url: Option<String>,
-    /// Providers of models by name, and the tool `code_interpreter`. The order counts: the first that has a model is asked for it.
+    /// Providers of models by name, and the tool `code_interpreter`.
     pub(crate) providers: Providers,
     pub(crate) models: Models,
     pub(crate) limits: Limits,
     pub(crate) pool: Pool,
     pub(crate) protections: Protections,
     pub(crate) turn: Turn,
+    pub(crate) responses: Responses,
+    pub(crate) containers: Containers,
+    pub(crate) files: Files,
+    pub(crate) sessions: Sessions,
+    pub(crate) execute: Execute,
+    pub(crate) auth: Auth,
+    pub(crate) quotas: Quotas,
+    pub(crate) tls: Tls,
+    pub(crate) metrics: Metrics,
     pub(crate) http: Http,
 }
 
@@ -71,16 +91,33 @@ impl Default for Settings {
             pool: Pool::default(),
             protections: Protections::default(),
             turn: Turn::default(),
+            responses: Responses::default(),
+            containers: Containers::default(),
+            files: Files::default(),
+            sessions: Sessions::default(),
+            execute: Execute::default(),
+            auth: Auth::default(),
+            quotas: Quotas::default(),
+            tls: Tls::default(),
+            metrics: Metrics::default(),
             http: Http::default(),
         }
     }
 }
 
 impl Settings {
-    /// What the gateway is told.
-    pub(crate) fn options(&self) -> Options {
+    /// What the gateway is told, but for files that it reads.
+    fn options(&self) -> Options {
         let mut options = Options::default();
-        options.listen = self.listen.0;
+        self.listen.apply(&mut options);
+        self.responses.apply(&mut options);
+        self.containers.apply(&mut options);
+        self.files.apply(&mut options);
+        self.sessions.apply(&mut options);
+        self.execute.apply(&mut options);
+        self.auth.apply(&mut options);
+        self.quotas.apply(&mut options);
+        self.metrics.apply(&mut options);
         self.http.apply(&mut options);
         self.limits.apply(&mut options);
         self.turn.apply(&mut options);
@@ -102,6 +139,11 @@ impl Settings {
         self.limits.check(check);
         self.pool.check(check);
         self.turn.check(check);
+        self.responses.check(check);
+        self.containers.check(check);
+        self.sessions.check(check);
+        self.execute.check(check);
+        self.tls.check(check);
         self.http.check(check);
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cellblock_gateway::provider::chat::{ChatCompletions, Dialect as Spoken};
+use cellblock_gateway::provider::chat::{ChatCompletions, Dialect as Spoken, ReasoningBack};
 use cellblock_gateway::provider::demo::Demo;
 use cellblock_gateway::provider::responses::Responses;
 use cellblock_gateway::provider::script::Script;
@@ -10,7 +10,7 @@ use cellblock_gateway::provider::{Endpoint, Key, Provider as Asked, Retries, Tim
 use cellblock_gateway::{Asking, Models, Offer};
 
 use super::check::Check;
-use super::sections::provider::{Dialect, Kind, MaxTokensField, Provider, SystemRole};
+use super::sections::provider::{Dialect, Kind, MaxTokensField, Provider, SendReasoning, SystemRole};
 use super::{ConfigError, Loaded};
 
 impl Loaded {
@@ -117,7 +117,14 @@ fn spoken(dialect: &Dialect) -> Spoken {
             SystemRole::Developer => "developer",
         }
         .to_owned(),
-        reasoning_field: dialect.reasoning_field.clone(),
+        reasoning: match dialect.send_reasoning {
+            SendReasoning::Never => ReasoningBack::Never,
+            SendReasoning::Same => ReasoningBack::Same,
+            SendReasoning::Reasoning => ReasoningBack::Field("reasoning".to_owned()),
+            SendReasoning::ReasoningContent => ReasoningBack::Field("reasoning_content".to_owned()),
+        },
         stream_usage: dialect.stream_usage,
+        parallel_tool_calls: dialect.parallel_tool_calls,
+        strict: dialect.strict,
     }
 }

@@ -1,9 +1,11 @@
 //! Whole configurations: what they say, and what is told of broken ones.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cellblock_gateway::Models;
+use cellblock_gateway::quotas::Quota;
 
 use super::listen::Listen;
 use super::{ConfigError, Loaded, Sources, schema};
@@ -51,7 +53,7 @@ providers:
     rename: {fast: "qwen3:8b"}
     timeouts: {first: 10m}
     retries: {count: 0}
-    dialect: {max_tokens_field: max_completion_tokens, system_role: developer, reasoning_field: reasoning_content, stream_usage: false}
+    dialect: {max_tokens_field: max_completion_tokens, system_role: developer, send_reasoning: same, stream_usage: false}
 limits: {memory: 512MiB, cpus: 1.5, max_cell_timeout: 10m}
 pool: {ready: 4}
 protections: {demands: {landlock: strict, own_user_id: disabled}}
@@ -68,7 +70,7 @@ fn a_configuration_says_everything_that_counts() {
     assert_eq!(settings.limits.enforced().cell_time, Duration::from_secs(30));
     assert_eq!(settings.pool.config().ready, 4);
     assert_eq!(settings.pool.config().acquire_limit, Duration::from_secs(5));
-    let options = settings.options();
+    let options = loaded.options();
     assert_eq!(options.listen, "127.0.0.1:9000".parse().unwrap());
     assert_eq!((options.max_steps, options.max_body), (5, 1 << 20));
     assert_eq!(options.max_cell_time, Duration::from_mins(10));
@@ -77,7 +79,44 @@ fn a_configuration_says_everything_that_counts() {
     for model in ["gpt-5", "o3", "fast", "anything"] {
         assert!(models.provider(model).is_ok(), "{model}");
     }
-    assert_eq!(loaded.state(Path::new("/home")), Path::new("/var/lib/cellblock"));
+    assert_eq!(loaded.state(Path::new("/data")), Path::new("/var/lib/cellblock"));
+}
+
+#[test]
+fn groups_of_options_reach_the_gateway() {
+    let text = "
+auth: {required: true}
+quotas: {sandboxes: 3, stored_bytes: null}
+tls: {certificates: tls/a.pem, key: /b.pem}
+metrics: {public: true, listen: '127.0.0.1:9'}
+containers: {idle: 5m, max_memory: 1GiB}
+files: {max_size: 1MiB}
+sessions: {per_owner: 2}
+execute: {concurrent: 7}
+responses: {retention: null}
+http: {hosts: [a.example], origins: ['https://b.example'], max_connections: 9, grace: 3}
+";
+    let loaded = load(text, &[]).unwrap();
+    let options = loaded.options();
+    assert!(options.auth.required && options.metrics.public);
+    let quotas: Vec<_> = options.quotas.per_key.iter().collect();
+    assert!(quotas.contains(&(Quota::Sandboxes, Some(3))) && quotas.contains(&(Quota::StoredBytes, None)));
+    let folder = loaded.file.as_deref().and_then(Path::parent).unwrap();
+    let tls = options.tls.unwrap();
+    assert_eq!(
+        (tls.certificates, tls.key),
+        (folder.join("tls/a.pem"), "/b.pem".into())
+    );
+    assert_eq!(options.metrics.listen, Some("127.0.0.1:9".parse().unwrap()));
+    assert_eq!(options.containers.idle, Duration::from_mins(5));
+    assert_eq!(options.containers.max_memory, Some(1 << 30));
+    assert_eq!(options.files.max_bytes, 1 << 20);
+    assert_eq!((options.sessions.per_owner, options.execute.concurrent), (2, 7));
+    assert_eq!(options.responses.retention, None);
+    assert_eq!(options.hosts.names, ["a.example"]);
+    assert_eq!(options.hosts.origins, ["https://b.example"]);
+    assert_eq!(options.connections.most, 9);
+    assert_eq!(options.stop.grace, Duration::from_secs(3));
 }
 
 #[test]
@@ -113,11 +152,8 @@ fn defaults_are_a_configuration_too() {
         loaded.settings.limits.enforced(),
         cellblock_interpreter::Limits::default()
     );
-    assert_eq!(
-        loaded.settings.options().listen,
-        "127.0.0.1:8080".parse().unwrap()
-    );
-    assert_eq!(loaded.state(Path::new("/home")), Path::new("/home/gateway"));
+    assert_eq!(loaded.options().listen, "127.0.0.1:8080".parse().unwrap());
+    assert_eq!(loaded.state(Path::new("/data")), Path::new("/data/gateway"));
     insta::assert_snapshot!(loaded.show());
 }
 
@@ -136,6 +172,13 @@ fn mistakes_are_told_with_their_place_and_a_repair() {
         "turn: {max_steps: -1}",
         "turn: {max_steps: 0}",
         "turn: {max_steps: 99999999999999999999999}",
+        "tls: {certificates: a.pem}",
+        "containers: {idle: 25h, per_owner: 0}",
+        "sessions: {idle: 25h}",
+        "execute: {concurrent: 0, timeout: 2h}",
+        "responses: {keep_alive: 0}",
+        "quotas: {sandboxs: 1}",
+        "metrics: {listen: here}",
         "listen: here",
         "listen: 99999",
         "pool: {ready: true}",
@@ -179,7 +222,7 @@ fn mistakes_are_told_with_their_place_and_a_repair() {
     ] {
         let error = load(text, &[]).unwrap_err();
         assert!(!error.contains("hunter2"), "{error}");
-        told.push_str(&format!("{text}\n    {}\n\n", error.replace('\n', "\n    ")));
+        let _ = writeln!(told, "{text}\n    {}\n", error.replace('\n', "\n    "));
     }
     insta::assert_snapshot!(told);
 }
@@ -198,7 +241,7 @@ fn mistakes_in_variables_are_told_with_their_names() {
     ] {
         let error = load("providers: {open-ai: {type: demo}}", &[(name, value)]).unwrap_err();
         assert!(!error.contains("hunter2"), "{error}");
-        told.push_str(&format!("{name}={value}\n    {error}\n\n"));
+        let _ = writeln!(told, "{name}={value}\n    {error}\n");
     }
     insta::assert_snapshot!(told);
 }
@@ -252,7 +295,7 @@ fn paths_count_from_the_file_and_a_script_is_read_with_it() {
     .unwrap();
     let loaded = sources().load().unwrap();
     assert!(loaded.models(Models::default()).unwrap().provider("s").is_ok());
-    assert_eq!(loaded.state(Path::new("/home")), folder.path().join("here"));
+    assert_eq!(loaded.state(Path::new("/data")), folder.path().join("here"));
     std::fs::write(&script, "answers:\n  - txt: hello\n").unwrap();
     let error = loaded.models(Models::default()).unwrap_err();
     assert_eq!(

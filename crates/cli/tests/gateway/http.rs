@@ -36,7 +36,7 @@ impl Answer {
 }
 
 /// Longer than anything that a test waits for.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// A request that was sent, and whose answer is to be read.
 #[derive(Debug)]
@@ -46,21 +46,19 @@ pub(crate) struct Sent(BufReader<TcpStream>);
 pub(crate) fn send(address: SocketAddr, line: &str, headers: &[(&str, &str)], body: &str) -> Sent {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
-    let mut text = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
-    if !headers.iter().any(|(name, _)| *name == "Host") {
-        text += &format!("Host: {address}\r\n");
-    }
-    for (name, value) in headers {
-        text += &format!("{name}: {value}\r\n");
-    }
-    if !body.is_empty() {
-        text += &format!(
-            "Content-Type: application/json\r\nContent-Length: {}\r\n",
-            body.len()
-        );
-    }
-    text += "\r\n";
-    text += body;
+    let own = ("Host", address.to_string());
+    let length = body.len().to_string();
+    let host = (!headers.iter().any(|(name, _)| *name == "Host")).then_some((own.0, own.1.as_str()));
+    let described = [("Content-Type", "application/json"), ("Content-Length", &length)];
+    let described = described.iter().filter(|_| !body.is_empty());
+    let lines = host.iter().chain(headers).chain(described);
+    let lines: Vec<_> = lines
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
+    let text = format!(
+        "{line} HTTP/1.1\r\nConnection: close\r\n{}\r\n{body}",
+        lines.concat()
+    );
     stream.write_all(text.as_bytes()).unwrap();
     Sent(BufReader::new(stream))
 }

@@ -2,6 +2,7 @@
 
 use std::thread;
 
+use cellblock_sandbox::pool::PoolConfig;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -31,9 +32,10 @@ fn delete(server: &Server, call: &Value) {
 }
 
 /// Waits until no session has a sandbox any more and the pool is full, so that what is there can be counted.
-fn settle(server: &Server, ready: f64) {
-    let is = |name: &str, wanted: f64| (server.metric(name, &[]) - wanted).abs() < f64::EPSILON;
-    until(|| (is("cellblock_sandboxes", 0.0) && is("cellblock_pool_ready", ready)).then_some(()));
+fn settle(server: &Server) {
+    let ready = u64::try_from(PoolConfig::default().ready).unwrap();
+    let is = |name: &str, wanted: u64| server.metric(name, &[]) == wanted;
+    until(|| (is("cellblock_sandboxes", 0) && is("cellblock_pool_ready", ready)).then_some(()));
 }
 
 #[test]
@@ -42,14 +44,7 @@ fn executions_leave_no_sandbox_no_process_and_no_file() {
     let nothing = place.nothing();
     let mut server = place.serve(&[]);
     execute(&server, 0);
-    let ready = until(|| Some(server.metric("cellblock_pool_ready", &[])).filter(|ready| *ready > 0.0));
-    let ready = until(|| {
-        // The pool fills itself one by one; it is full when no more comes.
-        thread::sleep(std::time::Duration::from_millis(500));
-        let now = server.metric("cellblock_pool_ready", &[]);
-        (now >= ready && now == server.metric("cellblock_pool_ready", &[])).then_some(now)
-    });
-    settle(&server, ready);
+    settle(&server);
     let before = server.owner.count();
     for number in 0..CONSECUTIVE {
         execute(&server, number);
@@ -60,7 +55,7 @@ fn executions_leave_no_sandbox_no_process_and_no_file() {
             scope.spawn(move || execute(server, number));
         }
     });
-    settle(&server, ready);
+    settle(&server);
     // What belongs to the server itself, as its descriptors and threads, may differ; what belongs to sandboxes may not.
     let after = until(|| {
         let now = server.owner.count();

@@ -93,8 +93,7 @@ fn every_answer_has_an_id_and_errors_have_the_form_of_the_api() {
         assert!(names.contains(&name), "{name} is not told:\n{told}");
     }
     let executions = "cellblock_executions_total{toolset=\"interpreter\",outcome=\"completed\"}";
-    assert!(
-        (server.metric(executions, &[]) - 1.0).abs() < f64::EPSILON,
-        "{told}"
-    );
+    assert_eq!(server.metric(executions, &[]), 1, "{told}");
+    let requests = "cellblock_http_requests_total{method=\"POST\",route=\"/v1/responses\",status=\"200\"}";
+    assert_eq!(server.metric(requests, &[]), 1, "{told}");
 }

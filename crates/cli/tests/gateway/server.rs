@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::http::{self, Answer, Sent};
 
 /// How long something may take that happens in the background.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 /// What of a home is the same for all tests.
 const SHARED: [&str; 4] = ["images", "refs", "cache", "layers"];
 
@@ -176,12 +176,12 @@ impl Server {
     }
 
     /// A metric's value by its whole line up to the number; 0 when it is not there.
-    pub(crate) fn metric(&self, name: &str, headers: &[(&str, &str)]) -> f64 {
+    pub(crate) fn metric(&self, name: &str, headers: &[(&str, &str)]) -> u64 {
         let text = self.get("/metrics", headers).body;
         let line = text
             .lines()
             .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.map_or(0.0, |number| number.parse().unwrap())
+        line.map_or(0, |number| number.parse().unwrap())
     }
 
     pub(crate) fn signal(&mut self, signal: Signal) {

@@ -1,6 +1,5 @@
 //! Running code in a container, and keeping what it made.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::live::{Held, State};
 use super::path;
 use crate::clock::now_ms;
-use crate::files::fetch;
+use crate::files::{fetch, media};
 use crate::records::{ContainerFileRow, Page};
 use crate::server::Gateway;
 use crate::turn::{Code, Made, Ran, Shown, tell, words};
@@ -147,15 +146,16 @@ async fn keep(gateway: &Gateway, held: &Held, execution: &Execution) -> Ran {
             ),
         }
     }
-    let files: HashSet<_> = execution.files.iter().map(|file| file.sha256.as_str()).collect();
+    // Charts that are saved are shown as well, unless code closes them: once is enough.
+    let saved = execution.files.iter().any(|file| media::is_picture(&file.name));
     for block in render::to_model(&execution.outputs, ALL) {
         let Block::Image { image, .. } = block else {
             continue;
         };
-        let sha256 = image.sha256.to_string();
-        if files.contains(sha256.as_str()) && image.bytes <= gateway.options.containers.inline_picture {
+        if saved && image.bytes <= gateway.options.containers.inline_picture {
             continue;
         }
+        let sha256 = image.sha256.to_string();
         let id = Ids::random().mint("cfile");
         let path = path::shown(&format!("/workspace/{id}.{}", extension(&image.media_type)));
         match add(gateway, held, id, path, image.bytes, sha256, "assistant").await {

@@ -24,6 +24,7 @@ pub(crate) use run::ExecuteAnswer;
 
 use crate::problem::Problem;
 use crate::server::{Caller, Gateway};
+use crate::wire::ApiError;
 use request::Job;
 
 /// The routes.
@@ -96,7 +97,7 @@ pub(crate) struct ExecuteError {
         (status = 503, description = "No sandbox could be had in time; see `Retry-After`", body = ExecuteError),
     )
 )]
-pub(crate) async fn execute(State(gateway): State<Gateway>, _caller: Caller, body: Body) -> Response {
+pub(crate) async fn execute(State(gateway): State<Gateway>, caller: Caller, body: Body) -> Response {
     // Before the body is looked at: who is full has no memory to spare for it.
     let Some(slot) = gateway.slots.take() else {
         let all = gateway.slots.all;
@@ -127,13 +128,27 @@ pub(crate) async fn execute(State(gateway): State<Gateway>, _caller: Caller, bod
         Err(message) => return bad(&message),
     };
     drop(body);
+    let quotas = &gateway.quotas;
+    let allowed = async {
+        Ok::<_, ApiError>((
+            quotas.sandbox(&caller.owner).await?,
+            quotas.cell(&caller.owner).await?,
+        ))
+    };
+    let permits = match allowed.await {
+        Ok(permits) => permits,
+        Err(error) => {
+            let problem = Problem::from(error);
+            return refuse(problem.status(), &problem.error().message);
+        }
+    };
     // In a task of its own, so that a client that leaves does not leave a sandbox behind; its place is free when that is gone.
     let gone = CancellationToken::new();
     let _waits = gone.clone().drop_guard();
     let running = gateway.clone();
     let task = gateway.tasks.spawn(async move {
         let done = run::run(&running, job, gone).await;
-        drop(slot);
+        drop((permits, slot));
         done
     });
     let Ok(done) = task.await else {

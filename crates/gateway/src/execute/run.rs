@@ -64,7 +64,7 @@ pub(super) async fn run(
     let done = tokio::select! {
         done = in_session(&session, &gateway.options.execute, job) => Some(done),
         () = gone.cancelled() => None,
-        () = gateway.stopping.cancelled() => None,
+        () = gateway.ending.cancelled() => None,
     };
     let mut closing = std::pin::pin!(session.close());
     let closed = loop {

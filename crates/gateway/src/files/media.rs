@@ -16,6 +16,11 @@ pub(crate) fn media_type(name: &str) -> &'static str {
     }
 }
 
+/// Whether a file is a picture, by its name.
+pub(crate) fn is_picture(name: &str) -> bool {
+    media_type(name).starts_with("image/") || name.to_ascii_lowercase().ends_with(".svg")
+}
+
 /// The format of a picture, by its first bytes; `None` where it is none that models are shown.
 pub(crate) fn picture(bytes: &[u8]) -> Option<&'static str> {
     match bytes {

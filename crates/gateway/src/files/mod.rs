@@ -2,7 +2,7 @@
 
 pub(crate) mod attach;
 pub(crate) mod fetch;
-mod media;
+pub(crate) mod media;
 mod options;
 pub(crate) mod upload;
 

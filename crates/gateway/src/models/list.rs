@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::{Asking, Models, Route, fits};
+use super::{Asking, Models, Route, fit};
 use crate::provider::OwnModel;
 
 /// The most models of one provider that are listed.
@@ -94,9 +94,8 @@ impl Models {
         let mut listed = Vec::new();
         let mut seen = BTreeSet::new();
         let mut add = |place: usize, id: &str, created: Option<u64>| {
-            // What an earlier provider has is not asked of this one.
-            let routed = self.routes.iter().position(|route| route.has(id)) == Some(place);
-            if routed && seen.insert(id.to_owned()) {
+            // What another provider is asked for is not this one's.
+            if self.place(id) == Some(place) && seen.insert(id.to_owned()) {
                 listed.push(self.model(&self.routes[place], id, created));
             }
         };
@@ -110,7 +109,8 @@ impl Models {
         }
         for (place, own) in owns.iter().enumerate() {
             let patterns = &self.routes[place].patterns;
-            let offered = |model: &&OwnModel| patterns.iter().any(|pattern| fits(pattern, &model.id));
+            let offered =
+                |model: &&OwnModel| patterns.iter().any(|pattern| fit(pattern, &model.id).is_some());
             let own = own.iter().flat_map(|models| models.iter());
             for model in own.filter(offered).take(MOST) {
                 add(place, &model.id, model.created);
@@ -121,9 +121,8 @@ impl Models {
 
     /// One model, if it is there. Where its provider gives no list, a name that fits is taken for one.
     pub async fn find(&self, id: &str) -> Option<Model> {
-        let route = self.route(id)?;
-        let named = route.rename.contains_key(id) || route.patterns.iter().any(|pattern| pattern == id);
-        if named {
+        let route = &self.routes[self.place(id)?];
+        if route.has(id) == Some(usize::MAX) {
             return Some(self.model(route, id, None));
         }
         match route.own(self.asking).await {

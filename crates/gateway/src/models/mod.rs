@@ -20,7 +20,8 @@ use crate::wire::{ApiError, ErrorKind};
 use list::Listing;
 use named::Named;
 
-/// The models, the first whose pattern fits counts.
+/// The models. A provider that has one by name counts before those that have it by a pattern, the longest pattern before shorter ones, and
+/// among equals the first.
 #[derive(Clone, Default)]
 pub struct Models {
     routes: Vec<Route>,
@@ -72,16 +73,23 @@ struct Route {
 }
 
 impl Route {
-    fn has(&self, model: &str) -> bool {
-        self.rename.contains_key(model) || self.patterns.iter().any(|pattern| fits(pattern, model))
+    /// How surely this provider has a model.
+    fn has(&self, model: &str) -> Option<usize> {
+        if self.rename.contains_key(model) {
+            return Some(usize::MAX);
+        }
+        self.patterns
+            .iter()
+            .filter_map(|pattern| fit(pattern, model))
+            .max()
     }
 }
 
-/// Whether a name is what a pattern says.
-fn fits(pattern: &str, model: &str) -> bool {
+/// How closely a pattern fits a name.
+fn fit(pattern: &str, model: &str) -> Option<usize> {
     match pattern.strip_suffix('*') {
-        Some(beginning) => model.starts_with(beginning),
-        None => pattern == model,
+        Some(beginning) => model.starts_with(beginning).then_some(beginning.len()),
+        None => (pattern == model).then_some(usize::MAX),
     }
 }
 
@@ -139,12 +147,17 @@ impl Models {
 
     /// The provider of a model.
     pub fn provider(&self, model: &str) -> Result<Arc<dyn Provider>, ApiError> {
-        let route = self.route(model).ok_or_else(|| not_found(model))?;
-        Ok(Arc::clone(&route.provider))
+        let place = self.place(model).ok_or_else(|| not_found(model))?;
+        Ok(Arc::clone(&self.routes[place].provider))
     }
 
-    fn route(&self, model: &str) -> Option<&Route> {
-        self.routes.iter().find(|route| route.has(model))
+    /// Which provider has a model.
+    fn place(&self, model: &str) -> Option<usize> {
+        let fits = self.routes.iter().enumerate();
+        let fits = fits.filter_map(|(place, route)| Some((route.has(model)?, place)));
+        // Of several that are as close, the first.
+        fits.max_by_key(|(fit, place)| (*fit, std::cmp::Reverse(*place)))
+            .map(|(_, place)| place)
     }
 }
 

@@ -115,6 +115,21 @@ async fn a_list_has_names_and_what_providers_have_for_patterns() {
     assert_eq!(ours.asked.load(Ordering::Relaxed), 1);
 }
 
+#[test]
+fn the_closest_pattern_counts_and_the_first_of_equals() {
+    let any = || Lister::with(&[]) as Arc<dyn Provider>;
+    let models = Models::default()
+        .offer(offer("rest", &["*"], any()))
+        .offer(offer("short", &["gpt-*"], any()))
+        .offer(offer("long", &["gpt-5*"], any()))
+        .offer(offer("name", &["gpt-5-mini"], any()))
+        .offer(offer("late", &["gpt-5*", "gpt-5-mini"], any()));
+    for (model, place) in [("llama", 0), ("gpt-4", 1), ("gpt-5", 2), ("gpt-5-mini", 3)] {
+        assert_eq!(models.place(model), Some(place), "{model}");
+    }
+    assert_eq!(Models::default().place("llama"), None);
+}
+
 #[tokio::test]
 async fn a_provider_that_is_down_or_slow_does_not_break_the_list() {
     let slow = Lister::broken(true);

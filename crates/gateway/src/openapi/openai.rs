@@ -21,15 +21,202 @@ struct Route {
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 
-/// Every route. A new one is one more entry here; a test asks for each.
-const ROUTES: &[Route] = &[Route {
-    method: "post",
-    path: "/v1/responses",
-    name: "create_response",
-    summary: "Asks a model, and runs the code that it writes.",
-    takes: Some(JSON),
-    answers: &[JSON, EVENTS],
-}];
+const FORM: &str = "multipart/form-data";
+const BYTES: &str = "application/octet-stream";
+const TEXT: &str = "text/plain";
+
+/// Every route. A new one is one more line here; a test asks for each.
+const ROUTES: &[Route] = &[
+    Route::new(
+        "post",
+        "/v1/responses",
+        "create_response",
+        "Asks a model, and runs the code that it writes.",
+        Some(JSON),
+        &[JSON, EVENTS],
+    ),
+    Route::new(
+        "get",
+        "/v1/responses",
+        "open_responses",
+        "Opens a WebSocket, over which responses are created and told.",
+        None,
+        &[JSON],
+    ),
+    Route::new(
+        "post",
+        "/v1/responses/compact",
+        "compact_responses",
+        "Makes a conversation shorter.",
+        Some(JSON),
+        &[JSON],
+    ),
+    Route::new(
+        "get",
+        "/v1/responses/{id}",
+        "get_response",
+        "A response; with `stream`, its events from `starting_after` on.",
+        None,
+        &[JSON, EVENTS],
+    ),
+    Route::new(
+        "delete",
+        "/v1/responses/{id}",
+        "delete_response",
+        "Forgets a response.",
+        None,
+        &[JSON],
+    ),
+    Route::new(
+        "post",
+        "/v1/responses/{id}/cancel",
+        "cancel_response",
+        "Stops a response in the background.",
+        None,
+        &[JSON],
+    ),
+    Route::new(
+        "get",
+        "/v1/responses/{id}/input_items",
+        "list_input_items",
+        "What a response was asked.",
+        None,
+        &[JSON],
+    ),
+    Route::new(
+        "post",
+        "/v1/containers",
+        "create_container",
+        "Makes a container: a session under OpenAI's name.",
+        Some(JSON),
+        &[JSON],
+    ),
+    Route::new(
+        "get",
+        "/v1/containers",
+        "list_containers",
+        "The caller's containers.",
+        None,
+        &[JSON],
+    ),
+    Route::new(
+        "get",
+        "/v1/containers/{container}",
+        "get_container",
+        "A container.",
+        None,
+        &[JSON],
+    ),
+    Route::new(
+        "delete",
+        "/v1/containers/{container}",
+        "delete_container",
+        "Ends a container.",
+        None,
+        &[JSON],
+    ),
+    Route::new(
+        "post",
+        "/v1/containers/{container}/files",
+        "add_container_file",
+        "Adds a file to a container.",
+        Some(FORM),
+        &[JSON],
+    ),
+    Route::new(
+        "get",
+        "/v1/containers/{container}/files",
+        "list_container_files",
+        "A container's files.",
+        None,
+        &[JSON],
+    ),
+    Route::new(
+        "get",
+        "/v1/containers/{container}/files/{file}",
+        "get_container_file",
+        "A container's file.",
+        None,
+        &[JSON],
+    ),
+    Route::new(
+        "delete",
+        "/v1/containers/{container}/files/{file}",
+        "delete_container_file",
+        "Removes a container's file.",
+        None,
+        &[JSON],
+    ),
+    Route::new(
+        "get",
+        "/v1/containers/{container}/files/{file}/content",
+        "read_container_file",
+        "A container file's bytes.",
+        None,
+        &[BYTES],
+    ),
+    Route::new(
+        "post",
+        "/v1/files",
+        "create_file",
+        "Uploads a file.",
+        Some(FORM),
+        &[JSON],
+    ),
+    Route::new(
+        "get",
+        "/v1/files",
+        "list_uploads",
+        "The caller's files.",
+        None,
+        &[JSON],
+    ),
+    Route::new("get", "/v1/files/{file}", "get_file", "A file.", None, &[JSON]),
+    Route::new(
+        "delete",
+        "/v1/files/{file}",
+        "delete_upload",
+        "Removes a file.",
+        None,
+        &[JSON],
+    ),
+    Route::new(
+        "get",
+        "/v1/files/{file}/content",
+        "read_upload",
+        "A file's bytes.",
+        None,
+        &[BYTES],
+    ),
+    Route::new(
+        "get",
+        "/metrics",
+        "metrics",
+        "What was counted, for Prometheus.",
+        None,
+        &[TEXT],
+    ),
+];
+
+impl Route {
+    const fn new(
+        method: &'static str,
+        path: &'static str,
+        name: &'static str,
+        summary: &'static str,
+        takes: Option<&'static str>,
+        answers: &'static [&'static str],
+    ) -> Self {
+        Self {
+            method,
+            path,
+            name,
+            summary,
+            takes,
+            answers,
+        }
+    }
+}
 
 /// Adds the routes to a document's paths.
 pub(super) fn add(paths: &mut Value) {

@@ -55,15 +55,20 @@ impl Key {
         }
     }
 
+    /// The key itself, for a client that makes its own header.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+
     /// The header that carries it.
-    pub(super) fn header(&self) -> Option<reqwest::header::HeaderValue> {
+    pub(crate) fn header(&self) -> Option<reqwest::header::HeaderValue> {
         let mut value = reqwest::header::HeaderValue::from_str(&format!("Bearer {}", self.0)).ok()?;
         value.set_sensitive(true);
         Some(value)
     }
 
     /// A text without it: some providers repeat a key that they refuse.
-    pub(super) fn remove_from(&self, text: &str) -> String {
+    pub(crate) fn remove_from(&self, text: &str) -> String {
         text.replace(&self.0, "[key]")
     }
 }

@@ -130,11 +130,11 @@ pub(crate) fn find(connection: &Connection, owner: &str, id: &str) -> Result<Opt
         .optional()
 }
 
-/// What was streamed of an owner's response, if there is one; nothing, if it was not kept.
-pub(crate) fn events(connection: &Connection, owner: &str, id: &str) -> Result<Option<Option<String>>> {
+/// What was streamed of an owner's response, if that was kept.
+pub(crate) fn events(connection: &Connection, owner: &str, id: &str) -> Result<Option<String>> {
     connection
         .query_row(
-            "SELECT events FROM responses WHERE id = ?1 AND owner = ?2",
+            "SELECT events FROM responses WHERE id = ?1 AND owner = ?2 AND events IS NOT NULL",
             params![id, owner],
             |row| row.get(0),
         )

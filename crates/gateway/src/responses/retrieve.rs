@@ -159,7 +159,11 @@ async fn ended(gateway: &Gateway, caller: &Caller, id: &str) -> Result<Log, ApiE
     let found = gateway
         .records
         .with(move |connection| responses::events(connection, &owner, &wanted));
-    let events = found.await?.ok_or_else(|| not_found(id))?;
+    let events = found.await?;
+    if events.is_none() {
+        // One that is not there at all is told as such.
+        find(gateway, caller, id).await?;
+    }
     events.as_deref().map(Log::from_text).ok_or_else(|| {
         let message = "events are kept of background responses only; retrieve this one without `stream`";
         ApiError::invalid("stream", "events_not_kept", message)

@@ -1,16 +1,14 @@
 //! Each request has an id, a span, and is counted, to the end of its answer's body.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
-use hyper::body::{Frame, SizeHint};
+use http_body_util::BodyExt as _;
 use tower_http::timeout::TimeoutBody;
 use tracing::Instrument as _;
 
@@ -54,10 +52,12 @@ pub(super) async fn observe(idle: Duration, mut request: Request, next: Next) ->
     span.in_scope(|| tracing::info!(milliseconds, "answered"));
     counted.status = Some(status);
     response.map(|body| {
-        Body::new(Watched {
-            body,
-            _counted: counted,
-        })
+        // The closure goes with the body, which is dropped when it was sent or nobody wants it any more.
+        let hold = move |error| {
+            let _held = &counted;
+            error
+        };
+        Body::new(body.map_err(hold))
     })
 }
 
@@ -109,32 +109,6 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         crate::metrics::request_ended(self.method, &self.route, self.status, self.since.elapsed());
-    }
-}
-
-/// The body of an answer, which is over when it was sent or nobody wants it any more.
-struct Watched {
-    body: Body,
-    _counted: Counted,
-}
-
-impl hyper::body::Body for Watched {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

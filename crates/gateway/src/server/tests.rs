@@ -20,9 +20,14 @@ use super::*;
 fn router() -> Router {
     let panics = async || -> String { panic!("the secret of the route") };
     let reads = async |body: String| body;
+    let refuses = async || {
+        retry::after(7);
+        axum::http::StatusCode::TOO_MANY_REQUESTS
+    };
     Router::new()
         .route("/works", get(async || "fine"))
         .route("/panics", get(panics))
+        .route("/refuses", get(refuses))
         .route("/reads", post(reads))
         .layer(CatchPanicLayer::custom(answers::panicked))
         .layer(from_fn(answers::complete))
@@ -95,6 +100,16 @@ async fn a_client_that_is_refused_while_it_sends_can_send_on_and_ask_again() {
 }
 
 #[tokio::test]
+async fn a_refusal_for_now_says_when_to_come_again() {
+    let address = serve(&acceptor(ConnectionOptions::default(), None)).await;
+    let answer = ask(address, &WORKS.replace("works", "refuses")).await;
+    assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
+    assert!(answer.contains("retry-after: 7\r\n"), "{answer}");
+    assert!(answer.contains("\"code\":\"rate_limit_exceeded\""), "{answer}");
+    assert!(!ask(address, WORKS).await.contains("retry-after"));
+}
+
+#[tokio::test]
 async fn a_head_and_a_body_that_do_not_come_hold_no_connection() {
     let options = ConnectionOptions {
         header_timeout: Duration::from_millis(200),
@@ -126,7 +141,7 @@ async fn connections_beyond_the_most_wait_for_their_turn() {
     let acceptor = acceptor(options, None);
     let address = serve(&acceptor).await;
     let first = TcpStream::connect(address).await.unwrap();
-    while acceptor.connections.len() < 1 {
+    while acceptor.connections.is_empty() {
         tokio::task::yield_now().await;
     }
     let second = tokio::spawn(async move { ask(address, WORKS).await });

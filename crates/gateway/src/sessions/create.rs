@@ -71,6 +71,7 @@ pub(crate) async fn create(
     let request: CreateRequest = body::json_or_default(&headers, &body)?;
     let terms = terms(&gateway, &request)?;
     let id = Ids::random().mint("sess");
+    let permit = gateway.quotas.sandbox(&caller.owner).await?;
     let place = Place::take(&gateway, &caller.owner, &id)?;
     let (session, tools) = match request.toolset {
         ToolsetName::Derivation => {
@@ -113,6 +114,7 @@ pub(crate) async fn create(
         tools,
         kept,
         options.waiting,
+        permit,
     );
     for (name, given) in request.inputs {
         inputs::bind_given(&gateway, &caller, &held, &name, given).await?;

@@ -60,6 +60,7 @@ pub(crate) async fn add(
         .map_err(|error| Problem::internal("keep the dataset", &error))?;
     let options = &gateway.options.sessions;
     let (_, bytes) = body::spool(body, handle, options.upload_bytes).await?;
+    gateway.quotas.upload(&caller.owner, bytes).await?;
     let path = file.path().to_owned();
     let source = if query.as_csv {
         DatasetSource::AsCsv(path)

@@ -155,6 +155,7 @@ pub(crate) async fn put(
     let limits = &held.terms.limits;
     let limit = gateway.options.sessions.upload_bytes.min(limits.file_bytes);
     let (content, bytes) = body::spool(body, body::nameless()?, limit).await?;
+    gateway.quotas.upload(&caller.owner, bytes).await?;
     let _turn = held.turn().await?;
     held.session.put_file(&path, content).await?;
     Ok(Json(FileWritten {

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::cells::Kept;
 use crate::problem::Problem;
+use crate::quotas::SandboxPermit;
 
 /// How often a session that is to stop is told so again: what it was busy with may not have been there to hear it.
 const AGAIN: Duration = Duration::from_millis(250);
@@ -41,6 +42,7 @@ pub(crate) struct Held {
     turn: Arc<tokio::sync::Mutex<()>>,
     places: Arc<Semaphore>,
     waiting: usize,
+    _permit: SandboxPermit,
 }
 
 /// Which tools a session has.
@@ -102,6 +104,7 @@ impl Held {
         tools: Tools,
         kept: Kept,
         waiting: usize,
+        permit: SandboxPermit,
     ) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
@@ -122,6 +125,7 @@ impl Held {
             // One that works, and those that wait.
             places: Arc::new(Semaphore::new(waiting + 1)),
             waiting,
+            _permit: permit,
         }
     }
 
@@ -192,6 +196,11 @@ impl Held {
                 () = tokio::time::sleep(AGAIN) => {}
             }
         }
+    }
+
+    /// Completes when nobody uses it.
+    pub(super) async fn idle(&self) {
+        drop(self.turn.lock().await);
     }
 
     /// Stops what runs, lets those who wait go, and completes when its sandbox is gone.

@@ -98,6 +98,7 @@ pub(crate) async fn put(
         })?;
         let limit = gateway.options.sessions.upload_bytes;
         let (file, bytes) = body::spool(body, body::nameless()?, limit).await?;
+        gateway.quotas.upload(&caller.owner, bytes).await?;
         let _turn = held.turn().await?;
         bind(&gateway, &held, &name, format, file, bytes).await?
     };
@@ -137,6 +138,7 @@ pub(super) async fn file_of(
             format: None | Some(InputFormat::Value),
         } => {
             let bytes = value.to_string().into_bytes();
+            gateway.quotas.upload(&caller.owner, bytes.len() as u64).await?;
             Ok((file_with(&bytes)?, bytes.len() as u64, InputFormat::Value))
         }
         Given {
@@ -149,6 +151,7 @@ pub(super) async fn file_of(
             let bytes = STANDARD.decode(data).map_err(|error| {
                 Problem::invalid(&format!("{field}.data"), format!("it is no base64: {error}"))
             })?;
+            gateway.quotas.upload(&caller.owner, bytes.len() as u64).await?;
             Ok((file_with(&bytes)?, bytes.len() as u64, format))
         }
         Given {

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::held::{Held, lock};
 use crate::problem::Problem;
@@ -98,7 +97,7 @@ impl Place {
         lock(&gateway.sessions.map).insert(self.id.clone(), Entry::Held(Arc::clone(&held)));
         gateway
             .tasks
-            .spawn(watch(gateway.stopping.clone(), self, Arc::clone(&held)));
+            .spawn(watch(gateway.clone(), self, Arc::clone(&held)));
         held
     }
 }
@@ -110,7 +109,7 @@ impl Drop for Place {
 }
 
 /// Waits for a session's end, whoever brings it about.
-async fn watch(stopping: CancellationToken, place: Place, held: Arc<Held>) {
+async fn watch(gateway: Gateway, place: Place, held: Arc<Held>) {
     loop {
         let busy = held.is_busy();
         let due = if busy {
@@ -120,7 +119,15 @@ async fn watch(stopping: CancellationToken, place: Place, held: Arc<Held>) {
         };
         tokio::select! {
             () = held.closed.cancelled() => break,
-            () = stopping.cancelled() => break,
+            () = gateway.stopping.cancelled() => {
+                // What runs has until the end to come to its own.
+                tokio::select! {
+                    () = held.closed.cancelled() => {}
+                    () = held.idle() => {}
+                    () = gateway.ending.cancelled() => {}
+                }
+                break;
+            }
             () = tokio::time::sleep_until(due) => {}
         }
         if !held.is_busy() && held.last_used().elapsed() >= held.terms.idle {

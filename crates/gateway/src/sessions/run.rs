@@ -136,10 +136,12 @@ pub(super) async fn perform(
     teller: Option<&Teller>,
 ) -> Result<String, Problem> {
     let code = cell.code.clone();
+    let permit = gateway.quotas.cell(&held.owner).await?;
     let execution = match teller {
         None => held.session.execute(cell).await?,
         Some(teller) => watched(gateway, held, cell, teller).await?,
     };
+    permit.done(execution.duration);
     let number = execution.cell;
     let report = CellReport::new(execution, |_| None);
     artifacts::grant_report(&gateway.records, &held.owner, &report).await?;

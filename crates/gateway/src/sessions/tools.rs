@@ -108,11 +108,14 @@ async fn answer(gateway: &Gateway, held: &Held, name: &str, arguments: Value) ->
             perform(gateway, held, cell, None).await
         }
         Tools::Workbench(workbench) => {
+            // Dropped when the call has come to its end.
+            let _permit = gateway.quotas.cell(&held.owner).await?;
             let answered = of_workbench(gateway, held, workbench, name, arguments).await?;
             Ok(answered.to_string())
         }
         Tools::Derivation(derivation, _) => {
             let mut derivation = derivation.lock().await;
+            let _permit = gateway.quotas.cell(&held.owner).await?;
             let derived = derive(&mut derivation, name, &arguments).await?;
             let report = DerivationReport {
                 envelope: derived.envelope(),

@@ -186,7 +186,7 @@ impl Turn {
         telling.flush().await?;
         // What the model reads of what came before this turn.
         let (read, before) = (self.runner.read(items.clone()).await, items.len());
-        let interpreter = interpreter(&self.runner.files());
+        let interpreter = interpreter(&self.runner.files(), self.runner.about());
         for taken in 0..self.steps {
             let asked = [&read[..], &items[before..]].concat();
             let asked = ask(request, asked, &interpreter, taken > 0);
@@ -256,11 +256,15 @@ fn ask(request: &Request, items: Vec<Item>, interpreter: &Function, again: bool)
 const NAMED: usize = 100;
 
 /// The interpreter as a model is told of it.
-fn interpreter(files: &[String]) -> Function {
+fn interpreter(files: &[String], about: Option<&str>) -> Function {
+    let code = match about {
+        None => "Python code. The value of its last expression is shown.",
+        Some(_) => "A Python program. What it prints is shown.",
+    };
     let parameters = json!({
         "type": "object",
         "properties": {
-            "code": {"type": "string", "description": "Python code. The value of its last expression is shown."},
+            "code": {"type": "string", "description": code},
             "requirements": {
                 "type": "array",
                 "items": {"type": "string"},
@@ -270,10 +274,13 @@ fn interpreter(files: &[String]) -> Function {
         "required": ["code"],
         "additionalProperties": false,
     });
-    let mut description = "Runs Python in a sandbox without a network and shows what it prints, its last value, tables and charts. \
-                           Variables and files are kept from call to call. The current directory is `/mnt/data`: write a file there to \
-                           hand it to the user, and link it in the answer as `[name](sandbox:/mnt/data/name)`."
-        .to_owned();
+    let mut description = match about {
+        None => "Runs Python in a sandbox without a network and shows what it prints, its last value, tables and charts. \
+                 Variables and files are kept from call to call. The current directory is `/mnt/data`: write a file there to \
+                 hand it to the user, and link it in the answer as `[name](sandbox:/mnt/data/name)`."
+            .to_owned(),
+        Some(about) => format!("Runs Python in a sandbox and shows what it prints, and pictures that it writes. {about}"),
+    };
     if !files.is_empty() {
         let named: Vec<_> = files.iter().take(NAMED).map(|path| format!("`{path}`")).collect();
         let more = files.len() - named.len();

@@ -13,6 +13,11 @@ pub trait Runner: Send + Sync {
         Vec::new()
     }
 
+    /// What the model has to know where variables and files are not kept from call to call; `None` where they are.
+    fn about(&self) -> Option<&str> {
+        None
+    }
+
     /// Items as the model reads them: files and pictures of users become texts and `data:` URLs.
     fn read(&self, items: Vec<Item>) -> BoxFuture<'_, Vec<Item>> {
         Box::pin(async { items })

@@ -31,7 +31,7 @@ fn an_uploaded_table_is_analysed_in_two_responses_over_one_container() {
 
         // The variable is there, and so is the file.
         let draw = "import matplotlib.pyplot as plt\nplt.plot([1, total])\nplt.savefig('/mnt/data/chart.png')\n\
-                    open('note.txt', 'w').write(open('sales.csv').read())\nplt.close()";
+                    open('note.txt', 'w').write(open('sales.csv').read());";
         let answer = "Größe: [the chart](sandbox:/mnt/data/chart.png)";
         bench.script("two", [runs("c2", draw), Answer::new().text(answer)]);
         let input = json!([

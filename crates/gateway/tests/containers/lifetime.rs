@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use cellblock_gateway::provider::scripted::Answer;
 use cellblock_gateway::records::Records;
+use cellblock_testkit::require;
 use serde_json::{Value, json};
 
 use crate::support::{PATIENCE, bench, block_on, logs, paths, runs, start};
@@ -148,6 +149,7 @@ fn what_no_container_can_be_is_refused_by_name() {
 
 #[test]
 fn a_memory_limit_is_the_limit_of_the_sandbox() {
+    require!(CgroupV1);
     block_on(async {
         let bench = bench().await;
         let made = bench

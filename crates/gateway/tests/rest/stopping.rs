@@ -14,9 +14,11 @@ fn a_gateway_is_ready_when_it_is_warm_refuses_when_it_is_full_and_leaves_nothing
     block_on(async {
         let mut options = Options::default();
         options.execute.concurrent = 1;
+        // None of the two would come to its own end, however long that is.
+        options.stop.grace = Duration::from_millis(200);
         let gateway = gateway(options).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let api = Api::at(listener.local_addr().unwrap(), "local");
+        let api = Api::at(listener.local_addr().unwrap());
         let serving = gateway.clone();
         let served = tokio::spawn(async move { serving.serve(listener).await });
         assert_eq!(api.get("/healthz").await.0, StatusCode::OK);
@@ -72,7 +74,7 @@ fn an_execution_whose_client_goes_away_leaves_no_sandbox() {
         options.execute.concurrent = 1;
         let gateway = gateway(options).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let api = Api::at(listener.local_addr().unwrap(), "local");
+        let api = Api::at(listener.local_addr().unwrap());
         let serving = gateway.clone();
         tokio::spawn(async move { serving.serve(listener).await });
         let asking = {

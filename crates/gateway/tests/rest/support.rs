@@ -1,24 +1,25 @@
 //! A gateway that the tests of this binary share, and a client that asks it.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use axum::extract::Request;
-use axum::middleware::{Next, from_fn};
+use cellblock_gateway::quotas::Allowance;
 use cellblock_gateway::records::Records;
-use cellblock_gateway::server::{Caller, Gateway};
+use cellblock_gateway::server::Gateway;
 use cellblock_gateway::{Models, Options};
 use cellblock_interpreter::{Config, Interpreter};
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
 /// The gateway's tasks live here, so it must outlive each test.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 static SERVER: OnceCell<(Gateway, SocketAddr)> = OnceCell::const_new();
+static KEYS: Mutex<BTreeMap<String, String>> = Mutex::const_new(BTreeMap::new());
 
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.block_on(future)
@@ -44,7 +45,7 @@ pub(crate) async fn gateway(options: Options) -> Gateway {
     )
 }
 
-/// The shared one. Who calls is told by a header, as keys are somebody else's business.
+/// The shared one. Each owner has a key.
 async fn server() -> &'static (Gateway, SocketAddr) {
     SERVER
         .get_or_init(|| async {
@@ -54,7 +55,7 @@ async fn server() -> &'static (Gateway, SocketAddr) {
             options.sessions.upload_bytes = 1 << 20;
             options.max_body = 2 << 20;
             let gateway = gateway(options).await;
-            let router = gateway.router().layer(from_fn(named));
+            let router = gateway.router();
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
             tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
@@ -63,12 +64,17 @@ async fn server() -> &'static (Gateway, SocketAddr) {
         .await
 }
 
-async fn named(mut request: Request, next: Next) -> axum::response::Response {
-    if let Some(owner) = request.headers().get("x-owner") {
-        let owner = owner.to_str().unwrap().to_owned();
-        request.extensions_mut().insert(Caller { owner });
+/// The key of an owner of the shared gateway.
+async fn key_of(owner: &str) -> String {
+    let mut keys = KEYS.lock().await;
+    if let Some(key) = keys.get(owner) {
+        return key.clone();
     }
-    next.run(request).await
+    let gateway = &server().await.0;
+    let made = gateway.keys.create(owner, None, Allowance::default()).await;
+    let key = made.unwrap().1.reveal();
+    keys.insert(owner.to_owned(), key.clone());
+    key
 }
 
 /// Waits until something holds.
@@ -85,29 +91,37 @@ pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl 
 pub(crate) struct Api {
     client: Client,
     base: String,
-    owner: String,
+    key: Option<String>,
 }
 
 impl Api {
     /// The shared gateway, as this owner.
     pub(crate) async fn of(owner: &str) -> Self {
-        let address = server().await.1;
-        Self::at(address, owner)
+        let key = Some(key_of(owner).await);
+        Self {
+            key,
+            ..Self::at(server().await.1)
+        }
     }
 
-    pub(crate) fn at(address: SocketAddr, owner: &str) -> Self {
+    /// Somebody without a key.
+    pub(crate) fn at(address: SocketAddr) -> Self {
         // Only the first has to install it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Self {
             client: Client::builder().build().unwrap(),
             base: format!("http://{address}"),
-            owner: owner.to_owned(),
+            key: None,
         }
     }
 
     pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let url = format!("{}{path}", self.base);
-        self.client.request(method, url).header("x-owner", &self.owner)
+        let request = self.client.request(method, url);
+        match &self.key {
+            Some(key) => request.bearer_auth(key),
+            None => request,
+        }
     }
 
     pub(crate) async fn get(&self, path: &str) -> (StatusCode, Value) {

@@ -173,8 +173,8 @@ impl Actor {
                     let result = self.reset().await;
                     let _ = answer.send(self.keep_or_destroy(result));
                 }
-                Request::ReadFile { path, answer } => {
-                    let result = self.read_file(&path).await;
+                Request::ReadFile { path, most, answer } => {
+                    let result = self.read_file(&path, most).await;
                     let _ = answer.send(self.keep_or_destroy(result));
                 }
                 Request::WriteFile {

@@ -129,13 +129,15 @@ impl Actor {
         })))
     }
 
-    pub(super) async fn read_file(&mut self, path: &str) -> Result<Vec<u8>> {
+    pub(super) async fn read_file(&mut self, path: &str, most: Option<u64>) -> Result<Vec<u8>> {
         let Some(sandbox) = &self.sandbox else {
             return Err(Error::Request(format!(
                 "read `{path}`: nothing has run in this session yet"
             )));
         };
-        let (file, _) = download(sandbox.guest(), path, self.limits.collected_file_bytes).await?;
+        let limit = self.limits.collected_file_bytes;
+        let limit = most.map_or(limit, |most| most.min(limit));
+        let (file, _) = download(sandbox.guest(), path, limit).await?;
         let mut content = Vec::new();
         std::io::Read::read_to_end(&mut &file, &mut content).map_err(|source| spool(path, &source))?;
         Ok(content)
@@ -207,7 +209,7 @@ pub(super) fn note_skipped(listing: &Listing, limit: u32, skipped: &mut Vec<Skip
 }
 
 /// The path below a root, if every part of it may stand in a path of the host.
-fn relative_name<'a>(path: &'a str, root: &str) -> Option<&'a str> {
+pub(super) fn relative_name<'a>(path: &'a str, root: &str) -> Option<&'a str> {
     let name = path.strip_prefix(root)?.strip_prefix('/')?;
     let safe = |part: &str| {
         !part.is_empty() && part != "." && part != ".." && !part.chars().any(|c| c.is_control() || c == '\\')

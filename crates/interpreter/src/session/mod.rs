@@ -117,6 +117,7 @@ pub(crate) enum Request {
     },
     ReadFile {
         path: String,
+        most: Option<u64>,
         answer: oneshot::Sender<Result<Vec<u8>>>,
     },
     WriteFile {
@@ -263,7 +264,23 @@ impl Session {
     /// Reads a file of the sandbox, up to the limit for collected files.
     pub async fn read_file(&self, path: impl Into<String>) -> Result<Vec<u8>> {
         let path = path.into();
-        self.ask(|answer| Request::ReadFile { path, answer }).await
+        self.ask(|answer| Request::ReadFile {
+            path,
+            most: None,
+            answer,
+        })
+        .await
+    }
+
+    /// Reads a file of the sandbox that has at most so many bytes; a larger one is refused before it is held in memory.
+    pub async fn read_file_within(&self, path: impl Into<String>, most: u64) -> Result<Vec<u8>> {
+        let path = path.into();
+        self.ask(|answer| Request::ReadFile {
+            path,
+            most: Some(most),
+            answer,
+        })
+        .await
     }
 
     /// Writes a file of the sandbox; parents are made.

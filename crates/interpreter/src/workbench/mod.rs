@@ -232,6 +232,11 @@ impl Workbench {
         prompt::prompt(self.shared.options.profile, &self.datasets())
     }
 
+    /// The same without a session: nothing is said of datasets.
+    pub fn prompt_without_datasets() -> String {
+        prompt::prompt(Profile::default(), &[])
+    }
+
     fn datasets(&self) -> MutexGuard<'_, Vec<Mounted>> {
         self.shared
             .datasets

@@ -1,4 +1,4 @@
-//! Where the sandboxes of these tests are: at the other end of WebSockets, with an interpreter in this process.
+//! Where the sandboxes of these tests are: at the other end of connections, with an interpreter in this process.
 
 use std::path::PathBuf;
 use std::sync::Arc;

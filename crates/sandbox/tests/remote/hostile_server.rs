@@ -41,8 +41,8 @@ fn control(message: &Value) -> Bytes {
     [&[1][..], message.to_string().as_bytes()].concat().into()
 }
 
-fn answer(answer: Value) -> Bytes {
-    control(&json!({"type": "answer", "id": 1, "answer": answer}))
+fn answer(answer: impl Into<Option<Value>>) -> Bytes {
+    control(&json!({"type": "answer", "id": 1, "answer": answer.into()}))
 }
 
 fn data(stream: u32, bytes: &[u8]) -> Bytes {
@@ -227,7 +227,7 @@ fn what_a_kernels_stream_must_not_carry_ends_the_connection() {
                     if word == "start_kernel" {
                         // More than the window, and nobody reads.
                         let mut record = vec![1, 0, 0, 0x80, 0];
-                        record.extend([b'x'; 0x8000]);
+                        record.resize(record.len() + 0x8000, b'x');
                         said.extend((0..40).map(|_| data(1, &record)));
                     }
                     said

@@ -30,7 +30,7 @@ pub(crate) struct Provider {
     /// Send the key over `http://` to another machine, where anybody on the way reads it.
     #[serde(default)]
     pub(crate) allow_http: bool,
-    /// Its models: names, or beginnings of names and a `*`. Without any, every model that no other provider has.
+    /// Its models: names, or beginnings of names and a `*`. The closest counts. Without any, every model that no other provider has.
     #[serde(default)]
     pub(crate) models: Vec<String>,
     /// Names that clients use, and the provider's own name for each.
@@ -147,10 +147,14 @@ pub(crate) struct Dialect {
     pub(crate) max_tokens_field: MaxTokensField,
     /// The role of instructions.
     pub(crate) system_role: SystemRole,
-    /// The field in which earlier reasoning is sent back, such as `reasoning_content`, for models that want it between their calls.
-    pub(crate) reasoning_field: Option<String>,
+    /// Whether, and in which field, reasoning is sent back to models that want it between their calls.
+    pub(crate) send_reasoning: SendReasoning,
     /// Whether it is asked for the tokens that an answer took.
     pub(crate) stream_usage: bool,
+    /// Whether it knows the field `parallel_tool_calls`, which is sent only where a request forbids such calls.
+    pub(crate) parallel_tool_calls: bool,
+    /// Whether it knows `strict` in a function, which is sent only where a request demands it.
+    pub(crate) strict: bool,
 }
 
 impl Default for Dialect {
@@ -159,8 +163,10 @@ impl Default for Dialect {
         Self {
             max_tokens_field: MaxTokensField::MaxTokens,
             system_role: SystemRole::System,
-            reasoning_field: spoken.reasoning_field,
+            send_reasoning: SendReasoning::Never,
             stream_usage: spoken.stream_usage,
+            parallel_tool_calls: spoken.parallel_tool_calls,
+            strict: spoken.strict,
         }
     }
 }
@@ -173,6 +179,20 @@ pub(crate) enum MaxTokensField {
     MaxTokens,
     /// As newer models of OpenAI want it.
     MaxCompletionTokens,
+}
+
+/// Whether, and in which field, reasoning is sent back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SendReasoning {
+    /// It is not: some servers refuse it.
+    Never,
+    /// In the field in which the server told it.
+    Same,
+    /// In `reasoning`.
+    Reasoning,
+    /// In `reasoning_content`.
+    ReasoningContent,
 }
 
 /// The role of instructions.

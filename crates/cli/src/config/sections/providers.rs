@@ -16,7 +16,7 @@ use crate::config::node::Value;
 /// The one provider that is a tool.
 const CODE_INTERPRETER: &str = "code_interpreter";
 
-/// Providers by name. The order counts: the first that has a model is asked for it.
+/// Providers by name, in their order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Providers {
     pub(crate) code_interpreter: CodeInterpreter,
@@ -118,7 +118,7 @@ impl JsonSchema for Providers {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "Providers by name: those of models, and the tool `code_interpreter`. The first that has a model is asked for it.",
+            "description": "Providers by name: those of models, and the tool `code_interpreter`. A model is asked of the provider that has its name, or else the longest beginning of it.",
             "type": "object",
             "properties": {"code_interpreter": generator.subschema_for::<CodeInterpreter>()},
             "additionalProperties": generator.subschema_for::<Provider>(),

@@ -1,6 +1,7 @@
 //! Chunks of Chat Completions, put together: servers number calls wrongly, repeat them, or send them whole.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -18,6 +19,8 @@ const MAX_ARGUMENTS: usize = crate::arguments::MAX_BYTES;
 #[derive(Debug)]
 pub(super) struct Assembler {
     ids: Ids,
+    /// The field of reasoning, for whoever sends it back.
+    heard: Arc<OnceLock<&'static str>>,
     calls: Vec<Call>,
     spoke: bool,
     reasoning: String,
@@ -35,9 +38,10 @@ struct Call {
 }
 
 impl Assembler {
-    pub(super) const fn new() -> Self {
+    pub(super) const fn new(heard: Arc<OnceLock<&'static str>>) -> Self {
         Self {
             ids: Ids::random(),
+            heard,
             calls: Vec::new(),
             spoke: false,
             reasoning: String::new(),
@@ -48,11 +52,12 @@ impl Assembler {
 
     fn delta(&mut self, delta: &Value, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
         // Both names are in use; where a server sends both, they are the same.
-        let reasoning = delta["reasoning"]
-            .as_str()
-            .or(delta["reasoning_content"].as_str())
-            .unwrap_or_default();
-        if !reasoning.is_empty() {
+        let told = ["reasoning", "reasoning_content"].into_iter().find_map(|field| {
+            let text = delta[field].as_str().filter(|text| !text.is_empty())?;
+            Some((field, text))
+        });
+        if let Some((field, reasoning)) = told {
+            self.heard.get_or_init(|| field);
             if self.reasoning.len() + reasoning.len() <= MAX_ARGUMENTS {
                 self.reasoning.push_str(reasoning);
             }
@@ -190,6 +195,13 @@ impl Assemble for Assembler {
         // Some parsers take the answer itself for reasoning.
         if !self.spoke && self.calls.is_empty() && finish == Finish::Stop && !self.reasoning.is_empty() {
             out.push_back(ModelEvent::Text(std::mem::take(&mut self.reasoning)));
+        }
+        for (call, known) in self.calls.iter().enumerate() {
+            // No arguments are none, not broken ones.
+            if known.arguments.trim().is_empty() {
+                let delta = "{}".to_owned();
+                out.push_back(ModelEvent::Arguments { call, delta });
+            }
         }
         out.extend((0..self.calls.len()).map(|call| ModelEvent::CallEnd { call }));
         out.extend(self.usage.take().map(ModelEvent::Usage));

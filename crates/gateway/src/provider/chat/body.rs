@@ -7,12 +7,16 @@ use crate::provider::request::{choice, plain};
 use crate::provider::{ModelRequest, ProviderError};
 use crate::wire::{FunctionCall, Item, Message, Output, Part, Reasoning, Role, TextFormat};
 
-/// The body that asks for a stream.
-pub(super) fn body(request: &ModelRequest, dialect: &Dialect) -> Result<Value, ProviderError> {
+/// The body that asks for a stream. Reasoning is sent back in the field that is named.
+pub(super) fn body(
+    request: &ModelRequest,
+    dialect: &Dialect,
+    reasoning: Option<&str>,
+) -> Result<Value, ProviderError> {
     let mut body = Map::new();
     let mut set = |key: &str, value: Option<Value>| value.map(|value| body.insert(key.to_owned(), value));
     set("model", Some(json!(request.model)));
-    set("messages", Some(messages(request, dialect)?));
+    set("messages", Some(messages(request, dialect, reasoning)?));
     set("stream", Some(json!(true)));
     set(
         "stream_options",
@@ -37,7 +41,7 @@ pub(super) fn body(request: &ModelRequest, dialect: &Dialect) -> Result<Value, P
         request.reasoning.effort.as_ref().map(|effort| json!(effort)),
     );
     set("response_format", format(&request.text.format));
-    let tools = offered(request);
+    let tools = offered(request, dialect);
     if !tools.is_empty() {
         set("tools", Some(Value::Array(tools)));
         let named = |name: &str| json!({"type": "function", "function": {"name": name}});
@@ -45,13 +49,13 @@ pub(super) fn body(request: &ModelRequest, dialect: &Dialect) -> Result<Value, P
         // Only what differs from the default is sent: not every server knows the field.
         set(
             "parallel_tool_calls",
-            (!request.parallel_tool_calls).then_some(json!(false)),
+            (dialect.parallel_tool_calls && !request.parallel_tool_calls).then_some(json!(false)),
         );
     }
     Ok(Value::Object(body))
 }
 
-fn offered(request: &ModelRequest) -> Vec<Value> {
+fn offered(request: &ModelRequest, dialect: &Dialect) -> Vec<Value> {
     let tools = request.offered();
     tools
         .map(|tool| {
@@ -63,7 +67,7 @@ fn offered(request: &ModelRequest) -> Vec<Value> {
             if let Some(description) = &tool.description {
                 function["description"] = json!(description);
             }
-            if tool.strict == Some(true) {
+            if dialect.strict && tool.strict == Some(true) {
                 function["strict"] = json!(true);
             }
             json!({"type": "function", "function": function})
@@ -96,6 +100,8 @@ fn format(format: &TextFormat) -> Option<Value> {
 /// Messages that are being put together.
 struct Messages<'a> {
     dialect: &'a Dialect,
+    /// The field in which reasoning is sent back.
+    field: Option<&'a str>,
     done: Vec<Value>,
     /// Reasoning for the next message of the model.
     reasoning: Option<String>,
@@ -103,9 +109,10 @@ struct Messages<'a> {
     pictures: Vec<Value>,
 }
 
-fn messages(request: &ModelRequest, dialect: &Dialect) -> Result<Value, ProviderError> {
+fn messages(request: &ModelRequest, dialect: &Dialect, field: Option<&str>) -> Result<Value, ProviderError> {
     let mut messages = Messages {
         dialect,
+        field,
         done: Vec::new(),
         reasoning: None,
         pictures: Vec::new(),
@@ -139,7 +146,11 @@ fn messages(request: &ModelRequest, dialect: &Dialect) -> Result<Value, Provider
 impl Messages<'_> {
     fn message(&mut self, message: &Message) -> Result<(), ProviderError> {
         let role = match message.role {
-            Role::User => "user",
+            Role::User => {
+                // What was thought for an earlier answer is not for this one.
+                self.forget_reasoning();
+                "user"
+            }
             Role::Assistant => {
                 let text = text(&message.content);
                 self.assistant(json!({"role": "assistant", "content": text}));
@@ -158,8 +169,16 @@ impl Messages<'_> {
         Ok(())
     }
 
+    fn forget_reasoning(&mut self) {
+        self.reasoning = None;
+        let Some(field) = self.field else { return };
+        for message in &mut self.done {
+            message.as_object_mut().and_then(|message| message.remove(field));
+        }
+    }
+
     fn assistant(&mut self, mut message: Value) {
-        if let (Some(field), Some(reasoning)) = (&self.dialect.reasoning_field, self.reasoning.take()) {
+        if let (Some(field), Some(reasoning)) = (self.field, self.reasoning.take()) {
             message[field] = json!(reasoning);
         }
         self.done.push(message);

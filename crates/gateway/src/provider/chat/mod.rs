@@ -5,6 +5,8 @@ mod body;
 #[cfg(test)]
 mod tests;
 
+use std::sync::{Arc, OnceLock};
+
 use futures_util::future::BoxFuture;
 
 use super::http::Endpoint;
@@ -17,6 +19,8 @@ use assemble::Assembler;
 pub struct ChatCompletions {
     endpoint: Endpoint,
     dialect: Dialect,
+    /// The field in which the server tells reasoning.
+    heard: Arc<OnceLock<&'static str>>,
 }
 
 /// Where servers differ in what they accept.
@@ -26,11 +30,26 @@ pub struct Dialect {
     pub max_tokens_field: String,
     /// The role of the application: `system`, or `developer`.
     pub system_role: String,
-    /// The field in which earlier reasoning is sent back, for models that want it between their calls. Some templates refuse it, so none is
-    /// the default.
-    pub reasoning_field: Option<String>,
+    /// Whether, and under which name, reasoning is sent back to models that want it between their calls.
+    pub reasoning: ReasoningBack,
     /// Whether the server is asked for usage, which some refuse.
     pub stream_usage: bool,
+    /// Whether the server knows the field `parallel_tool_calls`; it is sent only where a request forbids such calls.
+    pub parallel_tool_calls: bool,
+    /// Whether the server knows `strict` in a function; it is sent only where a request demands it.
+    pub strict: bool,
+}
+
+/// Whether, and under which name, reasoning is sent back. Some templates refuse it, so that it is not by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ReasoningBack {
+    /// It is not.
+    #[default]
+    Never,
+    /// In the field in which the server told it.
+    Same,
+    /// In this field.
+    Field(String),
 }
 
 impl Default for Dialect {
@@ -38,8 +57,10 @@ impl Default for Dialect {
         Self {
             max_tokens_field: "max_tokens".to_owned(),
             system_role: "system".to_owned(),
-            reasoning_field: None,
+            reasoning: ReasoningBack::Never,
             stream_usage: true,
+            parallel_tool_calls: true,
+            strict: true,
         }
     }
 }
@@ -47,8 +68,11 @@ impl Default for Dialect {
 impl ChatCompletions {
     /// Chat Completions at an endpoint.
     pub fn new(endpoint: Endpoint) -> Self {
-        let dialect = Dialect::default();
-        Self { endpoint, dialect }
+        Self {
+            endpoint,
+            dialect: Dialect::default(),
+            heard: Arc::default(),
+        }
     }
 
     /// Speaks as the server wants it.
@@ -62,9 +86,15 @@ impl ChatCompletions {
 impl Provider for ChatCompletions {
     fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
         Box::pin(async move {
-            let body = body::body(&request, &self.dialect)?;
+            let reasoning = match &self.dialect.reasoning {
+                ReasoningBack::Never => None,
+                ReasoningBack::Same => self.heard.get().copied(),
+                ReasoningBack::Field(name) => Some(name.as_str()),
+            };
+            let body = body::body(&request, &self.dialect, reasoning)?;
             let body = self.endpoint.post("chat/completions", &body).await?;
-            Ok(read(self.endpoint.clone(), body, Assembler::new()))
+            let assembler = Assembler::new(Arc::clone(&self.heard));
+            Ok(read(self.endpoint.clone(), body, assembler))
         })
     }
 

@@ -1,8 +1,9 @@
 //! What servers of Chat Completions do, each told by a server on loopback.
 
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-use super::{ChatCompletions, Dialect};
+use super::{ChatCompletions, Dialect, ReasoningBack};
 use crate::provider::tests::server::{End, Reply, Server};
 use crate::provider::tests::{endpoint, events, request, said};
 use crate::provider::{Finish, ModelEvent, ModelRequest, Provider as _, ProviderError};
@@ -433,8 +434,9 @@ async fn a_server_with_other_words_is_spoken_to_in_them() {
     let dialect = Dialect {
         max_tokens_field: "max_completion_tokens".to_owned(),
         system_role: "developer".to_owned(),
-        reasoning_field: Some("reasoning_content".to_owned()),
+        reasoning: ReasoningBack::Field("reasoning_content".to_owned()),
         stream_usage: false,
+        ..Dialect::default()
     };
     let body = asked(conversation(), dialect).await;
     assert_eq!(body["max_completion_tokens"], 9);
@@ -442,6 +444,93 @@ async fn a_server_with_other_words_is_spoken_to_in_them() {
     assert_eq!(body.get("stream_options"), None);
     assert_eq!(body["messages"][0]["role"], "developer");
     assert_eq!(body["messages"][4]["reasoning_content"], "hm");
+}
+
+fn thought(text: &str) -> Item {
+    let text = text.to_owned();
+    Item::Reasoning(Reasoning {
+        id: "rs_1".to_owned(),
+        status: ItemStatus::Completed,
+        summary: Vec::new(),
+        content: Some(vec![Part::ReasoningText { text }]),
+        encrypted_content: None,
+    })
+}
+
+#[tokio::test]
+async fn reasoning_goes_back_under_the_name_that_it_came_by_and_for_this_answer_only() {
+    let input = |text: &str| {
+        said(
+            Role::User,
+            vec![Part::InputText {
+                text: text.to_owned(),
+            }],
+        )
+    };
+    let conversation = ModelRequest {
+        items: vec![
+            input("one"),
+            thought("before"),
+            said(Role::Assistant, vec![Part::output_text("1")]),
+            input("two"),
+            thought("now"),
+            function_call("a", "{}"),
+            output("a", Output::Text("2".to_owned())),
+        ],
+        ..request()
+    };
+    for field in ["reasoning", "reasoning_content"] {
+        let told = Reply::events(&[delta(&json!({"reasoning": "", field: "hm"})), stop("stop")]);
+        let server = Server::start(vec![told.clone(), told]).await;
+        let reasoning = ReasoningBack::Same;
+        let provider = ChatCompletions::new(endpoint(&server.base)).dialect(Dialect {
+            reasoning,
+            ..Dialect::default()
+        });
+        for _ in 0..2 {
+            let stream = provider.stream(conversation.clone()).await.unwrap();
+            assert!(stream.map(Result::unwrap).collect::<Vec<_>>().await.len() > 1);
+        }
+        let bodies: Vec<_> = server.asked().into_iter().map(|asked| asked.body).collect();
+        // Before anything was heard there is no name for it.
+        assert!(!bodies[0].to_string().contains("now"));
+        assert_eq!(bodies[1]["messages"][3][field], "now");
+        assert!(!bodies[1].to_string().contains("before"), "{}", bodies[1]);
+    }
+}
+
+#[tokio::test]
+async fn a_call_without_arguments_has_an_empty_object_of_them() {
+    for fragment in [
+        json!([{"index": 0, "id": "a", "function": {"name": "f"}}]),
+        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}}]),
+        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": null}}]),
+        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": {}}}]),
+    ] {
+        let events = whole(Reply::events(&[calls(&fragment), stop("tool_calls")])).await;
+        assert_eq!(called(&events), [call("a", "f", "{}")], "{fragment}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_does_not_know_is_not_sent() {
+    let request = || {
+        let mut request = conversation();
+        request.tools[0].strict = Some(true);
+        request.parallel_tool_calls = false;
+        request
+    };
+    let body = asked(request(), Dialect::default()).await;
+    assert_eq!(body["parallel_tool_calls"], false);
+    assert_eq!(body["tools"][0]["function"]["strict"], true);
+    let plain = Dialect {
+        parallel_tool_calls: false,
+        strict: false,
+        ..Dialect::default()
+    };
+    let body = asked(request(), plain).await;
+    assert_eq!(body.get("parallel_tool_calls"), None);
+    assert_eq!(body["tools"][0]["function"].get("strict"), None);
 }
 
 #[tokio::test]

@@ -300,6 +300,15 @@ impl Assemble for Assembler {
             .finish
             .or(told.then_some(Finish::Stop))
             .ok_or(ProviderError::Cut)?;
+        for item in &self.items {
+            // No arguments are none, not broken ones.
+            if let Kind::Call { call, arguments } = &item.kind
+                && arguments.trim().is_empty()
+            {
+                let (call, delta) = (*call, "{}".to_owned());
+                out.push_back(ModelEvent::Arguments { call, delta });
+            }
+        }
         out.extend((0..self.calls.len()).map(|call| ModelEvent::CallEnd { call }));
         out.extend(self.usage.take().map(ModelEvent::Usage));
         let calls = finish == Finish::Stop && !self.calls.is_empty();

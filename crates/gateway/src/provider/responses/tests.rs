@@ -331,3 +331,17 @@ async fn sealed_reasoning_is_given_once_and_asked_for_and_sent_back_where_it_is_
         json!({"type": "reasoning", "summary": [], "encrypted_content": "opaque"})
     );
 }
+
+#[tokio::test]
+async fn a_call_without_arguments_has_an_empty_object_of_them() {
+    let item = json!({"type": "function_call", "id": "fc", "call_id": "a", "name": "f", "arguments": ""});
+    let added = json!({"type": "response.output_item.added", "output_index": 0, "item": item});
+    let end = json!({"type": "response.completed", "response": {"output": [item]}});
+    let expected = [
+        begin(0, "a", "f"),
+        arguments(0, "{}"),
+        ModelEvent::CallEnd { call: 0 },
+        ModelEvent::Finish(Finish::Calls),
+    ];
+    assert_eq!(whole(Reply::events(&[added, end])).await, expected);
+}

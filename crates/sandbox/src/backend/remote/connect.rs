@@ -136,7 +136,7 @@ impl RemoteConfig {
     async fn try_once(&self) -> Result<(Link, Hello)> {
         let connected = timeout(CONNECT_LIMIT, self.transport()).await;
         let socket = connected
-            .map_err(|_| self.unreachable(format!("no answer within {} s", CONNECT_LIMIT.as_secs())))??;
+            .map_err(|_| self.unreachable(&format!("no answer within {} s", CONNECT_LIMIT.as_secs())))??;
         Link::start(socket, self.pulse).await
     }
 
@@ -148,20 +148,20 @@ impl RemoteConfig {
             Some(Host::Ipv6(address)) => self.tcp(&[(IpAddr::V6(address), port)]).await?,
             Some(Host::Domain(name)) => {
                 let found = tokio::net::lookup_host((name, port)).await;
-                let found = found.map_err(|error| self.unreachable(error.to_string()))?;
+                let found = found.map_err(|error| self.unreachable(&error.to_string()))?;
                 let addresses: Vec<_> = found.map(|it| (it.ip(), port)).collect();
                 self.tcp(&addresses).await?
             }
-            None => return Err(self.unreachable("it names no host".to_owned())),
+            None => return Err(self.unreachable("it names no host")),
         };
         let _ = tcp.set_nodelay(true);
         let socket: Socket = if secure {
             let name = ServerName::try_from(self.url.host_str().unwrap_or_default().trim_matches(['[', ']']))
-                .map_err(|error| self.unreachable(error.to_string()))?
+                .map_err(|error| self.unreachable(&error.to_string()))?
                 .to_owned();
-            let tls = TlsConnector::from(tls().map_err(|reason| self.unreachable(reason))?);
+            let tls = TlsConnector::from(tls().map_err(|reason| self.unreachable(&reason))?);
             let stream = tls.connect(name, tcp).await;
-            Box::new(stream.map_err(|error| self.unreachable(error.to_string()))?)
+            Box::new(stream.map_err(|error| self.unreachable(&error.to_string()))?)
         } else {
             Box::new(tcp)
         };
@@ -185,7 +185,7 @@ impl RemoteConfig {
                 Err(error) => reason = error.to_string(),
             }
         }
-        Err(self.unreachable(reason))
+        Err(self.unreachable(&reason))
     }
 
     /// Refuses what would travel unencrypted, before a name is looked up.
@@ -213,24 +213,24 @@ impl RemoteConfig {
 
     fn request(&self) -> Result<Request> {
         let request = self.url.as_str().into_client_request();
-        let mut request = request.map_err(|error| self.unreachable(error.to_string()))?;
+        let mut request = request.map_err(|error| self.unreachable(&error.to_string()))?;
         if let Some(key) = &self.key {
             request.headers_mut().insert(header::AUTHORIZATION, key.clone());
         }
         Ok(request)
     }
 
-    fn unreachable(&self, reason: String) -> Error {
+    fn unreachable(&self, reason: &str) -> Error {
         Kind::Unreachable {
             address: self.address(),
-            reason: told(&reason),
+            reason: told(reason),
         }
         .into()
     }
 
     fn refused(&self, error: &tungstenite::Error) -> Error {
         let tungstenite::Error::Http(response) = error else {
-            return self.unreachable(error.to_string());
+            return self.unreachable(&error.to_string());
         };
         let status = response.status().as_u16();
         Kind::RemoteStatus {

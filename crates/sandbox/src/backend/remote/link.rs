@@ -89,6 +89,11 @@ impl Link {
         self.mux.ended().await;
     }
 
+    /// Ends the connection, which is not needed any more.
+    pub(super) fn close(&self) {
+        self.mux.close();
+    }
+
     /// Ends the connection, as the other side cannot be believed.
     pub(super) fn fail(&self, reason: String) {
         self.mux.fail(reason);
@@ -123,7 +128,7 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.listener.abort();
-        self.mux.fail("it was closed".to_owned());
+        self.mux.close();
     }
 }
 
@@ -161,6 +166,6 @@ pub(super) fn unexpected() -> Error {
     Error::protocol("remote", "it answered something else than was asked")
 }
 
-fn lock<'a, T>(waiting: &'a Arc<Mutex<T>>) -> MutexGuard<'a, T> {
+fn lock<T>(waiting: &Arc<Mutex<T>>) -> MutexGuard<'_, T> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -67,6 +68,8 @@ struct Shared {
     streams: Mutex<HashMap<u32, Arc<Channel>>>,
     /// Why it has ended.
     lost: watch::Sender<Option<String>>,
+    /// Whether that is the other side's fault.
+    broken: AtomicBool,
 }
 
 /// One stream, both ways.
@@ -117,6 +120,7 @@ impl Mux {
             out,
             streams: Mutex::default(),
             lost: watch::channel(None).0,
+            broken: AtomicBool::new(false),
         });
         tokio::spawn(write(Box::pin(sink), queue, pulse, shared.lost.clone()));
         let reader = tokio::spawn(read(Box::pin(stream), controls, pulse, Arc::clone(&shared)));
@@ -181,9 +185,20 @@ impl Mux {
         self.shared.lost_error()
     }
 
-    /// Ends the connection, and says why.
+    /// Ends the connection, as the other side sent what it must not.
     pub(super) fn fail(&self, reason: String) {
+        self.shared.broken.store(true, Ordering::Release);
         self.shared.lose(reason);
+    }
+
+    /// Ends the connection, which is not needed any more.
+    pub(super) fn close(&self) {
+        self.shared.lose("it was closed".to_owned());
+    }
+
+    /// Whether it has ended because the other side sent what it must not.
+    pub(super) fn is_broken(&self) -> bool {
+        self.shared.broken.load(Ordering::Acquire)
     }
 }
 
@@ -390,6 +405,7 @@ async fn read<E: std::fmt::Display>(
             Err(_) => break format!("nothing was heard for {} s", pulse.limit.as_secs_f32()),
         };
         if let Err(wrong) = heard {
+            shared.broken.store(true, Ordering::Release);
             break format!("the other side broke the protocol: it sent {wrong}");
         }
     };

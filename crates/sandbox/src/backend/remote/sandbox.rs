@@ -155,7 +155,7 @@ impl Sandbox for RemoteSandbox {
 
     fn kill(&self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            self.link.fail("its sandbox was killed".to_owned());
+            self.link.close();
             return;
         };
         let link = Arc::clone(&self.link);
@@ -179,7 +179,7 @@ impl Sandbox for RemoteSandbox {
 impl Drop for RemoteSandbox {
     fn drop(&mut self) {
         // Tasks that carry bytes hold the connection too.
-        self.link.fail("its sandbox was given up".to_owned());
+        self.link.close();
     }
 }
 

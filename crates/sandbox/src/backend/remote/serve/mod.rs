@@ -108,7 +108,10 @@ where
         mux.fail(cellblock_jail::error::chain(error));
     }
     room.close().await;
-    result
+    match result {
+        Ok(()) if mux.is_broken() => Err(mux.lost()),
+        result => result,
+    }
 }
 
 /// Sorts what the client says, until it says no more.

@@ -1,0 +1,49 @@
+//! Arguments of `cellblock mcp`.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::parse_memory;
+use super::session::{DatasetArg, parse_dataset, parse_idle};
+use crate::policy::PolicyArgs;
+use crate::size::Size;
+
+/// What to offer, and from what.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct McpArgs {
+    /// Offer the tools of this set, besides those for sessions and files; repeat it for several [default: interpreter]
+    #[arg(long = "toolset", value_name = "TOOLSET", value_enum)]
+    pub(crate) toolsets: Vec<McpToolset>,
+    /// Show a file in `/tmp/data` of every session, read-only, under this name; repeat it for several
+    #[arg(long = "dataset", value_name = "NAME=PATH", value_parser = parse_dataset)]
+    pub(crate) datasets: Vec<DatasetArg>,
+    /// End a session when nothing was asked of it for this many seconds [default: 1800]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_idle, default_value = "1800", hide_default_value = true, allow_negative_numbers = true)]
+    pub(crate) idle: Duration,
+    /// How many sessions there may be at a time
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) max_sessions: u16,
+    /// Tokens of text that an answer may have
+    #[arg(long, value_name = "N", default_value_t = 8000, value_parser = clap::value_parser!(u32).range(500..=1_000_000))]
+    pub(crate) max_tokens: u32,
+    /// Start from this image: a name, an id, or a TOML file that describes one
+    #[arg(long, value_name = "IMAGE", default_value = "default")]
+    pub(crate) image: String,
+    /// Bound a sandbox's memory, files in it included, such as `512MiB` [default: 2GiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
+    pub(crate) memory: Option<Size>,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+}
+
+/// A set of tools that can be offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum McpToolset {
+    /// `run_python`: Python whose variables stay.
+    Interpreter,
+    /// Commands, and files to write and edit.
+    Workbench,
+    /// Code that derives from recorded tool results, under a contract.
+    Derivation,
+}

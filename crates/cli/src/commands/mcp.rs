@@ -1,0 +1,130 @@
+//! `cellblock mcp`: tools for the client that started it, over stdin and stdout.
+
+use std::sync::Arc;
+
+use cellblock_artifact::Store;
+use cellblock_interpreter::{Config, Interpreter, Limits};
+use cellblock_mcp::{Dataset, Engine, Options, Server, StartError, Toolset, serve_stdio};
+use cellblock_sandbox::image::Home;
+use cellblock_sandbox::pool::PoolConfig;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::image;
+use crate::args::mcp::{McpArgs, McpToolset};
+use crate::error::{self, Error, Result};
+use crate::exit_code::ExitCode;
+use crate::progress::Display;
+
+/// Serves until the client ends the connection.
+pub(crate) async fn run(args: McpArgs) -> ExitCode {
+    match serve(args).await {
+        Ok(()) => ExitCode::Success,
+        Err(error) => {
+            error::tell(&error);
+            error.exit_code()
+        }
+    }
+}
+
+async fn serve(args: McpArgs) -> Result<()> {
+    let options = options(&args)?;
+    let stop = stop_at_signals()?;
+    let args = Arc::new(args);
+    let engine = Engine::starting(move || {
+        let args = Arc::clone(&args);
+        async move { started(&args).await.map_err(told) }
+    });
+    let server = Server::new(engine, options);
+    // Clients wait a few seconds for their first answer, an image may take minutes: it is made ready meanwhile.
+    let early = server.clone();
+    let ready = tokio::spawn(async move {
+        // It was told of where it went wrong.
+        let _ = early.engine().start().await;
+    });
+    let ended = serve_stdio(server, stop).await;
+    ready.abort();
+    ended.map_err(|error| Error::Process {
+        action: "serve the client on stdin and stdout",
+        source: std::io::Error::other(error),
+    })
+}
+
+async fn started(args: &McpArgs) -> Result<Interpreter> {
+    let display = Display::on_stderr();
+    let home = Home::find()?;
+    let store = Store::local(home.root().join("artifacts")).map_err(|source| Error::Store {
+        action: "open the store of artifacts",
+        source,
+    })?;
+    let image = image::ready(&home, &args.image, &display).await?;
+    display.clear();
+    let mut limits = Limits::default();
+    if let Some(memory) = args.memory {
+        limits.memory_bytes = memory.0;
+    }
+    let interpreter = Interpreter::start(Config {
+        image,
+        preload: None,
+        limits,
+        pool: PoolConfig::default(),
+        demands: args.policy.demands(),
+        store,
+        launcher: None,
+    });
+    Ok(interpreter.await?)
+}
+
+/// Tells the person who looks at stderr; the client is told less.
+fn told(error: Error) -> StartError {
+    error::tell(&error);
+    error.into()
+}
+
+fn options(args: &McpArgs) -> Result<Options> {
+    let mut options = Options {
+        tokens: args.max_tokens as usize,
+        idle: args.idle,
+        sessions_per_owner: args.max_sessions.into(),
+        sessions: args.max_sessions.into(),
+        ..Options::default()
+    };
+    if !args.toolsets.is_empty() {
+        options.toolsets = args.toolsets.iter().map(|toolset| (*toolset).into()).collect();
+    }
+    for dataset in &args.datasets {
+        let path = std::fs::canonicalize(&dataset.path).map_err(Error::user_file("find", &dataset.path))?;
+        std::fs::File::open(&path).map_err(Error::user_file("read", &dataset.path))?;
+        options.datasets.push(Dataset {
+            name: dataset.name.clone(),
+            path,
+        });
+    }
+    Ok(options)
+}
+
+impl From<McpToolset> for Toolset {
+    fn from(toolset: McpToolset) -> Self {
+        match toolset {
+            McpToolset::Interpreter => Self::Interpreter,
+            McpToolset::Workbench => Self::Workbench,
+            McpToolset::Derivation => Self::Derivation,
+        }
+    }
+}
+
+/// Told when the process is asked to end.
+fn stop_at_signals() -> Result<CancellationToken> {
+    let stop = CancellationToken::new();
+    let mut interrupted = signal(SignalKind::interrupt()).map_err(Error::process("listen for Ctrl-C"))?;
+    let mut terminated = signal(SignalKind::terminate()).map_err(Error::process("listen for SIGTERM"))?;
+    let stopping = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupted.recv() => {}
+            _ = terminated.recv() => {}
+        }
+        stopping.cancel();
+    });
+    Ok(stop)
+}

@@ -1,0 +1,7 @@
+//! `cellblock serve` as its configuration says, beside servers of models on loopback.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod answers;
+mod refusals;
+mod support;

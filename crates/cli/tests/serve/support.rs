@@ -1,0 +1,184 @@
+//! A server with a folder of its own, a server of models that answers as it is told, and requests to both.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use cellblock_testkit::{binary, home};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// How long something may take on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// A running `cellblock serve`. It is killed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    /// What it printed after its address.
+    lines: mpsc::Receiver<String>,
+    pub(crate) folder: TempDir,
+}
+
+/// Writes `cellblock.yaml` into a folder and begins to serve there.
+pub(crate) fn serve(config: &str, args: &[&str], environment: &[(&str, &str)]) -> Server {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("cellblock.yaml"), config).unwrap();
+    serve_in(folder, args, environment)
+}
+
+/// Begins to serve in a folder.
+pub(crate) fn serve_in(folder: TempDir, args: &[&str], environment: &[(&str, &str)]) -> Server {
+    let mut child = Command::new(binary().unwrap())
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .args(args)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("CELLBLOCK_HOME", home().unwrap())
+        .env("CELLBLOCK_SERVE__STATE", folder.path().join("state"))
+        .envs(environment.iter().copied())
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        for line in stdout.lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    let first = lines.recv_timeout(PATIENCE).unwrap();
+    let address = first
+        .strip_prefix("listening on http://")
+        .unwrap()
+        .parse()
+        .unwrap();
+    Server {
+        child,
+        address,
+        lines,
+        folder,
+    }
+}
+
+impl Server {
+    /// The next line that it prints.
+    pub(crate) fn line(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).unwrap()
+    }
+
+    pub(crate) fn get(&self, path: &str) -> (u16, Value) {
+        ask(self.address, "GET", path, "")
+    }
+
+    /// Asks a model.
+    pub(crate) fn respond(&self, request: &Value) -> (u16, Value) {
+        ask(self.address, "POST", "/v1/responses", &request.to_string())
+    }
+
+    /// Tells it to end, and gives its exit code.
+    pub(crate) fn end(mut self, signal: Signal) -> Option<i32> {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a response says.
+pub(crate) fn said(response: &Value) -> String {
+    let items = response["output"].as_array().unwrap();
+    let parts = items
+        .iter()
+        .flat_map(|item| item["content"].as_array().into_iter().flatten());
+    parts.filter_map(|part| part["text"].as_str()).collect()
+}
+
+/// Asks once, over a connection of its own.
+fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap_or_default())
+}
+
+/// A server of models, or a proxy: it keeps the heads and bodies that it gets.
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    pub(crate) address: SocketAddr,
+    asked: Arc<Mutex<Vec<(String, Value)>>>,
+}
+
+impl Upstream {
+    /// A server of Chat Completions that says this, and lists two models.
+    pub(crate) fn saying(text: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&asked);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                // A client may be gone before it has its answer.
+                let _ = answer(stream, text, &kept);
+            }
+        });
+        Self { address, asked }
+    }
+
+    /// Each request's first line, and its body.
+    pub(crate) fn asked(&self) -> Vec<(String, Value)> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn answer(mut stream: TcpStream, text: &str, kept: &Mutex<Vec<(String, Value)>>) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head)? > 0 {}
+    let head = head.to_lowercase();
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.and_then(|length| length.parse().ok()).unwrap_or(0)];
+    reader.read_exact(&mut body)?;
+    let listed = head.starts_with("get ");
+    kept.lock()
+        .unwrap()
+        .push((head, serde_json::from_slice(&body).unwrap_or_default()));
+    let (kind, body) = if listed {
+        let list = json!({"object": "list", "data": [{"id": "qwen3", "created": 7}, {"id": "org/llama"}]});
+        ("application/json", list.to_string())
+    } else {
+        let chunk = json!({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]});
+        ("text/event-stream", format!("data: {chunk}\n\ndata: [DONE]\n\n"))
+    };
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n{body}"
+    )
+}

@@ -1,0 +1,19 @@
+//! Servers that run code and keep nothing: `POST /execute`, `GET /health`, and no more.
+//!
+//! A call is sent once. Only connecting is tried again; whatever may have reached the server is never repeated. What it answers is an
+//! allegation: bounded, read strictly where it matters, and shown as what it is.
+
+mod address;
+mod answer;
+mod client;
+mod error;
+mod runner;
+mod show;
+#[cfg(test)]
+mod tests;
+
+pub use answer::{Ended, Executed, Produced};
+pub use client::{Execute, ExecuteServer, Health, Options};
+pub use error::ExecuteError;
+pub use runner::{ExecuteRunner, Keep};
+pub use show::{NOTHING_KEPT, Shown, show};

@@ -1,0 +1,111 @@
+//! A server that keeps nothing as a turn's runner.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+use super::answer::Produced;
+use super::client::{Execute, ExecuteServer};
+use super::show::{NOTHING_KEPT, show};
+use crate::turn::{Code, Made, Place, Ran, Runner};
+use crate::wire::Ids;
+
+/// Keeps files that code made, so that whoever reads an answer can have them.
+pub trait Keep: Send + Sync {
+    /// Keeps a file as one of a container; `None` where it could not be kept, which is in the log.
+    fn keep<'a>(&'a self, container: &'a str, file: Produced) -> BoxFuture<'a, Option<Made>>;
+}
+
+/// Runs each call of a turn by itself.
+#[derive(Clone)]
+pub struct ExecuteRunner {
+    server: ExecuteServer,
+    timeout: Duration,
+    keep: Option<Arc<dyn Keep>>,
+}
+
+impl std::fmt::Debug for ExecuteRunner {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("ExecuteRunner")
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ExecuteRunner {
+    /// Runs code at a server, each call for at most `timeout`.
+    pub const fn new(server: ExecuteServer, timeout: Duration) -> Self {
+        Self {
+            server,
+            timeout,
+            keep: None,
+        }
+    }
+
+    /// Keeps the files that calls make; without this they are named and no more.
+    #[must_use]
+    pub fn keeping(mut self, keep: Arc<dyn Keep>) -> Self {
+        self.keep = Some(keep);
+        self
+    }
+}
+
+impl Runner for ExecuteRunner {
+    fn about(&self) -> Option<&str> {
+        Some(NOTHING_KEPT)
+    }
+
+    fn place(&self, _: usize) -> BoxFuture<'_, Arc<dyn Place>> {
+        let call = Call {
+            runner: self.clone(),
+            container: Ids::random().mint("cntr"),
+        };
+        Box::pin(async move { Arc::new(call) as Arc<dyn Place> })
+    }
+}
+
+/// One call. Its container's id names no place: nothing but files that were kept is in it.
+struct Call {
+    runner: ExecuteRunner,
+    container: String,
+}
+
+impl Place for Call {
+    fn container(&self) -> &str {
+        &self.container
+    }
+
+    /// Dropping it closes the connection; the server notices that nobody listens, or that the code's time is over.
+    fn run(&self, code: Code) -> BoxFuture<'_, Ran> {
+        Box::pin(async move {
+            let execute = Execute {
+                code: code.code,
+                requirements: code.requirements,
+                timeout: self.runner.timeout,
+                ..Execute::default()
+            };
+            let executed = match self.runner.server.run(&execute).await {
+                Ok(executed) => executed,
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "run code of a model");
+                    return Ran::refused(error.told());
+                }
+            };
+            let shown = show(&executed, self.runner.timeout.as_secs_f64());
+            let mut made = Vec::new();
+            if let Some(keep) = &self.runner.keep {
+                for file in executed.files {
+                    made.extend(keep.keep(&self.container, file).await);
+                }
+            }
+            Ran {
+                status: shown.status,
+                outputs: shown.outputs,
+                result: shown.result,
+                made,
+            }
+        })
+    }
+}

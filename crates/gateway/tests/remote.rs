@@ -1,0 +1,128 @@
+//! A gateway's sandboxes for another Cellblock, through axum's WebSockets.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::routing::any;
+use cellblock_artifact::Store;
+use cellblock_gateway::remote::{ConnectError, Found, Site, connect, upgrade};
+use cellblock_interpreter::{
+    Blame, Cell, Config, Demands, Interpreter, Limits, Outcome, Remote, SessionOptions, Terms,
+};
+use cellblock_sandbox::image::{self, DEFAULT_IMAGE, Home, Sink};
+use cellblock_sandbox::jail::protection::{Demand, Protection, State};
+use cellblock_sandbox::pool::PoolConfig;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn store() -> Store {
+    Store::local(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("remote")).unwrap()
+}
+
+async fn local() -> Interpreter {
+    let images = image::Store::new(Home::at(&cellblock_testkit::home().unwrap()).unwrap());
+    Interpreter::start(Config {
+        image: images.open(DEFAULT_IMAGE, Sink::silent()).await.unwrap(),
+        preload: Some(vec!["json".to_owned()]),
+        limits: Limits::default(),
+        pool: PoolConfig {
+            ready: 0,
+            ..PoolConfig::default()
+        },
+        demands: Demands::default(),
+        store: store(),
+        launcher: Some(cellblock_testkit::binary().unwrap()),
+    })
+    .await
+    .unwrap()
+}
+
+/// Serves an interpreter's sandboxes until `gone` is told.
+async fn serve(interpreter: Arc<Interpreter>, gone: watch::Receiver<bool>) -> Site {
+    let route = any(move |request: WebSocketUpgrade| {
+        let (interpreter, mut gone) = (Arc::clone(&interpreter), gone.clone());
+        async move {
+            upgrade(request, interpreter, Terms::default(), async move {
+                let _ = gone.wait_for(|gone| *gone).await;
+            })
+        }
+    });
+    let router = Router::new().route("/v1/sandbox", route);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    // It ends with the test's runtime.
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    Site {
+        url,
+        key: None,
+        allow_plain: false,
+        demands: Demands::default(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_runs_in_the_sandbox_of_another_gateway_and_ends_with_it() {
+    let interpreter = Arc::new(local().await);
+    let (go, gone) = watch::channel(false);
+    let site = serve(Arc::clone(&interpreter), gone).await;
+    let Found::Cellblock(backend) = connect(&site).await.unwrap() else {
+        panic!("it has sandboxes");
+    };
+    let here = Interpreter::start_remote(Remote {
+        backend: *backend,
+        limits: Limits::default(),
+        pool: PoolConfig {
+            ready: 0,
+            ..PoolConfig::default()
+        },
+        store: store(),
+        spool: PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("remote-spool"),
+    });
+    let session = here.session(SessionOptions {
+        prelude: Vec::new(),
+        ..SessionOptions::default()
+    });
+    session.execute("x = 6").await.unwrap();
+    let ended = session.execute(Cell::new("print(x * 7)")).await.unwrap();
+    assert_eq!(ended.outcome, Outcome::Completed, "{ended:#?}");
+    assert_eq!(ended.stdout.text, "42\n");
+    assert_eq!(ended.sandbox.backend, "remote");
+    assert_eq!(interpreter.sandboxes_in_use().len(), 1);
+
+    go.send_replace(true);
+    let gone = async {
+        while !interpreter.sandboxes_in_use().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.unwrap();
+    let error = session.execute("1").await.unwrap_err();
+    assert_eq!(error.blame(), Blame::Backend, "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_whose_sandboxes_lack_a_demanded_protection_is_not_used() {
+    let interpreter = Arc::new(local().await);
+    let report = interpreter.report();
+    let lacking: Vec<_> = Protection::ALL
+        .into_iter()
+        .filter(|it| report.0.get(it) != Some(&State::Active))
+        .collect();
+    let (_go, gone) = watch::channel(false);
+    let mut site = serve(Arc::clone(&interpreter), gone).await;
+    for protection in lacking {
+        site.demands.0.insert(protection, Demand::Strict);
+    }
+    match connect(&site).await {
+        Err(ConnectError::Sandboxes { source, .. }) => assert_eq!(source.blame(), Blame::Policy, "{source}"),
+        Ok(Found::Cellblock(_)) => assert!(site.demands.0.is_empty()),
+        other => panic!("{other:?}"),
+    }
+}

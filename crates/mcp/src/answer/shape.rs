@@ -1,0 +1,100 @@
+//! An execution as data: the structured content of `run_python`.
+
+use cellblock_interpreter::{Exceeded, Finding, Rejection, SkippedFile, State};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+/// What came of a cell.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Ran {
+    /// The session's handle: pass it as `session` to go on with these variables and files.
+    pub(crate) session: String,
+    /// The cell's number in its session, from 1.
+    pub(crate) cell: u64,
+    /// How it ended. Only `completed` means that all of the code ran.
+    #[schemars(extend("enum" = ["completed", "raised", "interrupted", "kernel_lost", "limit_exceeded", "rejected"]))]
+    pub(crate) outcome: String,
+    /// What became of the session's variables.
+    pub(crate) variables: State,
+    /// How long it ran, in milliseconds.
+    pub(crate) duration_ms: f64,
+    /// What was written to stdout; of a long text the middle is left out.
+    pub(crate) stdout: String,
+    /// What was written to stderr.
+    pub(crate) stderr: String,
+    /// What it showed, in order.
+    pub(crate) outputs: Vec<Shown>,
+    /// Outputs that were made and are not among `outputs`.
+    pub(crate) outputs_left_out: u64,
+    /// New and changed files.
+    pub(crate) files: Vec<Link>,
+    /// Files that were made and are not among `files`.
+    pub(crate) files_left_out: u64,
+    /// Files that could not be collected, with reasons.
+    pub(crate) skipped_files: Vec<SkippedFile>,
+    /// What was noticed about its data.
+    pub(crate) findings: Vec<Finding>,
+    /// Why it is not completed.
+    pub(crate) error: Option<Failure>,
+    /// What has to be known besides: lost variables, limits, and how to go on.
+    pub(crate) note: Option<String>,
+}
+
+/// One value that a cell showed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Shown {
+    /// `dataframe`, `figure`, `image`, `primitive`, `rich`, `chart`, `result` or `exception`.
+    pub(crate) kind: String,
+    /// The variable's or figure's name.
+    pub(crate) name: Option<String>,
+    /// It as text, within a budget.
+    pub(crate) text: String,
+    /// How many rows it has.
+    pub(crate) rows: Option<u64>,
+    /// The columns of a table.
+    pub(crate) columns: Vec<Column>,
+    /// A scalar, or what the cell answered with `set_result`; left out where it is large.
+    pub(crate) value: Value,
+    /// All of it, to be read as resources: a table as Parquet, a chart as PNG and as its specification.
+    pub(crate) resources: Vec<Link>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Column {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its type as its library prints it.
+    pub(crate) dtype: String,
+}
+
+/// Something that can be read as a resource.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Link {
+    /// Its URI, for `resources/read`.
+    pub(crate) uri: String,
+    /// Its name; of a file its path below `/workspace` or `/tmp/output`.
+    pub(crate) name: String,
+    /// Its media type.
+    pub(crate) media_type: String,
+    /// Its size in bytes.
+    pub(crate) bytes: Option<u64>,
+}
+
+/// Why a cell did not complete, and what to do.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Failure {
+    /// The exception's type, where one was raised.
+    pub(crate) exception: Option<String>,
+    /// What went wrong.
+    pub(crate) message: String,
+    /// The line of the code, from 1.
+    pub(crate) line: Option<u32>,
+    /// What to try.
+    pub(crate) hint: String,
+    /// Why it was refused, one by one.
+    pub(crate) rejections: Vec<Rejection>,
+    /// The limit that it ran into.
+    pub(crate) limit: Option<Exceeded>,
+}

@@ -1,0 +1,29 @@
+//! The MCP face: tools, resources and prompts over sessions of the interpreter, for any client of the Model Context Protocol.
+//!
+//! - [`Server`] answers both current revisions of the protocol, 2025-11-25 and 2026-07-28.
+//! - [`serve_stdio`] connects one to stdin and stdout, [`http::service`] makes a tower service of one.
+//! - [`Engine`] is the interpreter behind it, there already or started when it is first needed.
+//!
+//! A session is named by an explicit handle, belongs to the [`Owner`] who made it, and expires. Nothing here knows OpenAI's names, a
+//! terminal, or how callers are authenticated: `http::service` is told who calls.
+
+mod answer;
+mod engine;
+pub mod http;
+mod options;
+mod owner;
+mod progress;
+mod prompts;
+mod refusal;
+mod resources;
+mod server;
+mod sessions;
+mod stdio;
+mod tasks;
+mod tools;
+
+pub use engine::{Engine, StartError};
+pub use options::{Dataset, Options, Toolset};
+pub use owner::Owner;
+pub use server::Server;
+pub use stdio::{StdioError, serve_stdio};

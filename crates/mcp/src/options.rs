@@ -1,0 +1,58 @@
+//! How a server is set up.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How a server is set up.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which tools it offers, besides those for sessions and files.
+    pub toolsets: BTreeSet<Toolset>,
+    /// Tokens of text that one answer may have; a token is taken to be four characters.
+    pub tokens: usize,
+    /// How long a session lives while nothing is asked of it.
+    pub idle: Duration,
+    /// Sessions that one owner may have at a time.
+    pub sessions_per_owner: usize,
+    /// Sessions of all owners.
+    pub sessions: usize,
+    /// How long a call runs before a client that declared tasks gets one instead of the answer.
+    pub task_after: Duration,
+    /// Files of the host that every session finds in `/tmp/data`, read-only.
+    pub datasets: Vec<Dataset>,
+}
+
+/// A file of the host that sessions see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dataset {
+    /// What it is called in `/tmp/data`, without its extension.
+    pub name: String,
+    /// Where it is on the host.
+    pub path: PathBuf,
+}
+
+/// A set of tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Toolset {
+    /// `run_python`: cells in a session.
+    Interpreter,
+    /// Commands, and files to write and edit.
+    Workbench,
+    /// Code that derives from recorded tool results, under a contract.
+    Derivation,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            toolsets: BTreeSet::from([Toolset::Interpreter]),
+            tokens: 8000,
+            idle: Duration::from_mins(30),
+            sessions_per_owner: 16,
+            sessions: 256,
+            task_after: Duration::from_secs(5),
+            datasets: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! A call that did nothing, in words by which a model can repair it.
+
+use std::error::Error as StdError;
+
+use cellblock_interpreter::{Blame, Error, Retry};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Why a call did nothing, and what to do about it. It is an answer of the tool, not an error of the protocol: models do not get to see
+/// those.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) message: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+        }
+    }
+
+    /// The client gave the call up; nobody reads this.
+    pub(crate) fn cancelled() -> Self {
+        Self::new("the call was cancelled before it began")
+    }
+}
+
+impl From<Error> for Refusal {
+    /// What is not the caller's to repair may name the host's paths, and stays in the log.
+    fn from(error: Error) -> Self {
+        let log = |what| tracing::warn!(error = &error as &dyn StdError, what);
+        match (error.blame(), error.retry()) {
+            (Blame::Caller, _) => Self::new(error.to_string()),
+            (Blame::Capacity, _) => {
+                log("no room for a sandbox");
+                Self::new(
+                    "there is no room for another sandbox at present: try again in a while, or close sessions that are not needed",
+                )
+            }
+            (_, Retry::Never) => {
+                log("the sandbox failed");
+                Self::new(
+                    "the sandbox failed, and trying again will not help: tell the user to look into Cellblock's log",
+                )
+            }
+            _ => {
+                log("the sandbox failed");
+                Self::new("the sandbox failed: try again; variables and files of the session may be gone")
+            }
+        }
+    }
+}
+
+/// Reads a tool's arguments. What is wrong is told with the field it is about.
+pub(crate) fn arguments<T: DeserializeOwned>(tool: &str, given: Value) -> Result<T, Refusal> {
+    serde_path_to_error::deserialize(given).map_err(|error| {
+        let path = error.path().to_string();
+        let place = if path == "." {
+            String::new()
+        } else {
+            format!(" at `{path}`")
+        };
+        Refusal::new(format!(
+            "wrong arguments{place}: {}; see the input schema of `{tool}`",
+            error.inner()
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Given {
+        #[expect(dead_code, reason = "only read")]
+        code: String,
+    }
+
+    #[test]
+    fn a_wrong_argument_is_named() {
+        let told = |given| arguments::<Given>("run_python", given).unwrap_err().message;
+        assert_eq!(
+            told(json!({"code": 1})),
+            "wrong arguments at `code`: invalid type: integer `1`, expected a string; see the input schema of `run_python`"
+        );
+        assert_eq!(
+            told(json!({})),
+            "wrong arguments: missing field `code`; see the input schema of `run_python`"
+        );
+        assert_eq!(
+            told(json!({"code": "", "cod": 1})),
+            "wrong arguments at `cod`: unknown field `cod`, expected `code`; see the input schema of `run_python`"
+        );
+    }
+
+    #[test]
+    fn only_what_the_caller_can_repair_is_told_in_its_own_words() {
+        let name = "sales".to_owned();
+        let reason = "it is no table".to_owned();
+        assert_eq!(
+            Refusal::from(Error::Input { name, reason }).message,
+            "bind input `sales`: it is no table"
+        );
+        let spool = Error::Spool(std::io::Error::other("/var/lib/secret is full"));
+        assert!(!Refusal::from(spool).message.contains("secret"));
+    }
+}

@@ -1,0 +1,198 @@
+//! Resources: what calls made, files of sessions, and the data that their code finds.
+
+use std::io::Read;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cellblock_interpreter::alias::AliasStore;
+use rmcp::ErrorData;
+use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+use serde_json::json;
+
+use crate::answer::Link;
+use crate::owner::Owner;
+use crate::refusal::Refusal;
+use crate::server::Shared;
+use crate::sessions::Use;
+
+pub(crate) mod uri;
+
+use uri::Named;
+
+/// Bytes of a resource; a larger one is for code in the session.
+pub(crate) const MOST_BYTES: u64 = 32 << 20;
+
+/// The templates.
+pub(crate) fn templates() -> Vec<ResourceTemplate> {
+    vec![
+        ResourceTemplate::new(uri::ARTIFACT_TEMPLATE, "artifact")
+            .with_title("What a call made")
+            .with_description("A table as Parquet, a chart as PNG or as its specification, a file as it was then; named by the sha256 of its bytes."),
+        ResourceTemplate::new(uri::FILE_TEMPLATE, "session-file")
+            .with_title("A file of a session")
+            .with_description("A file of the sandbox as it is now; `path` is absolute, such as /workspace/result.csv."),
+        ResourceTemplate::new(uri::DATASET_TEMPLATE, "session-dataset")
+            .with_title("Data of a session")
+            .with_description("A dataset in /tmp/data by its file's name, or a recorded tool result by its alias."),
+    ]
+}
+
+/// All that an owner can read and that has a name of its own, oldest session first.
+pub(crate) fn list(server: &Shared, owner: &Owner) -> Vec<Resource> {
+    let mut resources = Vec::new();
+    for entry in server.sessions.of(owner) {
+        for dataset in &entry.datasets {
+            let named = Resource::new(uri::dataset(&entry.handle, &dataset.name), dataset.name.clone());
+            let described = named
+                .with_mime_type(media_type(&dataset.name))
+                .with_size(dataset.bytes)
+                .with_description(format!("{} of {}", dataset.path, entry.handle));
+            resources.push(described);
+        }
+        for result in entry.aliases.iter().flat_map(AliasStore::entries) {
+            let named = Resource::new(uri::dataset(&entry.handle, &result.alias), result.alias.clone());
+            let described = named
+                .with_mime_type(result.media_type())
+                .with_size(result.bytes)
+                .with_description(format!("a tool result of {}", entry.handle));
+            resources.push(described);
+        }
+        resources.extend(entry.artifacts().iter().map(|made| Link::from(made).resource()));
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    resources.retain(|resource| seen.insert(resource.uri.clone()));
+    resources
+}
+
+/// Reads one.
+pub(crate) async fn read(server: &Shared, owner: &Owner, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let missing = || ErrorData::resource_not_found("there is no such resource", Some(json!({ "uri": uri })));
+    let named = uri::parse(uri).ok_or_else(missing)?;
+    let (bytes, media_type) = match named {
+        Named::Artifact(id) => {
+            let known = server
+                .sessions
+                .of(owner)
+                .iter()
+                .find_map(|entry| entry.artifact(id));
+            let made = known.ok_or_else(missing)?;
+            if made.bytes > MOST_BYTES {
+                return Err(too_large(uri, made.bytes));
+            }
+            let store = server.engine.now().ok_or_else(missing)?.store();
+            let bytes = store.get(id).await.map_err(|error| {
+                tracing::warn!(error = &error as &dyn std::error::Error, "read an artifact");
+                missing()
+            })?;
+            (bytes.to_vec(), made.media_type)
+        }
+        Named::File { session, path } => {
+            let used = server.sessions.find(owner, &session).map_err(|_| missing())?;
+            let read = used.session.read_file_within(&*path, MOST_BYTES).await;
+            let bytes = read.map_err(|error| not_read(uri, error.into()))?;
+            (bytes, media_type(&path).to_owned())
+        }
+        Named::Dataset { session, name } => {
+            let used = server.sessions.find(owner, &session).map_err(|_| missing())?;
+            dataset(server, &used, &name, uri).await?.ok_or_else(missing)?
+        }
+    };
+    let contents = match String::from_utf8(bytes) {
+        Ok(text) => ResourceContents::text(text, uri),
+        Err(binary) => ResourceContents::blob(STANDARD.encode(binary.as_bytes()), uri),
+    };
+    Ok(ReadResourceResult::new(vec![contents.with_mime_type(media_type)]))
+}
+
+/// A dataset that was there from the start, or a recorded result.
+async fn dataset(
+    server: &Shared,
+    used: &Use,
+    name: &str,
+    uri: &str,
+) -> Result<Option<(Vec<u8>, String)>, ErrorData> {
+    let known = used.datasets.iter().find(|it| it.name == name);
+    if let Some(content) = match known {
+        Some(dataset) => dataset_at(server, used, &dataset.path).await,
+        None => None,
+    } {
+        let bytes = content.map_err(|refusal| not_read(uri, refusal))?;
+        return Ok(Some((bytes, media_type(name).to_owned())));
+    }
+    let Some(aliases) = &used.aliases else {
+        return Ok(None);
+    };
+    let Ok(entry) = aliases.entry(name) else {
+        return Ok(None);
+    };
+    if entry.bytes > MOST_BYTES {
+        return Err(too_large(uri, entry.bytes));
+    }
+    let bytes = aliases.artifacts().get(entry.sha256).await.map_err(|error| {
+        tracing::warn!(error = &error as &dyn std::error::Error, "read a recorded result");
+        not_read(uri, Refusal::new("it could not be read"))
+    })?;
+    Ok(Some((bytes.to_vec(), entry.media_type().to_owned())))
+}
+
+/// The content of the dataset that a session's code finds at this path. It is the host's file: what is mounted over a sandbox's file is seen by
+/// its code, not by the guest that files are read through.
+pub(crate) async fn dataset_at(server: &Shared, used: &Use, path: &str) -> Option<Result<Vec<u8>, Refusal>> {
+    // They were added in the order of the options.
+    let index = used.datasets.iter().position(|it| it.path == path)?;
+    let file = server.options.datasets.get(index)?.path.clone();
+    let read = tokio::task::spawn_blocking(move || {
+        let mut content = Vec::new();
+        std::fs::File::open(file)?
+            .take(MOST_BYTES + 1)
+            .read_to_end(&mut content)?;
+        Ok::<_, std::io::Error>(content)
+    });
+    let content = match read.await.map_err(std::io::Error::other).flatten() {
+        Ok(content) => content,
+        Err(error) => {
+            tracing::error!(path, %error, "could not read a dataset");
+            return Some(Err(Refusal::new(format!(
+                "`{path}` cannot be read any more: tell the user"
+            ))));
+        }
+    };
+    if content.len() as u64 > MOST_BYTES {
+        let told = format!("`{path}` has more than {MOST_BYTES} bytes, the limit: read parts of it in code");
+        return Some(Err(Refusal::new(told)));
+    }
+    Some(Ok(content))
+}
+
+fn too_large(uri: &str, bytes: u64) -> ErrorData {
+    let told = format!("it has {bytes} bytes, the limit is {MOST_BYTES}: read parts of it in code");
+    ErrorData::invalid_params(told, Some(json!({ "uri": uri })))
+}
+
+fn not_read(uri: &str, refusal: Refusal) -> ErrorData {
+    ErrorData::resource_not_found(refusal.message, Some(json!({ "uri": uri })))
+}
+
+/// A file's media type by its name.
+pub(crate) fn media_type(name: &str) -> &'static str {
+    let extension = name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    match extension.as_str() {
+        "csv" => "text/csv",
+        "tsv" => "text/tab-separated-values",
+        "txt" | "log" => "text/plain",
+        "md" => "text/markdown",
+        "py" => "text/x-python",
+        "json" => "application/json",
+        "html" => "text/html",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "svg" => "image/svg+xml",
+        "pdf" => "application/pdf",
+        "parquet" => "application/vnd.apache.parquet",
+        "arrow" | "feather" => "application/vnd.apache.arrow.file",
+        "xlsx" => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        _ => "application/octet-stream",
+    }
+}

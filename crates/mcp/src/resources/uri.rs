@@ -1,0 +1,103 @@
+//! URIs of resources.
+//!
+//! `cellblock://artifacts/{sha256}` is what a call made, `cellblock://sessions/{session}/files/{path}` a file as it is now,
+//! `cellblock://sessions/{session}/datasets/{name}` data that a session's code finds.
+
+use cellblock_artifact::ArtifactId;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+const ARTIFACTS: &str = "cellblock://artifacts/";
+const SESSIONS: &str = "cellblock://sessions/";
+/// What stands for itself in a URI's path.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b'/');
+
+/// The template of artifacts.
+pub(crate) const ARTIFACT_TEMPLATE: &str = "cellblock://artifacts/{sha256}";
+/// The template of files.
+pub(crate) const FILE_TEMPLATE: &str = "cellblock://sessions/{session}/files{+path}";
+/// The template of datasets.
+pub(crate) const DATASET_TEMPLATE: &str = "cellblock://sessions/{session}/datasets/{name}";
+
+/// What a URI names.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    Artifact(ArtifactId),
+    File { session: String, path: String },
+    Dataset { session: String, name: String },
+}
+
+pub(crate) fn artifact(id: ArtifactId) -> String {
+    format!("{ARTIFACTS}{id}")
+}
+
+/// A file by its absolute path in the sandbox.
+pub(crate) fn file(session: &str, path: &str) -> String {
+    format!("{SESSIONS}{session}/files{}", utf8_percent_encode(path, PLAIN))
+}
+
+pub(crate) fn dataset(session: &str, name: &str) -> String {
+    format!(
+        "{SESSIONS}{session}/datasets/{}",
+        utf8_percent_encode(name, PLAIN)
+    )
+}
+
+/// What it names; nothing, if it is none of these URIs.
+pub(crate) fn parse(uri: &str) -> Option<Named> {
+    if let Some(id) = uri.strip_prefix(ARTIFACTS) {
+        return id.parse().ok().map(Named::Artifact);
+    }
+    let (session, rest) = uri.strip_prefix(SESSIONS)?.split_once('/')?;
+    let session = session.to_owned();
+    let decode = |text: &str| Some(percent_decode_str(text).decode_utf8().ok()?.into_owned());
+    if let Some(path) = rest.strip_prefix("files/") {
+        let path = format!("/{}", decode(path)?);
+        return Some(Named::File { session, path });
+    }
+    let name = decode(rest.strip_prefix("datasets/")?)?;
+    Some(Named::Dataset { session, name })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_named_is_found_again() {
+        let id = ArtifactId::of(b"");
+        assert_eq!(parse(&artifact(id)), Some(Named::Artifact(id)));
+        let path = "/workspace/a b/ü%2F?#.csv".to_owned();
+        let uri = file("sess_1", &path);
+        assert_eq!(
+            uri,
+            "cellblock://sessions/sess_1/files/workspace/a%20b/%C3%BC%252F%3F%23.csv"
+        );
+        let session = "sess_1".to_owned();
+        assert_eq!(parse(&uri), Some(Named::File { session, path }));
+        let session = "sess_1".to_owned();
+        let name = "wine.csv".to_owned();
+        assert_eq!(
+            parse(&dataset("sess_1", "wine.csv")),
+            Some(Named::Dataset { session, name })
+        );
+    }
+
+    #[test]
+    fn other_uris_name_nothing() {
+        for uri in [
+            "file:///etc/passwd",
+            "cellblock://artifacts/abc",
+            "cellblock://sessions/s",
+            "cellblock://sessions/s/files",
+            "cellblock://sessions/s/other/x",
+            "",
+        ] {
+            assert_eq!(parse(uri), None, "{uri}");
+        }
+    }
+}

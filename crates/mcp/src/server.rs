@@ -1,0 +1,298 @@
+//! The server: what a client may ask, and who answers it.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CreateTaskResult,
+    GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, Tool as Listed, UpdateTaskParams,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use rmcp::{ErrorData, ServerHandler};
+use serde_json::Value;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::Engine;
+use crate::options::Options;
+use crate::owner::Owner;
+use crate::progress::Progress;
+use crate::sessions::Sessions;
+use crate::tasks::{Tasks, Working};
+use crate::tools::{Call, Tool};
+use crate::{prompts, resources};
+
+/// Milliseconds for which what never changes while a server runs may be kept.
+const FRESH: u64 = 300_000;
+/// Resources of one page.
+const PAGE: usize = 200;
+
+const INSTRUCTIONS: &str = "Cellblock runs code in isolated sandboxes without network. The first call without `session` makes a session and \
+    tells its handle; pass it as `session` in later calls, so that variables and files are there. Sessions expire when nothing is asked of \
+    them. Links in answers are read with resources/read.";
+
+/// A server. Clones share sessions; all of them end when the last clone is gone.
+#[derive(Clone, Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    access: Access,
+}
+
+/// Tells who makes a request.
+pub(crate) type OwnerOf = Arc<dyn Fn(&::http::request::Parts) -> Option<Owner> + Send + Sync>;
+
+/// Who may ask.
+#[derive(Clone)]
+pub(crate) enum Access {
+    /// Whoever is connected.
+    Connected(Owner),
+    /// Those whom a request names.
+    Requests(OwnerOf),
+}
+
+/// What clones share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    pub(crate) options: Options,
+    pub(crate) sessions: Arc<Sessions>,
+    tasks: Tasks,
+    tools: Vec<Tool>,
+}
+
+impl Server {
+    /// A server that answers one client, as [`Owner::local`]. It starts a task: call it within a runtime.
+    pub fn new(engine: Engine, options: Options) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                sessions: Sessions::new(&options),
+                tasks: Tasks::default(),
+                tools: Tool::offered(&options.toolsets),
+                engine,
+                options,
+            }),
+            access: Access::Connected(Owner::local()),
+        }
+    }
+
+    /// The same server for those whom each request names.
+    pub(crate) fn for_requests(&self, owner: OwnerOf) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            access: Access::Requests(owner),
+        }
+    }
+
+    /// The interpreter behind it.
+    pub fn engine(&self) -> &Engine {
+        &self.shared.engine
+    }
+
+    /// Ends all sessions, and completes when their sandboxes are gone.
+    pub async fn close(&self) {
+        self.shared.tasks.shutdown();
+        self.shared.sessions.close_all().await;
+    }
+
+    /// Whose request it is. A request that names nobody gets nothing.
+    fn owner(&self, context: &RequestContext<RoleServer>) -> Result<Owner, ErrorData> {
+        let owner = match &self.access {
+            Access::Connected(owner) => Some(owner.clone()),
+            Access::Requests(owner_of) => context
+                .extensions
+                .get::<::http::request::Parts>()
+                .and_then(|parts| owner_of(parts)),
+        };
+        owner.ok_or_else(|| ErrorData::invalid_request("the request does not say whose it is", None))
+    }
+
+    /// Begins a call in a task of its own, so that what it has begun comes to its end in order whatever becomes of the request.
+    fn begin(&self, tool: Tool, owner: Owner, arguments: Value, progress: Progress) -> Working {
+        let stop = CancellationToken::new();
+        let mut call = Call {
+            owner,
+            arguments,
+            progress,
+            stop: stop.clone(),
+        };
+        let shared = Arc::clone(&self.shared);
+        let answer = tokio::spawn(async move {
+            let answered = tool.call(&shared, &mut call).await;
+            call.progress.finish().await;
+            answered.map_or_else(CallToolResult::from, CallToolResult::from)
+        });
+        Working {
+            answer,
+            guard: stop.clone().drop_guard(),
+            stop,
+        }
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_prompts()
+            .enable_tasks()
+            .build();
+        let name = Implementation::new("cellblock", env!("CARGO_PKG_VERSION")).with_title("Cellblock");
+        ServerConfig::new(capabilities)
+            .with_server_info(name)
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools = self.shared.tools.iter().map(|tool| tool.listed());
+        Ok(ListToolsResult::with_all_items(tools.collect()).with_ttl_ms(FRESH))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Listed> {
+        let tool = self.shared.tools.iter().find(|tool| tool.name() == name);
+        tool.map(|tool| tool.listed())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let owner = self.owner(&context)?;
+        let Some(tool) = self.shared.tools.iter().find(|tool| tool.name() == request.name) else {
+            let names: Vec<_> = self.shared.tools.iter().map(|tool| tool.name()).collect();
+            let wanted: String = request.name.chars().take(80).collect();
+            let told = format!("there is no tool {wanted:?}; there are {}", names.join(", "));
+            return Err(ErrorData::invalid_params(told, None));
+        };
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        let tasks = context
+            .client_capabilities()
+            .is_some_and(|it| it.supports_tasks());
+        let mut working = self.begin(*tool, owner.clone(), arguments, Progress::of(&context));
+        let ended = tokio::select! {
+            ended = &mut working.answer => ended,
+            () = context.ct.cancelled() => {
+                working.stop.cancel();
+                working.answer.await
+            }
+            () = sleep(self.shared.options.task_after), if tasks => {
+                let task = self.shared.tasks.begin(&owner, working);
+                return Ok(CallToolResponse::Task(CreateTaskResult::new(task)));
+            }
+        };
+        match ended {
+            Ok(result) => Ok(result.into()),
+            Err(error) => {
+                tracing::error!(%error, "a call did not come to its end");
+                Err(ErrorData::internal_error(
+                    "the call failed: Cellblock's own log says why",
+                    None,
+                ))
+            }
+        }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let tasks = self.shared.tasks.of(&self.owner(&context)?);
+        tasks.get_task(&request.task_id).map(GetTaskResult::new)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let tasks = self.shared.tasks.of(&self.owner(&context)?);
+        tasks.update_task(&request.task_id, request.input_responses)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.shared
+            .tasks
+            .of(&self.owner(&context)?)
+            .cancel_task(&request.task_id)
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let all = resources::list(&self.shared, &self.owner(&context)?);
+        let begin = begin_of_page(request)?;
+        let page: Vec<_> = all.iter().skip(begin).take(PAGE).cloned().collect();
+        let mut result = ListResourcesResult::with_all_items(page);
+        result.next_cursor = (all.len() > begin + PAGE).then(|| (begin + PAGE).to_string());
+        Ok(result)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let owner = self.owner(&context)?;
+        let read = resources::read(&self.shared, &owner, &request.uri).await?;
+        Ok(read.into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::list(&self.shared)))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let owner = self.owner(&context)?;
+        let prompt = prompts::get(&self.shared, &owner, &request.name, request.arguments.as_ref())?;
+        Ok(prompt.into())
+    }
+}
+
+/// Where a page of a list begins.
+fn begin_of_page(request: Option<PaginatedRequestParams>) -> Result<usize, ErrorData> {
+    match request.and_then(|request| request.cursor) {
+        None => Ok(0),
+        Some(cursor) => cursor
+            .parse()
+            .map_err(|_| ErrorData::invalid_params("the cursor is none of this server's", None)),
+    }
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Connected(owner) => f.debug_tuple("Connected").field(owner).finish(),
+            Self::Requests(_) => f.debug_tuple("Requests").finish_non_exhaustive(),
+        }
+    }
+}

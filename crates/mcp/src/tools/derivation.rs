@@ -1,0 +1,239 @@
+//! The derivation's tools: results of other tools are recorded under aliases, and code derives from them under a contract.
+
+use cellblock_artifact::ArtifactEnvelope;
+use cellblock_interpreter::Event;
+use cellblock_interpreter::contract::DerivationCall;
+use cellblock_interpreter::derivation::tools::{Offer, ToolDefinition, code_interpreter, render_chart};
+use cellblock_interpreter::derivation::{ChartCall, Derivation, Derived, Envelope};
+use cellblock_interpreter::output::ArtifactRef;
+use cellblock_interpreter::render::{self, CHARS_PER_TOKEN};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, mpsc};
+
+use super::{Call, Definition, Effect, Tool, schema};
+use crate::answer::{Answer, Link};
+use crate::refusal::Refusal;
+use crate::resources::uri;
+use crate::server::Shared;
+use crate::sessions::{Entry, Made, Use};
+
+/// Tokens of a recorded result that a model rereads.
+const VIEW: usize = 500;
+/// Events of a cell that may wait.
+const EVENTS: usize = 256;
+
+/// A result to record.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    /// The session's handle; without one a new session is made, and the answer tells its handle.
+    #[serde(default)]
+    session: Option<String>,
+    /// The name of the tool that answered it, such as `get_price_history`: the alias begins with it.
+    tool: String,
+    /// The result, whole: any JSON.
+    result: Value,
+}
+
+/// A result that was recorded.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Recorded {
+    /// The session's handle.
+    session: String,
+    /// The name under which code finds it, and which contracts name.
+    alias: String,
+    /// What is in it, in short.
+    summary: String,
+    /// Its URI, for `resources/read`.
+    uri: String,
+}
+
+pub(super) fn record_definition() -> Definition {
+    Definition {
+        title: "Record a tool result",
+        description: "Records what another tool answered, whole, under an alias, for `code_interpreter` and `render_chart` to derive from."
+            .into(),
+        input: schema::read::<Record>(),
+        output: schema::written::<Recorded>(),
+        effect: Effect::Adds,
+    }
+}
+
+pub(super) fn code_definition() -> Definition {
+    of(
+        "Derive with code",
+        code_interpreter(Offer::default()),
+        Effect::Changes,
+    )
+}
+
+pub(super) fn chart_definition() -> Definition {
+    of("Draw a chart", render_chart(), Effect::Adds)
+}
+
+fn of(title: &'static str, tool: ToolDefinition, effect: Effect) -> Definition {
+    Definition {
+        title,
+        description: tool.description.into(),
+        input: schema::with_session(tool.parameters, true),
+        output: schema::telling_session(schema::written::<Envelope>()),
+        effect,
+    }
+}
+
+pub(super) async fn record(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+    let Record {
+        session,
+        tool,
+        result,
+    } = Tool::RecordResult.arguments(call)?;
+    let used = call.session(server, session.as_deref()).await?;
+    let Some(aliases) = &used.aliases else {
+        return Err(missing());
+    };
+    let refuse = |error| Refusal::from(cellblock_interpreter::Error::from(error));
+    let entry = aliases.record(&tool, &result).await.map_err(refuse)?;
+    let summary = aliases.model_view(&entry.alias, VIEW).map_err(refuse)?;
+    Ok(Answer::of(&Recorded {
+        session: used.handle.clone(),
+        uri: uri::dataset(&used.handle, &entry.alias),
+        alias: entry.alias.clone(),
+        summary,
+    }))
+}
+
+pub(super) async fn code(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+    let (used, arguments) = session(server, call)?;
+    let _turn = used.turn(&call.stop).await?;
+    let mut derivation = derivation(&used)?.lock().await;
+    let derived = match DerivationCall::read(&arguments) {
+        Err(rejections) => derivation.refuse("", rejections),
+        Ok(wanted) => {
+            let (sender, mut events) = mpsc::channel(EVENTS);
+            let work = derivation.derive_watched(&wanted, Some(sender));
+            let watch = async {
+                while let Some(event) = events.recv().await {
+                    if let Event::Stdout(bytes) | Event::Stderr(bytes) = event {
+                        call.progress.wrote(&bytes);
+                    }
+                }
+            };
+            let both = async { tokio::join!(work, watch).0 };
+            used.unless(&call.stop, both).await?
+        }
+    };
+    told(server, &used, &derived).await
+}
+
+pub(super) async fn chart(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+    let (used, arguments) = session(server, call)?;
+    let mut derivation: tokio::sync::MutexGuard<'_, Derivation> = derivation(&used)?.lock().await;
+    let derived = match ChartCall::read(&arguments) {
+        Ok(wanted) => derivation.render_chart(&wanted).await?,
+        Err(rejections) => derivation.refuse("", rejections),
+    };
+    told(server, &used, &derived).await
+}
+
+/// The session, and the other arguments, which the toolset reads itself.
+fn session(server: &Shared, call: &mut Call) -> Result<(Use, Value), Refusal> {
+    let mut arguments = call.arguments.take();
+    let handle = arguments
+        .as_object_mut()
+        .and_then(|fields| fields.remove("session"));
+    let Some(Value::String(handle)) = handle else {
+        return Err(Refusal::new(
+            "`session` is missing: give the handle of the session that `record_result` recorded in",
+        ));
+    };
+    Ok((server.sessions.find(&call.owner, &handle)?, arguments))
+}
+
+fn derivation(entry: &Entry) -> Result<&Mutex<Derivation>, Refusal> {
+    entry.derivation.as_ref().ok_or_else(missing)
+}
+
+fn missing() -> Refusal {
+    Refusal::new("this session was made without the derivation toolset: make a new one")
+}
+
+async fn told(server: &Shared, used: &Use, derived: &Derived) -> Result<Answer, Refusal> {
+    let tokens = server.options.tokens;
+    let mut answer = Answer::default();
+    answer.text(format!("{}\nsession: {}", derived.for_model(tokens), used.handle));
+    let store = server.engine.get().await?.store();
+    let mut links = Vec::new();
+    for artifact in &derived.artifacts {
+        let (media_type, bytes) = match artifact {
+            ArtifactEnvelope::Image(it) => (it.media_type.clone(), it.bytes),
+            ArtifactEnvelope::Chart(it) => (cellblock_artifact::CHART.to_owned(), it.bytes),
+        };
+        let made = Made {
+            id: artifact.id(),
+            name: format!(
+                "{}.{}",
+                artifact.kind(),
+                cellblock_artifact::extension(&media_type)
+            ),
+            media_type: media_type.clone(),
+            bytes,
+        };
+        links.push(Link::from(&made));
+        used.remember(made);
+        if matches!(artifact, ArtifactEnvelope::Image(_)) {
+            let image = ArtifactRef {
+                sha256: artifact.id(),
+                kind: cellblock_artifact::Kind::Image,
+                bytes,
+                media_type,
+            };
+            answer.picture(store, &image).await;
+        }
+    }
+    answer.structured(&bounded(derived.envelope(), &used.handle, tokens));
+    for link in &links {
+        answer.link(link);
+    }
+    if !derived.ok() {
+        answer.fail();
+    }
+    Ok(answer)
+}
+
+/// The envelope within a budget: what is long is cut or left to the resources.
+fn bounded(mut envelope: Envelope, session: &str, tokens: usize) -> Value {
+    let room = tokens * CHARS_PER_TOKEN / 4;
+    let stdout = render::stream(&envelope.stdout.join("\n"), tokens / 4);
+    envelope.stdout = stdout.lines().map(str::to_owned).collect();
+    envelope.stderr = render::stream(&envelope.stderr, tokens / 8);
+    if envelope
+        .result
+        .as_ref()
+        .is_some_and(|it| it.to_string().len() > room)
+    {
+        envelope.result = None;
+        let told = "the result is too long to be repeated here: derive further from its alias";
+        envelope.note = Some(
+            envelope
+                .note
+                .map_or_else(|| told.to_owned(), |note| format!("{note}; {told}")),
+        );
+    }
+    for artifact in &mut envelope.artifacts {
+        let uri = uri::artifact(artifact.id());
+        match artifact {
+            ArtifactEnvelope::Image(image) => image.url = uri,
+            ArtifactEnvelope::Chart(chart) => {
+                chart.url = uri;
+                if chart.data.to_string().len() > room {
+                    chart.data = Value::Null;
+                }
+            }
+        }
+    }
+    let mut value = json!(envelope);
+    value["session"] = session.into();
+    value
+}

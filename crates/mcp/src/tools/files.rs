@@ -1,0 +1,287 @@
+//! Tools for files of a session.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cellblock_interpreter::render::CHARS_PER_TOKEN;
+use cellblock_interpreter::workbench::{Encoding, WriteArgs};
+use rmcp::model::{ContentBlock, ResourceContents};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Call, Definition, Effect, Tool, schema};
+use crate::answer::{Answer, Link};
+use crate::refusal::Refusal;
+use crate::resources::{MOST_BYTES, dataset_at, media_type, uri};
+use crate::server::Shared;
+
+/// Bytes of a picture that is shown.
+const PICTURE_BYTES: usize = 5 << 20;
+/// Files that are listed.
+const LISTED: usize = 100;
+/// Where files are that are worth listing.
+const ROOTS: [&str; 2] = ["/workspace", "/tmp/output"];
+
+/// A file to put into a session.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Upload {
+    /// The session's handle; without one a new session is made, and the answer tells its handle.
+    #[serde(default)]
+    session: Option<String>,
+    /// Where it goes: below /workspace/ or /tmp/, or relative to /workspace. Folders that it needs are made.
+    path: String,
+    /// Its whole content, at most 5242880 bytes.
+    content: String,
+    /// How `content` stands for bytes.
+    #[serde(default)]
+    encoding: Encoded,
+}
+
+/// How a text stands for bytes.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Encoded {
+    /// As UTF-8.
+    #[default]
+    Text,
+    /// As standard base64.
+    Base64,
+}
+
+/// A file that was put there.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Uploaded {
+    /// The session's handle.
+    session: String,
+    /// Where it is.
+    path: String,
+    /// Its size.
+    bytes: u64,
+    /// Its URI, for `resources/read`.
+    uri: String,
+}
+
+/// A file to get.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Download {
+    /// The session's handle.
+    session: String,
+    /// The file: an absolute path in the sandbox, or one relative to /workspace.
+    path: String,
+    /// Whether all of it is embedded in the answer, as text or base64, also where it is long. Otherwise a model is shown as much as it can read, and
+    /// clients read the rest by the resource link.
+    #[serde(default)]
+    embed: bool,
+}
+
+/// A file of a session.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Downloaded {
+    /// The session's handle.
+    session: String,
+    /// Its path.
+    path: String,
+    /// Its size.
+    bytes: u64,
+    /// Its media type, by its name.
+    media_type: String,
+    /// Its URI, for `resources/read`.
+    uri: String,
+    /// Its text, as far as there is room for it; null where it is no text.
+    text: Option<String>,
+    /// Whether there is more of it.
+    truncated: bool,
+}
+
+/// Whose files to list.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    /// The session's handle.
+    session: String,
+}
+
+/// The files of a session.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Listed {
+    /// The session's handle.
+    session: String,
+    /// Files below /workspace and /tmp/output, in the order of their paths.
+    files: Vec<File>,
+    /// How many there are in all.
+    total: u64,
+    /// Files that were there from the start, read-only.
+    datasets: Vec<File>,
+}
+
+/// A file.
+#[derive(Debug, Serialize, JsonSchema)]
+struct File {
+    /// Its path in the sandbox.
+    path: String,
+    /// Its size.
+    bytes: u64,
+    /// Its URI, for `resources/read`.
+    uri: String,
+}
+
+pub(super) fn upload_definition() -> Definition {
+    Definition {
+        title: "Upload a file",
+        description: "Creates or replaces a file in a session, for its code to read.".into(),
+        input: schema::read::<Upload>(),
+        output: schema::written::<Uploaded>(),
+        effect: Effect::Settles,
+    }
+}
+
+pub(super) fn download_definition() -> Definition {
+    Definition {
+        title: "Download a file",
+        description:
+            "Gets a file of a session: text as text, a picture as a picture, anything else as a link to read."
+                .into(),
+        input: schema::read::<Download>(),
+        output: schema::written::<Downloaded>(),
+        effect: Effect::Reads,
+    }
+}
+
+pub(super) fn list_definition() -> Definition {
+    Definition {
+        title: "List files",
+        description: "Lists the files that a session's code has made or was given.".into(),
+        input: schema::read::<Which>(),
+        output: schema::written::<Listed>(),
+        effect: Effect::Reads,
+    }
+}
+
+pub(super) async fn upload(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+    let upload: Upload = Tool::UploadFile.arguments(call)?;
+    let used = call.session(server, upload.session.as_deref()).await?;
+    let _turn = used.turn(&call.stop).await?;
+    let written = used.workbench.write_file(WriteArgs {
+        file_path: absolute(&upload.path),
+        content: upload.content,
+        encoding: match upload.encoding {
+            Encoded::Text => Encoding::Text,
+            Encoded::Base64 => Encoding::Base64,
+        },
+        reasoning_trace: None,
+    });
+    match written.await? {
+        Ok(written) => Ok(Answer::of(&Uploaded {
+            session: used.handle.clone(),
+            uri: uri::file(&used.handle, &written.file_path),
+            path: written.file_path,
+            bytes: written.bytes_written,
+        })),
+        Err(refused) => Err(Refusal::new(format!(
+            "{}. {}",
+            refused.error, refused.hint.message
+        ))),
+    }
+}
+
+pub(super) async fn download(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+    let Download { session, path, embed } = Tool::DownloadFile.arguments(call)?;
+    let used = server.sessions.find(&call.owner, &session)?;
+    let path = absolute(&path);
+    let content = match dataset_at(server, &used, &path).await {
+        Some(content) => content?,
+        None => used.session.read_file_within(&*path, MOST_BYTES).await?,
+    };
+    let link = Link {
+        uri: uri::file(&session, &path),
+        name: path.rsplit('/').next().unwrap_or(&path).to_owned(),
+        media_type: media_type(&path).to_owned(),
+        bytes: Some(content.len() as u64),
+    };
+    let text = std::str::from_utf8(&content).ok();
+    let room = server.options.tokens * CHARS_PER_TOKEN;
+    let shown: Option<String> = text.map(|text| text.chars().take(room).collect());
+    let truncated = shown.as_ref().is_none_or(|shown| shown.len() < content.len());
+    let mut answer = Answer::default();
+    if embed {
+        answer.push(ContentBlock::resource(embedded(&link, &content)));
+    } else if ["image/png", "image/jpeg", "image/gif", "image/webp"].contains(&&*link.media_type)
+        && content.len() <= PICTURE_BYTES
+    {
+        answer.push(ContentBlock::image(
+            STANDARD.encode(&content),
+            link.media_type.clone(),
+        ));
+    } else {
+        match &shown {
+            Some(shown) => answer.text(shown.clone()),
+            None => answer.text(format!(
+                "{path} is no text: {} bytes of {}",
+                content.len(),
+                link.media_type
+            )),
+        }
+        if truncated && shown.is_some() {
+            answer.text(format!(
+                "(these are the first {room} characters of a file of {} bytes: read on in code, or by the link)",
+                content.len()
+            ));
+        }
+    }
+    answer.structured(&Downloaded {
+        session,
+        path,
+        bytes: content.len() as u64,
+        media_type: link.media_type.clone(),
+        uri: link.uri.clone(),
+        text: shown,
+        truncated,
+    });
+    answer.link(&link);
+    Ok(answer)
+}
+
+pub(super) async fn list(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+    let Which { session } = Tool::ListFiles.arguments(call)?;
+    let used = server.sessions.find(&call.owner, &session)?;
+    let (mut listed, mut total) = (Vec::new(), 0);
+    for root in ROOTS {
+        let most = u32::try_from(LISTED).unwrap_or(u32::MAX);
+        let found = used.session.list_files(root, most).await?;
+        total += found.total;
+        listed.extend(found.files);
+    }
+    let files = listed.into_iter().take(LISTED).map(|file| File {
+        uri: uri::file(&session, &file.path),
+        path: file.path,
+        bytes: file.bytes,
+    });
+    let datasets = used.datasets.iter().map(|dataset| File {
+        path: dataset.path.clone(),
+        bytes: dataset.bytes,
+        uri: uri::dataset(&session, &dataset.name),
+    });
+    Ok(Answer::of(&Listed {
+        files: files.collect(),
+        total,
+        datasets: datasets.collect(),
+        session,
+    }))
+}
+
+fn embedded(link: &Link, content: &[u8]) -> ResourceContents {
+    let contents = match std::str::from_utf8(content) {
+        Ok(text) => ResourceContents::text(text, link.uri.clone()),
+        Err(_) => ResourceContents::blob(STANDARD.encode(content), link.uri.clone()),
+    };
+    contents.with_mime_type(link.media_type.clone())
+}
+
+/// A path as code in `/workspace` reads it.
+fn absolute(path: &str) -> String {
+    if path.starts_with('/') {
+        return path.to_owned();
+    }
+    format!("/workspace/{}", path.trim_start_matches("./"))
+}

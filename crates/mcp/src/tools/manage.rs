@@ -1,0 +1,165 @@
+//! Tools that begin, list and end sessions.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Call, Definition, Effect, Tool, schema};
+use crate::answer::Answer;
+use crate::refusal::Refusal;
+use crate::server::Shared;
+use crate::sessions::Entry;
+
+/// Nothing.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// Which session.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    /// The session's handle.
+    session: String,
+}
+
+/// A session.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Described {
+    /// Its handle: pass it as `session`.
+    session: String,
+    /// When it was made, in milliseconds since 1970.
+    created_unix_ms: u64,
+    /// How many cells were run in it with `run_python`.
+    cells: u64,
+    /// Whether a call is at work on it.
+    busy: bool,
+    /// For how many seconds nothing was asked of it.
+    idle_seconds: u64,
+    /// After how many such seconds it is closed.
+    expires_after_seconds: u64,
+    /// Files that its code finds, read-only.
+    datasets: Vec<String>,
+}
+
+/// An owner's sessions.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Sessions {
+    /// Oldest first.
+    sessions: Vec<Described>,
+}
+
+/// What was done to a session.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Done {
+    /// Its handle.
+    session: String,
+    /// What was done.
+    done: &'static str,
+}
+
+pub(super) fn create_definition() -> Definition {
+    Definition {
+        title: "Create a session",
+        description: "Makes a session: a Python kernel in a sandbox of its own, whose variables and files stay from call to call until it is \
+                      closed or expires."
+            .into(),
+        input: schema::read::<Nothing>(),
+        output: schema::written::<Described>(),
+        effect: Effect::Adds,
+    }
+}
+
+pub(super) fn list_definition() -> Definition {
+    Definition {
+        title: "List sessions",
+        description: "Lists your sessions with their handles.".into(),
+        input: schema::read::<Nothing>(),
+        output: schema::written::<Sessions>(),
+        effect: Effect::Reads,
+    }
+}
+
+pub(super) fn reset_definition() -> Definition {
+    Definition {
+        title: "Reset a session",
+        description: "Drops all variables of a session; its files stay. It waits for code that runs in it: interrupt that first.".into(),
+        input: schema::read::<Which>(),
+        output: schema::written::<Done>(),
+        effect: Effect::Settles,
+    }
+}
+
+pub(super) fn interrupt_definition() -> Definition {
+    Definition {
+        title: "Interrupt a session",
+        description: "Stops the code or command that runs in a session now; variables and files stay.".into(),
+        input: schema::read::<Which>(),
+        output: schema::written::<Done>(),
+        effect: Effect::Settles,
+    }
+}
+
+pub(super) fn close_definition() -> Definition {
+    Definition {
+        title: "Close a session",
+        description: "Ends a session and what runs in it: its variables and files are gone.".into(),
+        input: schema::read::<Which>(),
+        output: schema::written::<Done>(),
+        effect: Effect::Settles,
+    }
+}
+
+pub(super) async fn create(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+    let Nothing {} = Tool::CreateSession.arguments(call)?;
+    let used = call.session(server, None).await?;
+    Ok(Answer::of(&described(server, &used, false)))
+}
+
+pub(super) fn list(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+    let Nothing {} = Tool::ListSessions.arguments(call)?;
+    let sessions = server.sessions.of(&call.owner);
+    let sessions = sessions
+        .iter()
+        .map(|entry| described(server, entry, entry.is_busy()));
+    Ok(Answer::of(&Sessions {
+        sessions: sessions.collect(),
+    }))
+}
+
+pub(super) async fn reset(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+    let Which { session } = Tool::ResetSession.arguments(call)?;
+    let used = server.sessions.find(&call.owner, &session)?;
+    let _turn = used.turn(&call.stop).await?;
+    used.session.reset().await?;
+    Ok(done(session, "its variables are dropped"))
+}
+
+pub(super) fn interrupt(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+    let Which { session } = Tool::InterruptSession.arguments(call)?;
+    let used = server.sessions.find(&call.owner, &session)?;
+    used.session.interrupt();
+    Ok(done(session, "what ran in it is interrupted"))
+}
+
+pub(super) async fn close(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+    let Which { session } = Tool::CloseSession.arguments(call)?;
+    let used = server.sessions.find(&call.owner, &session)?;
+    server.sessions.close(&used).await?;
+    Ok(done(session, "it is closed"))
+}
+
+fn done(session: String, done: &'static str) -> Answer {
+    Answer::of(&Done { session, done })
+}
+
+fn described(server: &Shared, entry: &Entry, busy: bool) -> Described {
+    Described {
+        session: entry.handle.clone(),
+        created_unix_ms: entry.created(),
+        cells: entry.cells(),
+        busy,
+        idle_seconds: entry.idle().as_secs(),
+        expires_after_seconds: server.options.idle.as_secs(),
+        datasets: entry.datasets.iter().map(|it| it.path.clone()).collect(),
+    }
+}

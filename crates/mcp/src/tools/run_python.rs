@@ -1,0 +1,135 @@
+//! `run_python`: a cell in a session.
+
+use std::time::Duration;
+
+use cellblock_interpreter::{Cell, Event, MAX_CELL_TIME};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Call, Definition, Effect, Tool, schema};
+use crate::answer::{self, Answer, Ran};
+use crate::refusal::Refusal;
+use crate::server::Shared;
+
+/// Characters of code.
+const LONGEST_CODE: usize = 1_000_000;
+/// Packages of one call.
+const MOST_PACKAGES: usize = 50;
+
+/// What to run.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The Python code. The value of a trailing expression is shown, as in a notebook.
+    code: String,
+    /// The session's handle; without one a new session is made, and the answer tells its handle.
+    #[serde(default)]
+    session: Option<String>,
+    /// Seconds after which the code is interrupted: 60 by default, 300 at most.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 300))]
+    timeout_seconds: Option<f64>,
+    /// Packages of PyPI that the code needs besides the libraries that are there, such as `["lifelines>=0.30"]`. They are installed for this
+    /// and all later calls of the session.
+    #[serde(default)]
+    #[schemars(length(max = 50))]
+    requirements: Vec<String>,
+}
+
+pub(super) fn definition() -> Definition {
+    Definition {
+        title: "Run Python",
+        description: "Runs Python in an isolated sandbox without network, and answers what it printed and showed: tables, charts as pictures, \
+                      files, an exception with its line. pandas, numpy, scipy, matplotlib, statsmodels, polars, scikit-learn and others are \
+                      there. Variables and files stay for later calls with the same `session`."
+            .into(),
+        input: schema::read::<Arguments>(),
+        output: schema::written::<Ran>(),
+        effect: Effect::Changes,
+    }
+}
+
+pub(super) async fn call(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+    let arguments: Arguments = Tool::RunPython.arguments(call)?;
+    let wanted = cell(&arguments)?;
+    let used = call.session(server, arguments.session.as_deref()).await?;
+    let _turn = used.turn(&call.stop).await?;
+    let work = async {
+        let mut running = used.session.start_cell(wanted).await?;
+        while let Some(event) = running.events.recv().await {
+            match event {
+                Event::Stdout(bytes) | Event::Stderr(bytes) => call.progress.wrote(&bytes),
+                Event::Output(_) => {}
+            }
+        }
+        running.finish().await
+    };
+    let execution = used.unless(&call.stop, work).await?;
+    used.count_cell();
+    let store = server.engine.get().await?.store();
+    Ok(answer::told(&used, store, &execution, server.options.tokens).await)
+}
+
+fn cell(arguments: &Arguments) -> Result<Cell, Refusal> {
+    if arguments.code.trim().is_empty() {
+        return Err(Refusal::new("`code` is empty: give the Python code to run"));
+    }
+    let length = arguments.code.chars().count();
+    if length > LONGEST_CODE {
+        return Err(Refusal::new(format!(
+            "`code` has {length} characters, the limit is {LONGEST_CODE}: put data into a file with `upload_file`, and read it there"
+        )));
+    }
+    if arguments.requirements.len() > MOST_PACKAGES {
+        return Err(Refusal::new(format!(
+            "`requirements` has {} packages, the limit is {MOST_PACKAGES}",
+            arguments.requirements.len()
+        )));
+    }
+    let cell = Cell::new(&*arguments.code).with_requirements(arguments.requirements.iter().cloned());
+    match arguments.timeout_seconds {
+        None => Ok(cell),
+        Some(seconds) => match Duration::try_from_secs_f64(seconds) {
+            Ok(timeout) if !timeout.is_zero() && timeout <= MAX_CELL_TIME => Ok(cell.with_timeout(timeout)),
+            _ => Err(Refusal::new(format!(
+                "`timeout_seconds` is {seconds}: give more than 0 and at most {}",
+                MAX_CELL_TIME.as_secs()
+            ))),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(code: &str, timeout_seconds: Option<f64>) -> Result<Cell, String> {
+        let arguments = Arguments {
+            code: code.into(),
+            session: None,
+            timeout_seconds,
+            requirements: Vec::new(),
+        };
+        cell(&arguments).map_err(|refusal| refusal.message)
+    }
+
+    #[test]
+    fn a_time_is_positive_and_bounded() {
+        assert_eq!(
+            told("1", Some(0.5)).unwrap().timeout,
+            Some(Duration::from_millis(500))
+        );
+        for seconds in [0.0, -1.0, 301.0, f64::NAN, f64::INFINITY] {
+            let message = format!("`timeout_seconds` is {seconds}: give more than 0 and at most 300");
+            assert_eq!(told("1", Some(seconds)), Err(message));
+        }
+    }
+
+    #[test]
+    fn nothing_is_not_run() {
+        assert_eq!(
+            told(" \n", None),
+            Err("`code` is empty: give the Python code to run".into())
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! Files of a session.
+
+use rmcp::model::{ContentBlock, ReadResourceRequestParams};
+use serde_json::json;
+
+use crate::support::{answer, block_on, done, ordinary, read, refused, run, text};
+
+#[test]
+fn an_uploaded_file_is_there_for_code_and_comes_back() {
+    block_on(async {
+        let client = ordinary().await;
+        let up = done(
+            &client,
+            "upload_file",
+            json!({"path": "in/a.csv", "content": "a,b\n1,2\n"}),
+        )
+        .await;
+        assert_eq!(up["path"], "/workspace/in/a.csv");
+        assert_eq!(up["bytes"], 8);
+        let session = up["session"].as_str().unwrap();
+        let sum = run(
+            &client,
+            Some(session),
+            "import pandas as pd; int(pd.read_csv('in/a.csv').b.sum())",
+        )
+        .await;
+        assert_eq!(sum["outputs"][0]["value"], 2);
+        let listed = done(&client, "list_files", json!({"session": session})).await;
+        assert_eq!(listed["files"][0]["path"], "/workspace/in/a.csv");
+        assert_eq!(listed["total"], 1);
+        let down = answer(
+            &client,
+            "download_file",
+            json!({"session": session, "path": "in/a.csv"}),
+        )
+        .await;
+        assert_eq!(text(&down), "a,b\n1,2\n");
+        assert_eq!(down.structured_content.unwrap()["truncated"], false);
+        let (content, media_type) = read(&client, up["uri"].as_str().unwrap()).await;
+        assert_eq!((&*content, &*media_type), ("a,b\n1,2\n", "text/csv"));
+    });
+}
+
+#[test]
+fn bytes_go_in_as_base64_and_come_out_embedded() {
+    block_on(async {
+        let client = ordinary().await;
+        let up = json!({"path": "/tmp/b.bin", "content": "AP8B", "encoding": "base64"});
+        let session = done(&client, "upload_file", up).await["session"].clone();
+        let down = json!({"session": session, "path": "/tmp/b.bin", "embed": true});
+        let down = answer(&client, "download_file", down).await;
+        let embedded = down.content.iter().find_map(ContentBlock::as_resource).unwrap();
+        let embedded = serde_json::to_value(&embedded.resource).unwrap();
+        assert_eq!(embedded["blob"], "AP8B");
+        assert_eq!(down.structured_content.unwrap()["text"], json!(null));
+    });
+}
+
+#[test]
+fn a_long_file_is_shown_in_part_and_linked_whole() {
+    block_on(async {
+        let client = ordinary().await;
+        let made = run(&client, None, "open('long.txt', 'w').write('line\\n' * 100_000)").await;
+        let session = made["session"].as_str().unwrap();
+        let down = answer(
+            &client,
+            "download_file",
+            json!({"session": session, "path": "long.txt"}),
+        )
+        .await;
+        assert!(text(&down).chars().count() < 33_000, "{}", text(&down).len());
+        let link = down
+            .content
+            .iter()
+            .find_map(ContentBlock::as_resource_link)
+            .unwrap();
+        assert_eq!(link.size, Some(500_000));
+        assert_eq!(read(&client, &link.uri).await.0.len(), 500_000);
+    });
+}
+
+#[test]
+fn paths_that_lead_elsewhere_are_refused() {
+    block_on(async {
+        let client = ordinary().await;
+        for path in ["/etc/passwd", "../../etc/x", "/workspace/../etc/x", "/tmp/data/x"] {
+            let told = refused(&client, "upload_file", json!({"path": path, "content": "x"})).await;
+            assert!(!told.is_empty(), "{path}");
+        }
+        let session =
+            run(&client, None, "import os; os.symlink('/etc/passwd', 'link')").await["session"].clone();
+        let told = refused(
+            &client,
+            "download_file",
+            json!({"session": session, "path": "link"}),
+        )
+        .await;
+        assert!(!told.contains("root:"), "{told}");
+        let told = refused(
+            &client,
+            "download_file",
+            json!({"session": session, "path": "none.txt"}),
+        )
+        .await;
+        assert!(told.contains("none.txt"), "{told}");
+    });
+}
+
+#[test]
+fn what_is_not_there_is_no_resource() {
+    block_on(async {
+        let client = ordinary().await;
+        for uri in [
+            "cellblock://artifacts/e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+            "cellblock://sessions/sess_0/files/workspace/a",
+            "file:///etc/passwd",
+        ] {
+            let error = client
+                .read_resource(ReadResourceRequestParams::new(uri))
+                .await
+                .unwrap_err();
+            assert!(
+                error.to_string().contains("there is no such resource"),
+                "{uri}: {error}"
+            );
+        }
+    });
+}

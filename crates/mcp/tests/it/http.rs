@@ -1,0 +1,186 @@
+//! The server over HTTP: whose request it is, from where, and what closing a stream does.
+
+use axum::Router;
+use axum::http::request::Parts;
+use cellblock_mcp::http::{HttpOptions, service};
+use cellblock_mcp::{Owner, Server};
+use rmcp::ClientServiceExt;
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::support::{Client, Connected, block_on, done, newest, refused, revisions, run, server, until};
+
+/// Whoever calls is whom a header names, as a gateway's authentication would say.
+fn owner(parts: &Parts) -> Option<Owner> {
+    let named = parts.headers.get("authorization")?.to_str().ok()?;
+    Some(Owner::new(named.strip_prefix("Bearer ")?))
+}
+
+/// Serves at a port of its own, which is given.
+async fn serve(server: &Server) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let options = HttpOptions {
+        allowed_origins: vec!["http://localhost:*".into()],
+        ..HttpOptions::default()
+    };
+    let router = Router::new().route_service("/mcp", service(server, owner, options));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    port
+}
+
+async fn client(port: u16, key: &str, mode: rmcp::ClientLifecycleMode) -> Connected {
+    let config = StreamableHttpClientTransportConfig::with_uri(format!("http://127.0.0.1:{port}/mcp"))
+        .auth_header(key);
+    let transport = StreamableHttpClientTransport::from_config(config);
+    Client::default()
+        .serve_with_lifecycle(transport, mode)
+        .await
+        .unwrap()
+}
+
+/// Posts a request of the newest revision; gives the open connection.
+async fn post(port: u16, headers: &str, method: &str, name: &str, params: Value) -> TcpStream {
+    let mut params = params;
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "progressToken": 1,
+    });
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    let name = if name.is_empty() {
+        String::new()
+    } else {
+        format!("Mcp-Name: {name}\r\n")
+    };
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\n{headers}Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+}
+
+/// The first line of the answer.
+async fn status(port: u16, headers: &str) -> String {
+    let mut stream = post(port, headers, "tools/list", "", json!({})).await;
+    let mut answer = vec![0; 4096];
+    let read = stream.read(&mut answer).await.unwrap();
+    let answer = String::from_utf8_lossy(&answer[..read]).into_owned();
+    answer.lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn both_revisions_run_python_over_http() {
+    block_on(async {
+        let port = serve(&server(|_| {}).await).await;
+        for revision in revisions() {
+            let client = client(port, "anna", revision).await;
+            let ran = run(&client, None, "print('printed'); 6 * 7").await;
+            assert_eq!(ran["outputs"][0]["value"], 42);
+        }
+    });
+}
+
+#[test]
+fn an_owner_sees_nothing_of_another() {
+    block_on(async {
+        let port = serve(&server(|_| {}).await).await;
+        let (anna, ben) = (
+            client(port, "anna", newest()).await,
+            client(port, "ben", newest()).await,
+        );
+        let made = run(&anna, None, "secret = 1\nopen('a.csv', 'w').write('x')").await;
+        let session = made["session"].as_str().unwrap();
+        assert_eq!(
+            done(&ben, "list_sessions", json!({})).await["sessions"],
+            json!([])
+        );
+        for (tool, arguments) in [
+            ("run_python", json!({"code": "secret", "session": session})),
+            ("interrupt_session", json!({"session": session})),
+            ("close_session", json!({"session": session})),
+            ("list_files", json!({"session": session})),
+            ("download_file", json!({"session": session, "path": "a.csv"})),
+            (
+                "upload_file",
+                json!({"session": session, "path": "a.csv", "content": "y"}),
+            ),
+        ] {
+            let told = refused(&ben, tool, arguments).await;
+            assert!(told.starts_with("there is no session"), "{tool}: {told}");
+            assert!(told.contains("There are no sessions"), "{tool}: {told}");
+        }
+        let artifact = made["files"][0]["uri"].as_str().unwrap().to_owned();
+        let file = format!("cellblock://sessions/{session}/files/workspace/a.csv");
+        for uri in [artifact, file] {
+            let request = rmcp::model::ReadResourceRequestParams::new(uri);
+            assert!(anna.read_resource(request.clone()).await.is_ok());
+            assert!(ben.read_resource(request).await.is_err());
+        }
+        assert_eq!(ben.list_resources(None).await.unwrap().resources, []);
+    });
+}
+
+#[test]
+fn a_host_or_origin_that_is_not_allowed_is_refused() {
+    block_on(async {
+        let port = serve(&server(|_| {}).await).await;
+        let own = format!("Host: 127.0.0.1:{port}\r\nAuthorization: Bearer anna\r\n");
+        assert_eq!(status(port, &own).await, "HTTP/1.1 200 OK");
+        let origin = format!("{own}Origin: http://localhost:3000\r\n");
+        assert_eq!(status(port, &origin).await, "HTTP/1.1 200 OK");
+        let origin = format!("{own}Origin: http://evil.example\r\n");
+        assert_eq!(status(port, &origin).await, "HTTP/1.1 403 Forbidden");
+        let host = "Host: evil.example\r\nAuthorization: Bearer anna\r\n";
+        assert_eq!(status(port, host).await, "HTTP/1.1 403 Forbidden");
+    });
+}
+
+#[test]
+fn a_request_that_is_nobodys_gets_nothing() {
+    block_on(async {
+        let port = serve(&server(|_| {}).await).await;
+        let headers = format!("Host: 127.0.0.1:{port}\r\nConnection: close\r\n");
+        let call = json!({"name": "list_sessions", "arguments": {}});
+        let mut stream = post(port, &headers, "tools/call", "list_sessions", call).await;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(
+            answer.contains("the request does not say whose it is"),
+            "{answer}"
+        );
+    });
+}
+
+#[test]
+fn closing_the_stream_of_a_call_stops_its_code() {
+    block_on(async {
+        let port = serve(&server(|_| {}).await).await;
+        let client = client(port, "anna", newest()).await;
+        let session = run(&client, None, "kept = 42").await["session"].clone();
+        let headers = format!("Host: 127.0.0.1:{port}\r\nAuthorization: Bearer anna\r\n");
+        let code = "print('on', flush=True)\nwhile True: pass";
+        let call = json!({"name": "run_python", "arguments": {"code": code, "session": session}});
+        let mut stream = post(port, &headers, "tools/call", "run_python", call).await;
+        let mut heard = String::new();
+        while !heard.contains("\"message\":\"on") {
+            let mut piece = vec![0; 4096];
+            let read = stream.read(&mut piece).await.unwrap();
+            assert_ne!(read, 0, "{heard}");
+            heard.push_str(&String::from_utf8_lossy(&piece[..read]));
+        }
+        drop(stream);
+        until("the code is stopped", async || {
+            done(&client, "list_sessions", json!({})).await["sessions"][0]["busy"] == false
+        })
+        .await;
+        let kept = run(&client, session.as_str(), "kept").await;
+        assert_eq!(kept["outputs"][0]["value"], 42);
+    });
+}

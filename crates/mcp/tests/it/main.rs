@@ -1,0 +1,16 @@
+//! The server end to end: a client of the protocol, real cells in real sandboxes.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod derivation;
+mod files;
+mod http;
+mod prompts;
+mod run_python;
+mod sessions;
+mod stdio;
+mod stops;
+mod support;
+mod tasks;
+mod tools;
+mod workbench;

@@ -1,0 +1,202 @@
+//! `run_python`: what a model and a program get of a cell.
+
+use rmcp::model::ContentBlock;
+use serde_json::json;
+
+use crate::support::{
+    Client, answer, block_on, connect, ordinary, read, refused, revisions, run, server, text,
+};
+
+#[test]
+fn variables_stay_in_a_session_in_both_revisions() {
+    block_on(async {
+        let server = server(|_| {}).await;
+        for revision in revisions() {
+            let client = connect(&server, Client::default(), revision).await;
+            let first = run(&client, None, "radius = 3\nprint('made')").await;
+            assert_eq!(first["stdout"], "made\n");
+            assert_eq!(first["cell"], 1);
+            let session = first["session"].as_str().unwrap();
+            let second = run(&client, Some(session), "radius ** 2").await;
+            assert_eq!(second["outputs"][0]["value"], 9);
+            assert_eq!(second["session"], session);
+            assert_eq!(second["outcome"], "completed");
+        }
+    });
+}
+
+#[test]
+fn structured_content_is_what_the_output_schema_says() {
+    block_on(async {
+        let client = ordinary().await;
+        let tools = client.list_tools(None).await.unwrap().tools;
+        let tool = tools.iter().find(|tool| tool.name == "run_python").unwrap();
+        let schema = serde_json::to_value(tool.output_schema.clone().unwrap()).unwrap();
+        let schema = jsonschema::validator_for(&schema).unwrap();
+        for code in [
+            "import pandas as pd; pd.DataFrame({'a': [1, 2]})",
+            "import matplotlib.pyplot as plt; plt.plot([1, 2]); None",
+            "1/0",
+            "open('a.txt', 'w').write('x')",
+            "import os; os._exit(3)",
+            "def",
+        ] {
+            let result = answer(&client, "run_python", json!({"code": code})).await;
+            let structured = result.structured_content.unwrap();
+            let errors: Vec<_> = schema.iter_errors(&structured).map(|it| it.to_string()).collect();
+            assert_eq!(errors, [""; 0], "{code}: {structured:#}");
+        }
+    });
+}
+
+#[test]
+fn an_exception_is_told_with_its_line_and_what_to_try() {
+    block_on(async {
+        let client = ordinary().await;
+        let result = answer(
+            &client,
+            "run_python",
+            json!({"code": "kept = 1\nprint('before')\ntotal + 1"}),
+        )
+        .await;
+        assert_eq!(result.is_error, Some(true));
+        let structured = result.structured_content.clone().unwrap();
+        assert_eq!(structured["outcome"], "raised");
+        assert_eq!(structured["error"]["line"], 3);
+        assert_eq!(structured["error"]["exception"], "NameError");
+        let told = text(&result);
+        for part in [
+            "before",
+            "NameError: name 'total' is not defined",
+            "[raised in line 3 of the code]",
+            "[what to try] define it first",
+        ] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        let session = structured["session"].as_str().unwrap();
+        assert_eq!(
+            run(&client, Some(session), "kept").await["outputs"][0]["value"],
+            1
+        );
+    });
+}
+
+#[test]
+fn a_chart_is_a_picture_and_a_table_is_linked_whole() {
+    block_on(async {
+        let client = ordinary().await;
+        let code = "import pandas as pd, matplotlib.pyplot as plt\nsales = pd.DataFrame({'x': range(3)})\n\
+                    display(sales)\nsales.plot()\nNone";
+        let result = answer(&client, "run_python", json!({"code": code})).await;
+        assert_eq!(result.is_error, Some(false), "{result:#?}");
+        let picture = result.content.iter().find_map(ContentBlock::as_image).unwrap();
+        assert_eq!(picture.mime_type, "image/png");
+        assert!(picture.data.starts_with("iVBORw0KGgo"), "a PNG");
+        let links: Vec<_> = result
+            .content
+            .iter()
+            .filter_map(ContentBlock::as_resource_link)
+            .collect();
+        let table = links
+            .iter()
+            .find(|link| link.mime_type.as_deref() == Some("application/vnd.apache.parquet"))
+            .unwrap();
+        assert_eq!(table.name, "dataframe.parquet");
+        let (bytes, media_type) = read(&client, &table.uri).await;
+        assert_eq!(media_type, "application/vnd.apache.parquet");
+        // `PAR1` in base64.
+        assert!(bytes.starts_with("UEFSM"), "{bytes}");
+        let listed = client.list_resources(None).await.unwrap().resources;
+        assert!(
+            listed.iter().any(|resource| resource.uri == table.uri),
+            "{listed:?}"
+        );
+    });
+}
+
+#[test]
+fn a_file_is_a_link_to_what_it_was() {
+    block_on(async {
+        let client = ordinary().await;
+        let made = run(&client, None, "open('out.csv', 'w').write('a\\n1\\n')").await;
+        let uri = made["files"][0]["uri"].as_str().unwrap();
+        assert_eq!(made["files"][0]["name"], "out.csv");
+        let session = made["session"].as_str().unwrap();
+        run(&client, Some(session), "open('out.csv', 'w').write('changed')").await;
+        assert_eq!(read(&client, uri).await, ("a\n1\n".into(), "text/csv".into()));
+        let now = format!("cellblock://sessions/{session}/files/workspace/out.csv");
+        assert_eq!(read(&client, &now).await, ("changed".into(), "text/csv".into()));
+    });
+}
+
+#[test]
+fn text_keeps_to_the_token_budget() {
+    block_on(async {
+        let server = server(|options| options.tokens = 1000).await;
+        let client = connect(&server, Client::default(), crate::support::newest()).await;
+        let code = "import pandas as pd\nprint('x' * 10_000 + '\\n' + 'end of it')\nfor n in range(30): \
+                    display('word ' * 1000)\npd.DataFrame({'a': range(10000), 'b': ['long ' * 20] * 10000})";
+        let result = answer(&client, "run_python", json!({"code": code})).await;
+        let told = text(&result);
+        assert!(
+            told.chars().count() <= 4400,
+            "{} characters",
+            told.chars().count()
+        );
+        assert!(told.contains("end of it"), "{told}");
+        let structured = result.structured_content.unwrap().to_string();
+        assert!(structured.len() <= 12_000, "{} bytes", structured.len());
+    });
+}
+
+#[test]
+fn wrong_calls_are_told_with_the_field() {
+    block_on(async {
+        let client = ordinary().await;
+        for (arguments, told) in [
+            (
+                json!({}),
+                "wrong arguments: missing field `code`; see the input schema of `run_python`",
+            ),
+            (
+                json!({"code": 5}),
+                "wrong arguments at `code`: invalid type: integer `5`, expected a string; see the input schema of `run_python`",
+            ),
+            (
+                json!({"code": "1", "timeout_seconds": 1000}),
+                "`timeout_seconds` is 1000: give more than 0 and at most 300",
+            ),
+            (
+                json!({"code": "  "}),
+                "`code` is empty: give the Python code to run",
+            ),
+        ] {
+            assert_eq!(refused(&client, "run_python", arguments).await, told);
+        }
+        let told = refused(&client, "run_python", json!({"code": "1", "session": "sess_no"})).await;
+        assert!(told.starts_with("there is no session \"sess_no\""), "{told}");
+        let wrong = client
+            .call_tool_once(crate::support::call("run_pyton", json!({})))
+            .await;
+        assert!(
+            wrong.unwrap_err().to_string().contains("there are run_python, "),
+            "names the tools"
+        );
+    });
+}
+
+#[test]
+fn a_lost_kernel_and_a_deadline_are_told_as_what_they_are() {
+    block_on(async {
+        let client = ordinary().await;
+        let result = answer(&client, "run_python", json!({"code": "import os; os._exit(3)"})).await;
+        assert_eq!(result.is_error, Some(true));
+        assert_eq!(result.structured_content.unwrap()["outcome"], "kernel_lost");
+        let endless = json!({"code": "while True: pass", "timeout_seconds": 1});
+        let result = answer(&client, "run_python", endless).await;
+        let structured = result.structured_content.clone().unwrap();
+        assert_eq!(structured["outcome"], "interrupted");
+        assert_eq!(structured["variables"], "kept");
+        assert!(text(&result).contains("`timeout_seconds`"), "{}", text(&result));
+    });
+}

@@ -1,0 +1,93 @@
+//! Sessions by their handles: who has them, how many, and for how long.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::{
+    Client, block_on, connect, done, newest, ordinary, refused, run, server, session, until,
+};
+
+#[test]
+fn a_session_is_made_listed_reset_and_closed() {
+    block_on(async {
+        let client = ordinary().await;
+        let session = session(&client).await;
+        run(&client, Some(&session), "x = 1").await;
+        let listed = done(&client, "list_sessions", json!({})).await;
+        assert_eq!(listed["sessions"][0]["session"], session);
+        assert_eq!(listed["sessions"][0]["cells"], 1);
+        assert_eq!(listed["sessions"][0]["busy"], false);
+        done(&client, "reset_session", json!({"session": session})).await;
+        let there = run(&client, Some(&session), "'x' in globals()").await;
+        assert_eq!(there["outputs"][0]["value"], false);
+        done(&client, "close_session", json!({"session": session})).await;
+        assert_eq!(
+            done(&client, "list_sessions", json!({})).await["sessions"],
+            json!([])
+        );
+        let told = refused(&client, "run_python", json!({"code": "1", "session": session})).await;
+        assert!(told.contains("has expired, was closed, or never was"), "{told}");
+    });
+}
+
+#[test]
+fn beyond_the_cap_the_refusal_names_the_sessions_there_are() {
+    block_on(async {
+        let server = server(|options| options.sessions_per_owner = 2).await;
+        let client = connect(&server, Client::default(), newest()).await;
+        let (first, second) = (session(&client).await, session(&client).await);
+        let told = refused(&client, "create_session", json!({})).await;
+        let known = format!("Sessions, latest first: {second}, {first}");
+        let other = format!("Sessions, latest first: {first}, {second}");
+        assert!(
+            told.starts_with("there are 2 sessions, and no more than 2 are allowed"),
+            "{told}"
+        );
+        // Made within one millisecond, either may be the later one.
+        assert!(told.contains(&known) || told.contains(&other), "{told}");
+        done(&client, "close_session", json!({"session": first})).await;
+        session(&client).await;
+    });
+}
+
+#[test]
+fn an_idle_session_expires_and_a_busy_one_does_not() {
+    block_on(async {
+        let server = server(|options| options.idle = Duration::from_millis(500)).await;
+        let client = connect(&server, Client::default(), newest()).await;
+        let busy = run(&client, None, "import time; time.sleep(2); 'awake'").await;
+        assert_eq!(busy["outputs"][0]["value"], "awake");
+        until("the session expires", async || {
+            done(&client, "list_sessions", json!({})).await["sessions"] == json!([])
+        })
+        .await;
+    });
+}
+
+#[test]
+fn closing_the_server_ends_every_session() {
+    block_on(async {
+        let server = server(|_| {}).await;
+        let client = connect(&server, Client::default(), newest()).await;
+        let session = session(&client).await;
+        let peer = client.peer().clone();
+        let running = tokio::spawn({
+            let code = json!({"code": "while True: pass", "session": session});
+            async move {
+                peer.call_tool_once(crate::support::call("run_python", code))
+                    .await
+            }
+        });
+        until("the cell runs", async || {
+            done(&client, "list_sessions", json!({})).await["sessions"][0]["busy"] == true
+        })
+        .await;
+        server.close().await;
+        assert_eq!(
+            done(&client, "list_sessions", json!({})).await["sessions"],
+            json!([])
+        );
+        running.await.unwrap().unwrap();
+    });
+}

@@ -1,0 +1,184 @@
+//! The interpreter that the tests of this binary share, and clients that ask a server for things.
+
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+use cellblock_artifact::Store;
+use cellblock_interpreter::{Config, Interpreter};
+use cellblock_mcp::{Engine, Options, Server, Toolset};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig, ContentBlock,
+    Implementation, ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams, ResourceContents,
+};
+use rmcp::service::{NotificationContext, RoleClient, RunningService};
+use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, ServiceExt};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio::sync::OnceCell;
+
+/// The interpreter's tasks live here, so it must outlive each test.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+static INTERPRETER: OnceCell<Interpreter> = OnceCell::const_new();
+
+/// Longer than anything takes on a busy machine.
+pub(crate) const LONG: Duration = Duration::from_mins(2);
+
+pub(crate) type Connected = RunningService<RoleClient, Client>;
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    RUNTIME.block_on(async { tokio::time::timeout(2 * LONG, future).await.unwrap() })
+}
+
+async fn start() -> Interpreter {
+    let home = cellblock_testkit::home().unwrap();
+    let artifacts = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
+    let mut config = Config::default_image_in(&home).await.unwrap();
+    config.store = Store::local(artifacts).unwrap();
+    // A test harness has threads before `main` could call `boot`.
+    config.launcher = Some(cellblock_testkit::binary().unwrap());
+    Interpreter::start(config).await.unwrap()
+}
+
+pub(crate) async fn server(change: impl FnOnce(&mut Options)) -> Server {
+    let interpreter = INTERPRETER.get_or_init(start).await.clone();
+    let mut options = Options::default();
+    change(&mut options);
+    Server::new(Engine::ready(interpreter), options)
+}
+
+/// Offers every tool.
+pub(crate) fn all(options: &mut Options) {
+    options.toolsets = [Toolset::Interpreter, Toolset::Workbench, Toolset::Derivation].into();
+}
+
+/// A client that remembers what it was told meanwhile.
+#[derive(Clone, Default)]
+pub(crate) struct Client {
+    pub(crate) told: Arc<Mutex<Vec<ProgressNotificationParam>>>,
+    pub(crate) tasks: bool,
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let capabilities = if self.tasks {
+            ClientCapabilities::builder().enable_tasks().build()
+        } else {
+            ClientCapabilities::default()
+        };
+        ClientConfig::new(capabilities, Implementation::new("test", "1"))
+    }
+
+    async fn on_progress(&self, told: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.told.lock().unwrap().push(told);
+    }
+}
+
+impl Client {
+    /// What it was told, in one text.
+    pub(crate) fn heard(&self) -> String {
+        let told = self.told.lock().unwrap();
+        told.iter().filter_map(|it| it.message.clone()).collect()
+    }
+}
+
+/// Both revisions.
+pub(crate) fn revisions() -> [ClientLifecycleMode; 2] {
+    [ClientLifecycleMode::Initialize, newest()]
+}
+
+pub(crate) fn newest() -> ClientLifecycleMode {
+    ClientLifecycleMode::Discover {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+    }
+}
+
+/// A client of a server in this process.
+pub(crate) async fn connect(server: &Server, client: Client, mode: ClientLifecycleMode) -> Connected {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let server = server.clone();
+    tokio::spawn(async move {
+        let running = server.serve(theirs).await.unwrap();
+        running.waiting().await.unwrap();
+    });
+    client.serve_with_lifecycle(ours, mode).await.unwrap()
+}
+
+/// An ordinary client of an ordinary server.
+pub(crate) async fn ordinary() -> Connected {
+    connect(&server(|_| {}).await, Client::default(), newest()).await
+}
+
+/// One of a server with every tool.
+pub(crate) async fn with_all() -> Connected {
+    connect(&server(all).await, Client::default(), newest()).await
+}
+
+pub(crate) fn call(tool: &'static str, arguments: Value) -> CallToolRequestParams {
+    let Value::Object(arguments) = arguments else {
+        panic!("arguments are an object")
+    };
+    CallToolRequestParams::new(tool).with_arguments(arguments)
+}
+
+pub(crate) async fn answer(client: &Connected, tool: &'static str, arguments: Value) -> CallToolResult {
+    match client.call_tool_once(call(tool, arguments)).await.unwrap() {
+        CallToolResponse::Complete(result) => result,
+        other => panic!("not an answer: {other:?}"),
+    }
+}
+
+/// The structured content of a call that must succeed.
+pub(crate) async fn done(client: &Connected, tool: &'static str, arguments: Value) -> Value {
+    let result = answer(client, tool, arguments).await;
+    assert_eq!(result.is_error, Some(false), "{result:#?}");
+    result.structured_content.unwrap()
+}
+
+/// What a model reads of a call that must fail.
+pub(crate) async fn refused(client: &Connected, tool: &'static str, arguments: Value) -> String {
+    let result = answer(client, tool, arguments).await;
+    assert_eq!(result.is_error, Some(true), "{result:#?}");
+    text(&result)
+}
+
+pub(crate) fn text(result: &CallToolResult) -> String {
+    let texts = result.content.iter().filter_map(ContentBlock::as_text);
+    texts.map(|it| it.text.as_str()).collect::<Vec<_>>().join("\n")
+}
+
+/// Runs code in a session, or in a new one; gives the structured content.
+pub(crate) async fn run(client: &Connected, session: Option<&str>, code: &str) -> Value {
+    done(client, "run_python", json!({"code": code, "session": session})).await
+}
+
+pub(crate) async fn session(client: &Connected) -> String {
+    let made = done(client, "create_session", json!({})).await;
+    made["session"].as_str().unwrap().to_owned()
+}
+
+/// A resource's bytes as text, and its media type.
+pub(crate) async fn read(client: &Connected, uri: &str) -> (String, String) {
+    let read = client
+        .read_resource(ReadResourceRequestParams::new(uri))
+        .await
+        .unwrap();
+    match &read.contents[..] {
+        [ResourceContents::TextResourceContents { text, mime_type, .. }] => {
+            (text.clone(), mime_type.clone().unwrap())
+        }
+        [ResourceContents::BlobResourceContents { blob, mime_type, .. }] => {
+            (blob.clone(), mime_type.clone().unwrap())
+        }
+        other => panic!("not one content: {other:?}"),
+    }
+}
+
+/// Asks until it is so.
+pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + LONG;
+    while !so().await {
+        assert!(tokio::time::Instant::now() < deadline, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

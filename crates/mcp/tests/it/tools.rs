@@ -1,0 +1,63 @@
+//! The list of tools.
+
+use rmcp::model::Tool;
+
+use crate::support::{block_on, ordinary, with_all};
+
+fn names(tools: &[Tool]) -> Vec<&str> {
+    tools.iter().map(|tool| &*tool.name).collect()
+}
+
+#[test]
+fn tools_are_those_of_the_chosen_toolsets_in_one_order() {
+    let default = [
+        "run_python",
+        "create_session",
+        "list_sessions",
+        "reset_session",
+        "interrupt_session",
+        "close_session",
+        "upload_file",
+        "download_file",
+        "list_files",
+    ];
+    let others = [
+        "sandbox_exec",
+        "sandbox_write_file",
+        "sandbox_edit_file",
+        "record_result",
+        "code_interpreter",
+        "render_chart",
+    ];
+    block_on(async {
+        let listed = ordinary().await.list_tools(None).await.unwrap().tools;
+        assert_eq!(names(&listed), default);
+        let listed = with_all().await.list_tools(None).await.unwrap().tools;
+        assert_eq!(names(&listed), [&default[..], &others].concat());
+    });
+}
+
+#[test]
+fn every_tool_says_what_it_takes_answers_and_changes() {
+    block_on(async {
+        for tool in with_all().await.list_tools(None).await.unwrap().tools {
+            let annotations = tool.annotations.unwrap();
+            assert_eq!(annotations.open_world_hint, Some(false), "{}", tool.name);
+            for hint in [
+                annotations.read_only_hint,
+                annotations.destructive_hint,
+                annotations.idempotent_hint,
+            ] {
+                assert!(hint.is_some(), "{}", tool.name);
+            }
+            for schema in [tool.input_schema, tool.output_schema.unwrap()] {
+                assert_eq!(schema["type"], "object", "{}", tool.name);
+                let schema = serde_json::to_value(&*schema).unwrap();
+                jsonschema::meta::validate(&schema).unwrap();
+                for odd in ["$ref", "\"uint", "\"title\":\"Arguments"] {
+                    assert!(!schema.to_string().contains(odd), "{odd} in {}", tool.name);
+                }
+            }
+        }
+    });
+}
