@@ -235,7 +235,7 @@ impl Planner<'_> {
         let deaf = Deaf {
             gateways: of(),
             streams: DEAF,
-            bytes: 16 << 20,
+            bytes: 64 << 20,
         };
         self.add(&group, 2, 1, deaf);
     }

@@ -83,9 +83,10 @@ const RULES: &[Rule] = &[
         never: NETWORK,
     },
     Rule {
+        // It is a client of the gateway, and the provider behind it.
         package: "cellblock-bench",
         ours: &["cellblock-sandbox", "cellblock-interpreter", "cellblock-artifact"],
-        never: NETWORK,
+        never: &["hyper"],
     },
     Rule {
         package: "cellblock-fuzz-checks",

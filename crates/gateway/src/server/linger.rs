@@ -6,11 +6,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
 use axum::extract::Request;
 use axum::http::header::EXPECT;
-use futures_util::StreamExt as _;
-use hyper::body::{Frame, SizeHint};
+use futures_util::{Stream, StreamExt as _};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
@@ -22,56 +21,51 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// Has the rest of a request's body read when it is dropped.
 pub(super) fn linger(request: Request) -> Request {
     // Who asks before it sends has nothing left to say when the answer is no.
-    if request.headers().contains_key(EXPECT) {
+    if request.headers().contains_key(EXPECT) || request.body().is_end_stream() {
         return request;
     }
-    request.map(|body| Body::new(Lingering { body }))
+    request.map(|body| {
+        Body::from_stream(Lingering {
+            pieces: Some(body.into_data_stream()),
+        })
+    })
 }
 
+/// The pieces of a body, none of them once it has ended.
 struct Lingering {
-    body: Body,
+    pieces: Option<BodyDataStream>,
+}
+
+impl Stream for Lingering {
+    type Item = Result<Bytes, axum::Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(pieces) = &mut self.pieces else {
+            return Poll::Ready(None);
+        };
+        let piece = pieces.poll_next_unpin(context);
+        if matches!(piece, Poll::Ready(None | Some(Err(_)))) {
+            self.pieces = None;
+        }
+        piece
+    }
 }
 
 impl Drop for Lingering {
     fn drop(&mut self) {
-        if hyper::body::Body::is_end_stream(&self.body) {
-            return;
-        }
         // Without a runtime there is no connection either.
-        if let Ok(runtime) = Handle::try_current() {
-            let body = std::mem::take(&mut self.body);
-            runtime.spawn(timeout(LONGEST, discard(body)));
+        if let (Some(pieces), Ok(runtime)) = (self.pieces.take(), Handle::try_current()) {
+            runtime.spawn(timeout(LONGEST, discard(pieces)));
         }
     }
 }
 
-async fn discard(body: Body) {
+async fn discard(mut pieces: BodyDataStream) {
     let mut read = 0;
-    let mut pieces = body.into_data_stream();
     while let Some(Ok(piece)) = pieces.next().await {
         read += piece.len();
         if read > MOST {
             return;
         }
-    }
-}
-
-impl hyper::body::Body for Lingering {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
