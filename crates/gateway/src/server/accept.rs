@@ -40,6 +40,8 @@ impl Default for ConnectionOptions {
     }
 }
 
+/// Bytes that are sent and not taken yet, of a connection.
+const SEND_BUFFER: usize = 256 << 10;
 /// How long to wait when no connection can be taken, as when no descriptors are left.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -94,6 +96,8 @@ impl Acceptor {
     async fn serve(&self, stream: TcpStream, peer: SocketAddr) {
         // Events of a stream are small, and should not wait for one another.
         let _ = stream.set_nodelay(true);
+        // What a client does not read waits here and at the client; left alone, the kernel lets it grow to megabytes.
+        let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, SEND_BUFFER);
         let Some(tls) = &self.tls else {
             return self.answer(stream, peer).await;
         };
