@@ -143,11 +143,7 @@ impl Actor {
                     events,
                     mut answer,
                 } => {
-                    let toolset = if binding.is_some() {
-                        "derivation"
-                    } else {
-                        "interpreter"
-                    };
+                    let toolset = binding.as_ref().map_or("interpreter", |_| "derivation");
                     let counted = Counted::begin(toolset, cell.code.as_bytes());
                     let result = self.execute(cell, binding.as_ref(), events, &mut answer).await;
                     counted.cell(&result);
