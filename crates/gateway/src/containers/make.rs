@@ -48,10 +48,10 @@ impl New {
             None => None,
             Some(limit) => Some(Limits {
                 memory_bytes: memory(limit, gateway)?,
-                ..gateway.interpreter.limits().clone()
+                ..gateway.interpreter()?.limits().clone()
             }),
         };
-        let session = gateway.interpreter.session(SessionOptions {
+        let session = gateway.interpreter()?.session(SessionOptions {
             limits,
             idle: idle + LONGER,
             ..SessionOptions::default()

@@ -1,10 +1,14 @@
 //! Code that runs elsewhere: finding out what is at an address.
 
+mod options;
+mod routes;
 mod socket;
 
 use cellblock_interpreter::remote::{RemoteBackend, RemoteConfig};
 use cellblock_interpreter::{Demands, Error};
 
+pub use options::RemoteOptions;
+pub(crate) use routes::routes;
 pub use socket::upgrade;
 
 use crate::execute_server::{ExecuteError, ExecuteServer, Health, Options};

@@ -15,7 +15,7 @@ pub(super) fn routes() -> Router<Gateway> {
 }
 
 async fn measure(State(gateway): State<Gateway>) -> Response {
-    match crate::metrics::render(&gateway.interpreter) {
+    match crate::metrics::render(gateway.interpreter().ok().map(AsRef::as_ref)) {
         Some(text) => ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response(),
         None => {
             let why = "the program around the gateway counts by other means\n";
