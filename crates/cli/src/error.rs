@@ -5,8 +5,10 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use cellblock_gateway::execute_server::ExecuteError;
 use cellblock_gateway::keys::KeysError;
 use cellblock_gateway::records::RecordsError;
+use cellblock_gateway::remote::ConnectError;
 use cellblock_gateway::server::ServeError;
 use cellblock_interpreter::Blame;
 use cellblock_sandbox::image::ImageError;
@@ -80,6 +82,9 @@ pub(crate) enum Error {
     /// The gateway's server.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// The server that is to run code.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
     /// The gateway's records.
     #[error(transparent)]
     Records(#[from] RecordsError),
@@ -136,6 +141,8 @@ impl Error {
                 ExitCode::Refused
             }
             Self::Serve(error) => code_of_serving(error),
+            Self::Connect(ConnectError::Sandboxes { source, .. }) => ExitCode::of_blame(source.blame()),
+            Self::Connect(ConnectError::Execute { source, .. }) => code_of_executing(source),
             Self::Keys(KeysError::Records(_)) => ExitCode::Backend,
             Self::Keys(_) => ExitCode::Refused,
             Self::Session(error) => error.exit_code(),
@@ -188,6 +195,10 @@ impl Error {
             }
             // Its message says what to do.
             Self::Serve(ServeError::Exposed { .. }) => {}
+            // Nothing of this machine is at fault.
+            Self::Connect(_) => hints.push(
+                "see that `sandbox_url` is the address of a server that runs, and that its key is right".to_owned(),
+            ),
             Self::Session(error) => hints.push(error.hint()),
             Self::Told(told) => hints.clone_from(&told.hints),
             _ => match self.exit_code() {
@@ -244,6 +255,15 @@ const fn code_of_serving(error: &ServeError) -> ExitCode {
         | ServeError::Origin { .. }
         | ServeError::Tls(_)
         | ServeError::Listen { .. } => ExitCode::Refused,
+    }
+}
+
+/// A server that is busy may not be so for long; an address that cannot be used is the configuration's fault.
+const fn code_of_executing(error: &ExecuteError) -> ExitCode {
+    match error {
+        ExecuteError::Request(_) => ExitCode::Refused,
+        ExecuteError::Busy { .. } => ExitCode::Capacity,
+        _ => ExitCode::Backend,
     }
 }
 

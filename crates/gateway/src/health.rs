@@ -8,6 +8,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde::Serialize;
 
+use crate::engine::Engine;
 use crate::server::Gateway;
 
 /// How long what readiness depends on may take to answer.
@@ -74,7 +75,14 @@ async fn lacking(gateway: &Gateway) -> Option<&'static str> {
     if !matches!(tokio::time::timeout(PATIENCE, asked).await, Ok(Ok(()))) {
         return Some("the records cannot be read");
     }
-    match tokio::time::timeout(PATIENCE, gateway.interpreter.warmed()).await {
+    let interpreter = match &gateway.engine {
+        Engine::Interpreter(interpreter) => interpreter,
+        Engine::Execute(elsewhere) => {
+            let asked = tokio::time::timeout(PATIENCE, elsewhere.server.health()).await;
+            return (!matches!(asked, Ok(Ok(_)))).then_some("the server that runs code does not answer");
+        }
+    };
+    match tokio::time::timeout(PATIENCE, interpreter.warmed()).await {
         Ok(Ok(())) => None,
         Ok(Err(error)) => {
             tracing::warn!(

@@ -14,6 +14,7 @@ pub mod arguments;
 mod artifacts;
 mod clock;
 mod containers;
+mod engine;
 mod execute;
 pub mod execute_server;
 mod files;
@@ -37,11 +38,13 @@ pub mod wire;
 
 pub(crate) use clock::now;
 pub use containers::{ContainerOptions, Containers};
+pub use engine::{Elsewhere, Engine};
 pub use execute::ExecuteOptions;
 pub use files::FileOptions;
 pub use metrics::MetricsOptions;
 pub use models::{Asking, Model, Models, Offer};
 pub use options::Options;
+pub use remote::RemoteOptions;
 pub use responses::ResponseOptions;
 pub use sessions::SessionsOptions;
 

@@ -12,6 +12,7 @@ use crate::execute::ExecuteOptions;
 use crate::files::FileOptions;
 use crate::metrics::MetricsOptions;
 use crate::quotas::QuotaOptions;
+use crate::remote::RemoteOptions;
 use crate::responses::ResponseOptions;
 use crate::server::{AuthOptions, ConnectionOptions, HostOptions, StopOptions, TlsOptions};
 use crate::sessions::SessionsOptions;
@@ -45,6 +46,8 @@ pub struct Options {
     pub sessions: SessionsOptions,
     /// The sandbox server.
     pub execute: ExecuteOptions,
+    /// Whether others may have sandboxes.
+    pub remote: RemoteOptions,
     /// Containers.
     pub containers: ContainerOptions,
     /// Files.
@@ -71,6 +74,7 @@ impl Default for Options {
             stop: StopOptions::default(),
             sessions: SessionsOptions::default(),
             execute: ExecuteOptions::default(),
+            remote: RemoteOptions::default(),
             containers: ContainerOptions::default(),
             files: FileOptions::default(),
             code_interpreter: true,

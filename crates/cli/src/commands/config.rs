@@ -30,6 +30,7 @@ fn act(command: ConfigCommand) -> Result<String, ConfigError> {
         ConfigCommand::Check { file } => {
             let loaded = load(file)?;
             loaded.models(Models::default())?;
+            loaded.site()?;
             Ok(match &loaded.file {
                 Some(file) => format!("{}: nothing is wrong", file.display()),
                 None => "there is no file; nothing is wrong with the environment and the defaults".to_owned(),

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_artifact::Store;
-use cellblock_gateway::Models;
 use cellblock_gateway::provider::demo::Demo;
 use cellblock_gateway::records::Records;
+use cellblock_gateway::remote::{self, Found, Site};
 use cellblock_gateway::server::{self, Gateway};
-use cellblock_interpreter::{Config, Interpreter};
+use cellblock_gateway::{Elsewhere, Engine, Models};
+use cellblock_interpreter::{Config, Interpreter, Remote};
 use cellblock_sandbox::image::Home;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -34,6 +35,10 @@ serve: there is no model to answer with; run `cellblock serve --demo` to try it 
         base_url: http://127.0.0.1:11434/v1
 ";
 
+/// What to do where there are no sandboxes to give.
+const SERVES_NOTHING: &str = "serve: the server at `sandbox_url` has no sandboxes, so there are none that `remote.serve` could give to others; \
+                              remove one of the two";
+
 /// Serves until it is told to stop.
 pub(crate) async fn run(args: ServeArgs) -> ExitCode {
     match serve(&args).await {
@@ -48,6 +53,7 @@ pub(crate) async fn run(args: ServeArgs) -> ExitCode {
 async fn serve(args: &ServeArgs) -> Result<()> {
     let loaded = Sources::of_process(args.config.clone(), args.listen).load()?;
     let models = models(&loaded, args.demo)?;
+    let site = loaded.site()?;
     let mut options = loaded.options();
     if let Some(seconds) = args.grace {
         options.stop.grace = Duration::from_secs(seconds.into());
@@ -65,8 +71,8 @@ async fn serve(args: &ServeArgs) -> Result<()> {
         let home = Home::find()?;
         let (records, lock) = records(&loaded, &home)?;
         server::check(&options, &records).await?;
-        let interpreter = interpreter(&loaded, &home).await?;
-        Ok::<_, Error>((Gateway::new(options, records, models, interpreter), lock))
+        let engine = engine(&loaded, site.as_ref(), &home).await?;
+        Ok::<_, Error>((Gateway::new(options, records, models, engine), lock))
     };
     let (gateway, _lock) = tokio::select! {
         started = start => started?,
@@ -123,19 +129,40 @@ fn in_use(state: &Path) -> String {
     )
 }
 
-async fn interpreter(loaded: &Loaded, home: &Home) -> Result<Interpreter> {
+/// What runs code: sandboxes of this machine, or what is at `sandbox_url`.
+async fn engine(loaded: &Loaded, site: Option<&Site>, home: &Home) -> Result<Engine> {
     let settings = &loaded.settings;
-    if settings.sandbox_url.is_some() {
-        return Err(Error::Refused(
-            "serve: `sandbox_url` is of no use yet: this build runs code on this machine only; remove it"
-                .to_owned(),
-        ));
-    }
-    let display = Display::on_stderr();
     let store = Store::local(home.root().join("artifacts")).map_err(|source| Error::Store {
         action: "open the store of artifacts",
         source,
     })?;
+    let Some(site) = site else {
+        return Ok(here(loaded, home, store).await?.into());
+    };
+    match remote::connect(site).await? {
+        Found::Cellblock(backend) => {
+            let interpreter = Interpreter::start_remote(Remote {
+                backend: *backend,
+                limits: settings.limits.enforced(),
+                pool: settings.pool.config(),
+                store,
+                spool: home.root().join("datasets"),
+            });
+            Ok(interpreter.into())
+        }
+        // It cannot give what it does not have.
+        Found::Execute(..) if settings.remote.serve => Err(Error::Refused(SERVES_NOTHING.to_owned())),
+        Found::Execute(server, _) => Ok(Engine::Execute(Elsewhere {
+            server: *server,
+            timeout: settings.limits.enforced().cell_time,
+            store,
+        })),
+    }
+}
+
+async fn here(loaded: &Loaded, home: &Home, store: Store) -> Result<Interpreter> {
+    let settings = &loaded.settings;
+    let display = Display::on_stderr();
     let image = image::ready(home, &settings.image, &display).await?;
     display.clear();
     let started = Interpreter::start(Config {

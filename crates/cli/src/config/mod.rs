@@ -16,6 +16,7 @@ pub(crate) mod reference;
 mod schema;
 mod sections;
 mod show;
+mod site;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -42,6 +43,7 @@ use sections::pool::Pool;
 use sections::protections::Protections;
 use sections::providers::Providers;
 use sections::quotas::Quotas;
+use sections::remote::Remote;
 use sections::responses::Responses;
 use sections::sessions::Sessions;
 use sections::tls::Tls;
@@ -59,6 +61,12 @@ pub(crate) struct Settings {
     pub(crate) image: String,
     /// Run code in another Cellblock, or in any server that has `/execute` and `/health`, instead of here.
     pub(crate) sandbox_url: Option<String>,
+    /// The environment variable that holds the key of that server.
+    pub(crate) sandbox_key_env: Option<String>,
+    /// The file that holds its key.
+    pub(crate) sandbox_key_file: Option<PathBuf>,
+    /// Send code, data and the key over `http://` to another machine, where anybody on the way reads them.
+    pub(crate) sandbox_allow_http: bool,
     /// Providers of models by name, and the tool `code_interpreter`.
     pub(crate) providers: Providers,
     pub(crate) models: Models,
@@ -71,6 +79,7 @@ pub(crate) struct Settings {
     pub(crate) files: Files,
     pub(crate) sessions: Sessions,
     pub(crate) execute: Execute,
+    pub(crate) remote: Remote,
     pub(crate) auth: Auth,
     pub(crate) quotas: Quotas,
     pub(crate) tls: Tls,
@@ -85,6 +94,9 @@ impl Default for Settings {
             state: None,
             image: "default".to_owned(),
             sandbox_url: None,
+            sandbox_key_env: None,
+            sandbox_key_file: None,
+            sandbox_allow_http: false,
             providers: Providers::default(),
             models: Models::default(),
             limits: Limits::default(),
@@ -96,6 +108,7 @@ impl Default for Settings {
             files: Files::default(),
             sessions: Sessions::default(),
             execute: Execute::default(),
+            remote: Remote::default(),
             auth: Auth::default(),
             quotas: Quotas::default(),
             tls: Tls::default(),
@@ -115,6 +128,7 @@ impl Settings {
         self.files.apply(&mut options);
         self.sessions.apply(&mut options);
         self.execute.apply(&mut options);
+        self.remote.apply(&mut options);
         self.auth.apply(&mut options);
         self.quotas.apply(&mut options);
         self.metrics.apply(&mut options);
@@ -127,14 +141,7 @@ impl Settings {
 
     fn check(&self, check: &mut check::Check<'_>) {
         self.providers.check(check);
-        if let Some(url) = &self.sandbox_url
-            && !(url.starts_with("http://") || url.starts_with("https://"))
-        {
-            check.wrong(
-                &["sandbox_url"],
-                "write an address that begins with `http://` or `https://`",
-            );
-        }
+        self.check_site(check);
         self.models.check(check);
         self.limits.check(check);
         self.pool.check(check);

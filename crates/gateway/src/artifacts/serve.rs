@@ -40,7 +40,7 @@ pub(crate) async fn serve(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let id = visible(&gateway, &caller, &sha256).await?;
-    let store = gateway.interpreter.store();
+    let store = &gateway.store;
     let metadata = store.metadata(id).await.map_err(|error| lost(id, &error))?;
     let tag = format!("\"{id}\"");
     let mut answer = HeaderMap::new();

@@ -49,12 +49,12 @@ impl New {
             None => None,
             Some(limit) => Some(Limits {
                 memory_bytes: memory(limit, gateway)?,
-                ..gateway.interpreter.limits().clone()
+                ..gateway.interpreter()?.limits().clone()
             }),
         };
         let deadline = tokio::time::Instant::now() + options.wait;
         let permit = self.permit(gateway, owner, deadline).await?;
-        let session = gateway.interpreter.session(SessionOptions {
+        let session = gateway.interpreter()?.session(SessionOptions {
             limits,
             idle: idle + LONGER,
             ..SessionOptions::default()

@@ -3,6 +3,7 @@
 //! A container is a session with its files: variables and files live across responses, until nobody has used it for its time. Its sandbox is
 //! made when code first runs. [`runner`] gives what runs the code of a response.
 
+mod elsewhere;
 mod file_routes;
 mod live;
 mod make;
@@ -26,6 +27,7 @@ use live::Held;
 use make::New;
 use place::Places;
 
+use crate::engine::Engine;
 use crate::files::attach::Attachments;
 use crate::records::Page;
 use crate::server::{Caller, Gateway};
@@ -49,6 +51,9 @@ pub(crate) async fn runner(
             Tool::CodeInterpreter { container } => Some((at, container)),
             Tool::Function(_) => None,
         });
+    if let Engine::Execute(engine) = &gateway.engine {
+        return elsewhere::runner(gateway, engine, owner, request, container).await;
+    }
     let mut attachments = Attachments::new(gateway, owner, container.is_some());
     let mut auto = None;
     let mut main = None;

@@ -40,9 +40,19 @@ struct In {
 }
 
 /// No container could be had.
-struct Nowhere {
+pub(super) struct Nowhere {
     id: String,
     why: String,
+}
+
+impl Nowhere {
+    /// Why code is not run there.
+    pub(super) fn because(why: &impl std::fmt::Display) -> Self {
+        Self {
+            id: Ids::random().mint("cntr"),
+            why: format!("The code was not run: {why}."),
+        }
+    }
 }
 
 impl Runner for Places {
@@ -69,10 +79,7 @@ impl Runner for Places {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "no container for code of a model");
-                    Arc::new(Nowhere {
-                        id: Ids::random().mint("cntr"),
-                        why: format!("The code was not run: {error}."),
-                    })
+                    Arc::new(Nowhere::because(&error))
                 }
             }
         })

@@ -111,7 +111,7 @@ async fn furnish(gateway: &Gateway, held: &Held, state: &mut State) -> Result<()
             .sha256
             .parse::<ArtifactId>()
             .map_err(|error| failed(&error))?;
-        let bytes = fetch::open(gateway.interpreter.store(), id).await;
+        let bytes = fetch::open(&gateway.store, id).await;
         let bytes = bytes.map_err(|error| failed(&error))?;
         held.session.put_file(path::inside(&file.path), bytes).await?;
         state.placed.insert(file.id);
@@ -173,7 +173,7 @@ async fn keep(gateway: &Gateway, held: &Held, execution: &Execution) -> Ran {
     }
     Ran {
         made,
-        ..tell(execution, gateway.interpreter.store(), &shown).await
+        ..tell(execution, &gateway.store, &shown).await
     }
 }
 
@@ -219,7 +219,6 @@ pub(super) async fn add(
     sha256: String,
     source: &str,
 ) -> Result<Made, ApiError> {
-    fetch::pin(gateway, &id, &sha256).await?;
     let row = ContainerFileRow {
         id: id.clone(),
         container: held.id.clone(),
@@ -230,10 +229,18 @@ pub(super) async fn add(
         created_ms: now_ms(),
         source: source.to_owned(),
     };
+    insert(gateway, row).await?;
+    let container = held.id.clone();
+    Ok(Made { container, id, path })
+}
+
+/// Remembers a file of a container, and keeps its bytes as long.
+pub(super) async fn insert(gateway: &Gateway, row: ContainerFileRow) -> Result<(), ApiError> {
+    let id = row.id.clone();
+    fetch::pin(gateway, &id, &row.sha256).await?;
     if let Err(error) = gateway.records.add_container_file(row).await {
         fetch::unpin(gateway, &id).await;
         return Err(error.into());
     }
-    let container = held.id.clone();
-    Ok(Made { container, id, path })
+    Ok(())
 }

@@ -93,11 +93,16 @@ pub(crate) struct ExecuteError {
         (status = 200, description = "What came of it, also where it failed, ran too long or packages could not be installed", body = ExecuteAnswer),
         (status = 400, description = "The request is wrong or larger than 10 MiB", body = ExecuteError),
         (status = 429, description = "As many run as may", body = ExecuteError),
+        (status = 501, description = "Code runs at another server, which keeps nothing", body = ExecuteError),
         (status = 502, description = "The sandbox failed", body = ExecuteError),
         (status = 503, description = "No sandbox could be had in time; see `Retry-After`", body = ExecuteError),
     )
 )]
 pub(crate) async fn execute(State(gateway): State<Gateway>, caller: Caller, body: Body) -> Response {
+    let interpreter = match gateway.interpreter() {
+        Ok(interpreter) => Arc::clone(interpreter),
+        Err(error) => return refuse(StatusCode::NOT_IMPLEMENTED, &error.message),
+    };
     // Before the body is looked at: who is full has no memory to spare for it.
     let Some(slot) = gateway.slots.take() else {
         let all = gateway.slots.all;
@@ -147,7 +152,7 @@ pub(crate) async fn execute(State(gateway): State<Gateway>, caller: Caller, body
     let _waits = gone.clone().drop_guard();
     let running = gateway.clone();
     let task = gateway.tasks.spawn(async move {
-        let done = run::run(&running, job, gone).await;
+        let done = run::run(&running, &interpreter, job, gone).await;
         drop((permits, slot));
         done
     });
@@ -174,17 +179,25 @@ pub(crate) async fn execute(State(gateway): State<Gateway>, caller: Caller, body
 /// How the sandbox server is.
 #[utoipa::path(
     get, operation_id = "health", path = "/health", tag = "sandbox server",
-    responses((status = 200, description = "It is there", body = Health))
+    responses(
+        (status = 200, description = "It is there", body = Health),
+        (status = 501, description = "Code runs at another server, which keeps nothing", body = ExecuteError),
+    )
 )]
-pub(crate) async fn health(State(gateway): State<Gateway>) -> Json<Health> {
+pub(crate) async fn health(State(gateway): State<Gateway>) -> Response {
+    let interpreter = match gateway.interpreter() {
+        Ok(interpreter) => interpreter,
+        Err(error) => return refuse(StatusCode::NOT_IMPLEMENTED, &error.message),
+    };
     Json(Health {
         status: "healthy",
         mode: "python",
-        runtime_version: format!("Python {}", gateway.interpreter.python_version()),
+        runtime_version: format!("Python {}", interpreter.python_version()),
         capacity: gateway.slots.all,
         current_load: gateway.slots.taken(),
         uptime_seconds: gateway.slots.since.elapsed().as_secs(),
     })
+    .into_response()
 }
 
 fn refuse(status: StatusCode, message: &str) -> Response {

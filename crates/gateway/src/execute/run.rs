@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_interpreter::{
-    Blame, CommandEnd, Error, Program, ProgramRun, Rescue, Session, SessionOptions, SkippedFile,
+    Blame, CommandEnd, Error, Interpreter, Program, ProgramRun, Rescue, Session, SessionOptions, SkippedFile,
 };
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -53,10 +53,11 @@ pub(crate) struct ExecuteAnswer {
 /// Runs it, unless it is given up before its end. Completes when its sandbox is gone.
 pub(super) async fn run(
     gateway: &Gateway,
+    interpreter: &Interpreter,
     job: Job,
     gone: CancellationToken,
 ) -> Result<Option<ExecuteAnswer>, Error> {
-    let session = gateway.interpreter.session(SessionOptions {
+    let session = interpreter.session(SessionOptions {
         prelude: Vec::new(),
         rescue: Rescue::Off,
         ..SessionOptions::default()

@@ -1,5 +1,6 @@
 //! A server that keeps nothing as a turn's runner.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ pub struct ExecuteRunner {
     server: ExecuteServer,
     timeout: Duration,
     keep: Option<Arc<dyn Keep>>,
+    files: BTreeMap<String, Vec<u8>>,
 }
 
 impl std::fmt::Debug for ExecuteRunner {
@@ -41,7 +43,15 @@ impl ExecuteRunner {
             server,
             timeout,
             keep: None,
+            files: BTreeMap::new(),
         }
+    }
+
+    /// Sends these with each call, by their names.
+    #[must_use]
+    pub fn sending(mut self, files: BTreeMap<String, Vec<u8>>) -> Self {
+        self.files = files;
+        self
     }
 
     /// Keeps the files that calls make; without this they are named and no more.
@@ -84,7 +94,7 @@ impl Place for Call {
                 code: code.code,
                 requirements: code.requirements,
                 timeout: self.runner.timeout,
-                ..Execute::default()
+                files: self.runner.files.clone(),
             };
             let executed = match self.runner.server.run(&execute).await {
                 Ok(executed) => executed,

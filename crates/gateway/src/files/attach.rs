@@ -26,6 +26,8 @@ pub(crate) struct Attachments<'a> {
     owner: &'a str,
     /// Whether there is an interpreter.
     interpreter: bool,
+    /// Whether they lie beside code, where it runs, rather than in a container.
+    beside: bool,
     files: Vec<Attached>,
     /// Bytes of text that the model may still be read.
     left: u64,
@@ -44,9 +46,17 @@ impl<'a> Attachments<'a> {
             gateway,
             owner,
             interpreter,
+            beside: false,
             files: Vec::new(),
             left: gateway.options.files.inline_text,
         }
+    }
+
+    /// Files lie in the directory where code runs, by their names alone.
+    #[must_use]
+    pub(crate) const fn beside_code(mut self) -> Self {
+        self.beside = true;
+        self
     }
 
     /// Adds files that are known already.
@@ -73,8 +83,8 @@ impl<'a> Attachments<'a> {
         self.files
     }
 
-    /// Says what is wrong with the files of a request's input.
-    pub(crate) async fn check(mut self, items: &[Item]) -> Result<(), ApiError> {
+    /// Says what is wrong with the files of a request's input. All files are told, in the order in which they came.
+    pub(crate) async fn check(mut self, items: &[Item]) -> Result<Vec<Attached>, ApiError> {
         for (index, item) in items.iter().enumerate() {
             let (key, parts) = match item {
                 Item::Message(message) => ("content", &message.content[..]),
@@ -89,7 +99,7 @@ impl<'a> Attachments<'a> {
                     .await?;
             }
         }
-        Ok(())
+        Ok(self.files)
     }
 
     /// Items as a model reads them. What cannot be read any more, as a file that was deleted since, is said in its place.
@@ -179,7 +189,7 @@ impl<'a> Attachments<'a> {
                 "files have more than {most} bytes of text, the most that a model reads"
             )));
         }
-        let bytes = self.gateway.interpreter.store().get(artifact(&sent)?).await;
+        let bytes = self.gateway.store.get(artifact(&sent)?).await;
         let bytes = bytes.map_err(|error| failed(&error))?;
         let text = std::str::from_utf8(&bytes)
             .ok()
@@ -195,8 +205,7 @@ impl<'a> Attachments<'a> {
         let most = self.gateway.options.files.picture;
         let start = self
             .gateway
-            .interpreter
-            .store()
+            .store
             .get_range(artifact(sent)?, 0..sent.bytes.min(16))
             .await;
         let Some(format) = picture(&start.map_err(|error| failed(&error))?) else {
@@ -209,7 +218,7 @@ impl<'a> Attachments<'a> {
             );
             return Err(ApiError::invalid("input", "file_too_large", message));
         }
-        let bytes = self.gateway.interpreter.store().get(artifact(sent)?).await;
+        let bytes = self.gateway.store.get(artifact(sent)?).await;
         let bytes = bytes.map_err(|error| failed(&error))?;
         Ok(Some(Part::InputImage {
             image_url: Some(format!("data:{format};base64,{}", STANDARD.encode(&bytes))),
@@ -246,7 +255,7 @@ impl<'a> Attachments<'a> {
             origin: None,
         };
         let length = bytes.len() as u64;
-        let sha256 = self.gateway.interpreter.store().put(bytes, &about).await;
+        let sha256 = self.gateway.store.put(bytes, &about).await;
         Ok(Sent {
             name,
             bytes: length,
@@ -261,14 +270,21 @@ impl<'a> Attachments<'a> {
             Some((stem, extension)) if !stem.is_empty() => (stem.to_owned(), format!(".{extension}")),
             _ => (name.clone(), String::new()),
         };
-        let mut path = path::of_upload(&name);
+        let place = |name: &str| {
+            if self.beside {
+                name.to_owned()
+            } else {
+                path::of_upload(name)
+            }
+        };
+        let mut path = place(&name);
         let mut number = 1;
         while let Some(other) = self.files.iter().find(|file| file.path == path) {
             if other.sha256 == sent.sha256 {
                 return Ok(path);
             }
             number += 1;
-            path = path::of_upload(&format!("{stem}-{number}{extension}"));
+            path = place(&format!("{stem}-{number}{extension}"));
         }
         self.files.push(Attached {
             path: path.clone(),

@@ -17,13 +17,13 @@ use crate::wire::{ApiError, ErrorKind};
 /// Keeps bytes as long as what has this id is there.
 pub(crate) async fn pin(gateway: &Gateway, id: &str, sha256: &str) -> Result<(), ApiError> {
     let artifact = parse(sha256)?;
-    let pinned = gateway.interpreter.store().pin(id, [artifact]).await;
+    let pinned = gateway.store.pin(id, [artifact]).await;
     pinned.map_err(|error| failed(&error))
 }
 
 /// Keeps them no longer. What cannot be told to the store is told to the log: it costs space, and nothing else.
 pub(crate) async fn unpin(gateway: &Gateway, id: &str) {
-    if let Err(error) = gateway.interpreter.store().unpin(id).await {
+    if let Err(error) = gateway.store.unpin(id).await {
         tracing::warn!(
             error = &error as &dyn std::error::Error,
             id,
@@ -57,7 +57,7 @@ pub(crate) async fn send(
     bytes: i64,
     sha256: &str,
 ) -> Result<Response, ApiError> {
-    let reader = gateway.interpreter.store().reader(parse(sha256)?).await;
+    let reader = gateway.store.reader(parse(sha256)?).await;
     let reader = reader.map_err(|error| failed(&error))?;
     let pieces = stream::unfold(Some(reader), |reader: Option<Reader>| async move {
         let mut reader = reader?;

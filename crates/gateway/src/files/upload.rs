@@ -63,7 +63,7 @@ pub(crate) async fn receive(gateway: &Gateway, owner: &str, request: Request) ->
         media_type: media_type(&name).to_owned(),
         origin: None,
     };
-    let sha256 = gateway.interpreter.store().put_file(file, &about).await;
+    let sha256 = gateway.store.put_file(file, &about).await;
     let sha256 = sha256.map_err(|error| failed(&error))?.to_string();
     Ok(Uploaded {
         name,

@@ -55,12 +55,14 @@ pub(crate) fn start() {
 }
 
 /// All of it, in the text form of Prometheus.
-pub(crate) fn render(interpreter: &Interpreter) -> Option<String> {
+pub(crate) fn render(interpreter: Option<&Interpreter>) -> Option<String> {
     let handle = HANDLE.get()?.as_ref()?;
     #[expect(clippy::cast_precision_loss, reason = "counts of sandboxes are small")]
     let number = |count: usize| count as f64;
-    gauge!(names::POOL_READY).set(number(interpreter.ready_sandboxes()));
-    gauge!(names::SANDBOXES).set(number(interpreter.sandboxes_in_use().len()));
+    if let Some(interpreter) = interpreter {
+        gauge!(names::POOL_READY).set(number(interpreter.ready_sandboxes()));
+        gauge!(names::SANDBOXES).set(number(interpreter.sandboxes_in_use().len()));
+    }
     handle.run_upkeep();
     Some(handle.render())
 }

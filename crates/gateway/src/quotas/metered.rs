@@ -37,6 +37,10 @@ impl Runner for Metered {
         self.runner.files()
     }
 
+    fn about(&self) -> Option<&str> {
+        self.runner.about()
+    }
+
     fn read(&self, items: Vec<Item>) -> BoxFuture<'_, Vec<Item>> {
         self.runner.read(items)
     }

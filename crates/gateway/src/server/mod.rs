@@ -25,6 +25,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
+use cellblock_artifact::Store;
 use cellblock_interpreter::Interpreter;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -41,6 +42,7 @@ pub use stop::StopOptions;
 pub use tls::{TlsError, TlsOptions};
 
 use crate::containers::Containers;
+use crate::engine::Engine;
 use crate::execute::Slots;
 use crate::keys::Keys;
 use crate::models::{self, Models};
@@ -48,7 +50,8 @@ use crate::options::Options;
 use crate::quotas::Quotas;
 use crate::records::Records;
 use crate::sessions::Sessions;
-use crate::{artifacts, containers, execute, files, health, openapi, responses, sessions};
+use crate::wire::ApiError;
+use crate::{artifacts, containers, execute, files, health, openapi, remote, responses, sessions};
 
 /// Where metrics are told.
 const METRICS: &str = "/metrics";
@@ -71,7 +74,9 @@ pub struct Shared {
     /// The models that it offers.
     pub models: Models,
     /// What runs code.
-    pub interpreter: Arc<Interpreter>,
+    pub engine: Engine,
+    /// Where files are kept.
+    pub store: Store,
     /// Containers that are at hand.
     pub containers: Containers,
     /// The sessions of its REST.
@@ -100,14 +105,10 @@ impl std::ops::Deref for Gateway {
 
 impl Gateway {
     /// A gateway that nobody can reach yet.
-    pub fn new(
-        options: Options,
-        records: Records,
-        models: Models,
-        interpreter: impl Into<Arc<Interpreter>>,
-    ) -> Self {
+    pub fn new(options: Options, records: Records, models: Models, engine: impl Into<Engine>) -> Self {
         crate::metrics::start();
         let responses = responses::Live::new(&options.responses);
+        let engine = engine.into();
         Self(Arc::new(Shared {
             keys: Keys::new(records.clone()),
             quotas: Quotas::new(options.quotas.clone(), records.clone()),
@@ -116,7 +117,8 @@ impl Gateway {
             options,
             records,
             models,
-            interpreter: interpreter.into(),
+            store: engine.store().clone(),
+            engine,
             containers: Containers::default(),
             responses,
             stopping: CancellationToken::new(),
@@ -124,6 +126,11 @@ impl Gateway {
             tasks: TaskTracker::new(),
             hurrying: CancellationToken::new(),
         }))
+    }
+
+    /// The sandboxes; an error where code runs at a server that keeps nothing.
+    pub fn interpreter(&self) -> Result<&Arc<Interpreter>, ApiError> {
+        self.engine.interpreter()
     }
 
     /// Its routes, with all that stands before them. A layer around them that puts a [`Caller`] into a request's extensions has said who calls.
@@ -137,6 +144,7 @@ impl Gateway {
             .merge(sessions::routes())
             .merge(artifacts::routes())
             .merge(execute::routes())
+            .merge(remote::routes(self))
             .merge(health::routes())
             .merge(scrape::routes())
             .merge(openapi::routes())

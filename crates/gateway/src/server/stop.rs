@@ -137,7 +137,12 @@ impl Gateway {
 
     /// Protections that are missing are worth a line in the log of every start.
     fn tell_what_is_missing(&self) {
-        let report = self.interpreter.report();
+        let Ok(interpreter) = self.interpreter() else {
+            // Such a server tells of no protection.
+            tracing::warn!(target: crate::SECURITY, event = "protections_unknown", "code runs at a server that only executes");
+            return;
+        };
+        let report = interpreter.report();
         let inactive = report.0.keys().filter(|&&it| !report.is_active(it));
         let name = |it| Some(serde_json::to_value(it).ok()?.as_str()?.to_owned());
         let missing: Vec<_> = inactive.filter_map(name).collect();

@@ -89,7 +89,7 @@ async fn a_client_that_is_refused_while_it_sends_can_send_on_and_ask_again() {
     stream.read_exact(&mut answer).await.unwrap();
     assert_eq!(answer, b"HTTP/1.1 405");
     // More than fits between the two.
-    let chunk = [b"10000\r\n", &[b'x'; 0x10000][..], b"\r\n"].concat();
+    let chunk = [b"10000\r\n", &vec![b'x'; 0x10000][..], b"\r\n"].concat();
     for _ in 0..160 {
         stream.write_all(&chunk).await.unwrap();
     }

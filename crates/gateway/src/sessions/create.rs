@@ -75,19 +75,19 @@ pub(crate) async fn create(
     let place = Place::take(&gateway, &caller.owner, &id)?;
     let (session, tools) = match request.toolset {
         ToolsetName::Derivation => {
-            let aliases = AliasStore::new(gateway.interpreter.store().clone(), &id, Bounds::default());
+            let aliases = AliasStore::new(gateway.store.clone(), &id, Bounds::default());
             let policy = Policy {
                 idle: terms.idle,
                 ..Policy::default()
             };
-            let derivation = gateway.interpreter.derivation(aliases.clone(), policy).await?;
+            let derivation = gateway.interpreter()?.derivation(aliases.clone(), policy).await?;
             let session = derivation.session().clone();
             let derivation = Box::new(tokio::sync::Mutex::new(derivation));
             (session, Tools::Derivation(derivation, aliases))
         }
         toolset => {
-            let changed = terms.limits != *gateway.interpreter.limits();
-            let session = gateway.interpreter.session(SessionOptions {
+            let changed = terms.limits != *gateway.interpreter()?.limits();
+            let session = gateway.interpreter()?.session(SessionOptions {
                 prelude: terms.prelude.clone(),
                 guard: terms.guard,
                 limits: changed.then(|| terms.limits.clone()),
@@ -165,7 +165,7 @@ fn terms(gateway: &Gateway, request: &CreateRequest) -> Result<Terms, Problem> {
         }
     };
     Ok(Terms {
-        limits: limits::lowered(gateway.interpreter.limits(), &request.limits)?,
+        limits: limits::lowered(gateway.interpreter()?.limits(), &request.limits)?,
         prelude,
         guard: request.guard.unwrap_or(usual.guard),
         rescue: request.rescue.unwrap_or(usual.rescue),

@@ -203,7 +203,7 @@ async fn bind(
 async fn copy(gateway: &Gateway, id: ArtifactId) -> Result<(File, u64), Problem> {
     let failed = |error: cellblock_artifact::ArtifactError| Problem::internal("read the artifact", &error);
     let limit = gateway.options.sessions.upload_bytes;
-    let mut reader = gateway.interpreter.store().reader(id).await.map_err(failed)?;
+    let mut reader = gateway.store.reader(id).await.map_err(failed)?;
     let (mut file, mut bytes) = (body::nameless()?, 0);
     while let Some(piece) = reader.next().await.map_err(failed)? {
         bytes += piece.len() as u64;

@@ -160,7 +160,14 @@ fn files_of_a_container_come_from_clients_and_from_code_and_go() {
             bench.get(&format!("{path}/{form}")).await.error(),
             (404, "container_file_not_found")
         );
-        let keepers = bench.gateway.interpreter.store().owners().await.unwrap();
+        let keepers = bench
+            .gateway
+            .interpreter()
+            .unwrap()
+            .store()
+            .owners()
+            .await
+            .unwrap();
         let kept = |id: &str| {
             keepers
                 .iter()

@@ -257,7 +257,7 @@ fn a_container_that_nobody_uses_expires_and_leaves_its_files() {
             b"left"
         );
         let deadline = Instant::now() + PATIENCE;
-        while !bench.gateway.interpreter.sandboxes_in_use().is_empty() {
+        while !bench.gateway.interpreter().unwrap().sandboxes_in_use().is_empty() {
             assert!(Instant::now() < deadline, "its sandbox is still there");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -298,9 +298,9 @@ fn a_gateway_that_stops_ends_every_sandbox() {
     block_on(async {
         let bench = start(Records::in_memory().unwrap(), |_| {}).await;
         bench.run(&bench.container().await, "1").await;
-        assert_eq!(bench.gateway.interpreter.sandboxes_in_use().len(), 1);
+        assert_eq!(bench.gateway.interpreter().unwrap().sandboxes_in_use().len(), 1);
         bench.gateway.containers.close().await;
-        assert_eq!(bench.gateway.interpreter.sandboxes_in_use().len(), 0);
+        assert_eq!(bench.gateway.interpreter().unwrap().sandboxes_in_use().len(), 0);
         assert_eq!(bench.gateway.containers.count(), 0);
     });
 }

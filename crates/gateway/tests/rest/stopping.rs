@@ -52,7 +52,7 @@ fn a_gateway_is_ready_when_it_is_warm_refuses_when_it_is_full_and_leaves_nothing
         let session = api.session(&json!({})).await;
         let endless = api.endless(&session).await;
         until("both have sandboxes", || async {
-            gateway.interpreter.sandboxes_in_use().len() == 2
+            gateway.interpreter().unwrap().sandboxes_in_use().len() == 2
         })
         .await;
         gateway.stop();
@@ -63,7 +63,7 @@ fn a_gateway_is_ready_when_it_is_warm_refuses_when_it_is_full_and_leaves_nothing
             .unwrap()
             .unwrap()
             .unwrap();
-        assert!(gateway.interpreter.sandboxes_in_use().is_empty());
+        assert!(gateway.interpreter().unwrap().sandboxes_in_use().is_empty());
     });
 }
 
@@ -83,12 +83,12 @@ fn an_execution_whose_client_goes_away_leaves_no_sandbox() {
             tokio::spawn(async move { api.post("/execute", &code).await })
         };
         until("it has a sandbox", || async {
-            gateway.interpreter.sandboxes_in_use().len() == 1
+            gateway.interpreter().unwrap().sandboxes_in_use().len() == 1
         })
         .await;
         asking.abort();
         until("it is gone", || async {
-            gateway.interpreter.sandboxes_in_use().is_empty()
+            gateway.interpreter().unwrap().sandboxes_in_use().is_empty()
         })
         .await;
         until("there is room", || async {

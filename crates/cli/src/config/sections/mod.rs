@@ -14,6 +14,7 @@ pub(super) mod protections;
 pub(super) mod provider;
 pub(super) mod providers;
 pub(super) mod quotas;
+pub(super) mod remote;
 pub(super) mod responses;
 pub(super) mod sessions;
 pub(super) mod tls;

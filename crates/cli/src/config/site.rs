@@ -1,0 +1,83 @@
+//! The server that runs code, where that is another one than this.
+
+use cellblock_gateway::provider::Key;
+use cellblock_gateway::remote::Site;
+
+use super::check::Check;
+use super::{ConfigError, Loaded, Settings};
+
+/// Keys that say something of the server at `sandbox_url`.
+const OF_THE_SERVER: [&str; 3] = ["sandbox_key_env", "sandbox_key_file", "sandbox_allow_http"];
+
+impl Settings {
+    pub(super) fn check_site(&self, check: &mut Check<'_>) {
+        let Some(url) = &self.sandbox_url else {
+            for key in OF_THE_SERVER {
+                if check.has(&[key]) {
+                    check.wrong(&[key], "it is of use only with `sandbox_url`; remove it");
+                }
+            }
+            return;
+        };
+        if !(url.starts_with("http://") || url.starts_with("https://")) {
+            check.wrong(
+                &["sandbox_url"],
+                "write an address that begins with `http://` or `https://`",
+            );
+        } else if has_user(url) {
+            check.wrong(
+                &["sandbox_url"],
+                "a key does not stand in an address; write `sandbox_key_env` or `sandbox_key_file`",
+            );
+        }
+        if self.sandbox_key_env.is_some() && self.sandbox_key_file.is_some() {
+            check.wrong(
+                &["sandbox_key_file"],
+                "it cannot stand beside `sandbox_key_env`; remove one of the two",
+            );
+        }
+        if check.has(&["image"]) {
+            check.wrong(
+                &["image"],
+                "it cannot stand beside `sandbox_url`: the image is that server's; remove one of the two",
+            );
+        }
+    }
+}
+
+/// Whether an address has a user, and so perhaps a password.
+fn has_user(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    authority.contains('@')
+}
+
+impl Loaded {
+    /// Where code runs, if not here. The key is read now, nothing is asked yet.
+    pub(crate) fn site(&self) -> Result<Option<Site>, ConfigError> {
+        let settings = &self.settings;
+        let Some(url) = settings.sandbox_url.clone() else {
+            return Ok(None);
+        };
+        let mut check = Check::new(&self.tree);
+        let key = match (&settings.sandbox_key_env, &settings.sandbox_key_file) {
+            (Some(variable), _) => Some(("sandbox_key_env", Key::from_environment(variable))),
+            (None, Some(file)) => Some(("sandbox_key_file", Key::from_file(&self.path(file)))),
+            (None, None) => None,
+        };
+        let key = match key {
+            Some((_, Ok(key))) => Some(key),
+            Some((written, Err(error))) => {
+                check.failed(&[written], &error);
+                return Err(ConfigError::Wrong(check.mistakes));
+            }
+            None => None,
+        };
+        Ok(Some(Site {
+            url,
+            key,
+            allow_plain: settings.sandbox_allow_http,
+            demands: settings.protections.demands(),
+        }))
+    }
+}

@@ -1,0 +1,210 @@
+//! Where the code of one response runs when that is a server that keeps nothing: each call by itself, with the user's files sent along.
+//!
+//! Files that code leaves are kept here, as those of a container that has expired: they can be downloaded, and nothing runs in it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cellblock_artifact::{About, ArtifactId, Kind};
+use futures_util::future::BoxFuture;
+
+use super::place::Nowhere;
+use super::{path, run};
+use crate::clock::now_ms;
+use crate::engine::{Elsewhere, keeps_nothing};
+use crate::execute_server::{ExecuteRunner, Keep, Produced};
+use crate::files::attach::{Attached, Attachments};
+use crate::files::{fetch, media};
+use crate::records::{ContainerFileRow, ContainerRow};
+use crate::server::Gateway;
+use crate::turn::{Made, Place, Runner};
+use crate::wire::{ApiError, Container, Ids, Item, Request};
+
+/// The most bytes of files that are sent with a call: servers of this kind read 10 MiB, and base64 makes a third more of them.
+const MOST: u64 = 7 << 20;
+
+/// What runs the code of a response; errors are those of its request.
+pub(super) async fn runner(
+    gateway: &Gateway,
+    engine: &Elsewhere,
+    owner: &str,
+    request: &Request,
+    container: Option<(usize, &Container)>,
+) -> Result<Arc<dyn Runner>, ApiError> {
+    let mut attachments = Attachments::new(gateway, owner, container.is_some()).beside_code();
+    if let Some((at, container)) = container {
+        let param = format!("tools[{at}].container");
+        let Container::Auto(options) = container else {
+            return Err(ApiError {
+                param: Some(param),
+                ..keeps_nothing()
+            });
+        };
+        if options.memory_limit.is_some() {
+            let message = "code runs at a server that has limits of its own; leave `memory_limit` out";
+            return Err(ApiError::invalid(
+                format!("{param}.memory_limit"),
+                "invalid_value",
+                message,
+            ));
+        }
+        attachments
+            .take(&options.file_ids, &format!("{param}.file_ids"))
+            .await?;
+    }
+    let known = attachments.files().to_vec();
+    let all = attachments.check(&request.input).await?;
+    sendable(&all).map_err(|message| ApiError::invalid("input", "file_too_large", message))?;
+    let keeper = Keeper {
+        gateway: gateway.clone(),
+        owner: owner.to_owned(),
+    };
+    Ok(Arc::new(Calls {
+        gateway: gateway.clone(),
+        owner: owner.to_owned(),
+        runner: ExecuteRunner::new(engine.server.clone(), engine.timeout).keeping(Arc::new(keeper)),
+        interpreter: container.is_some(),
+        files: known.iter().map(|file| file.path.clone()).collect(),
+        attached: Mutex::new(known),
+    }))
+}
+
+fn sendable(files: &[Attached]) -> Result<(), String> {
+    let bytes: u64 = files.iter().map(|file| file.bytes).sum();
+    if bytes > MOST {
+        return Err(format!(
+            "the user's files have {bytes} bytes, and {MOST} are the most that can be sent to the server that runs code"
+        ));
+    }
+    Ok(())
+}
+
+/// Calls of one response.
+struct Calls {
+    gateway: Gateway,
+    owner: String,
+    runner: ExecuteRunner,
+    /// Whether files are sent with code, rather than read to the model.
+    interpreter: bool,
+    files: Vec<String>,
+    attached: Mutex<Vec<Attached>>,
+}
+
+impl Calls {
+    fn attached(&self) -> Vec<Attached> {
+        self.attached
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The bytes of the user's files.
+    async fn bytes(&self) -> Result<BTreeMap<String, Vec<u8>>, String> {
+        let attached = self.attached();
+        sendable(&attached)?;
+        let mut files = BTreeMap::new();
+        for file in attached {
+            let failed = |error: &(dyn std::error::Error + 'static)| fetch::failed(error).message;
+            let id = file
+                .sha256
+                .parse::<ArtifactId>()
+                .map_err(|error| failed(&error))?;
+            let bytes = self.gateway.store.get(id).await.map_err(|error| failed(&error))?;
+            files.insert(file.path, bytes.to_vec());
+        }
+        Ok(files)
+    }
+}
+
+impl Runner for Calls {
+    fn files(&self) -> Vec<String> {
+        self.files.clone()
+    }
+
+    fn about(&self) -> Option<&str> {
+        self.runner.about()
+    }
+
+    fn read(&self, items: Vec<Item>) -> BoxFuture<'_, Vec<Item>> {
+        Box::pin(async move {
+            let mut attachments =
+                Attachments::new(&self.gateway, &self.owner, self.interpreter).beside_code();
+            attachments.add(self.attached());
+            let read = attachments.read_all(items).await;
+            *self.attached.lock().unwrap_or_else(PoisonError::into_inner) = attachments.into_files();
+            read
+        })
+    }
+
+    fn place(&self, before: usize) -> BoxFuture<'_, Arc<dyn Place>> {
+        Box::pin(async move {
+            match self.bytes().await {
+                Ok(files) => self.runner.clone().sending(files).place(before).await,
+                Err(why) => Arc::new(Nowhere::because(&why)) as Arc<dyn Place>,
+            }
+        })
+    }
+}
+
+/// Keeps what calls leave.
+struct Keeper {
+    gateway: Gateway,
+    owner: String,
+}
+
+impl Keeper {
+    async fn add(&self, container: &str, file: Produced) -> Result<Made, ApiError> {
+        let records = &self.gateway.records;
+        let about = About {
+            kind: Kind::File,
+            media_type: media::media_type(&file.name).to_owned(),
+            origin: None,
+        };
+        let bytes = i64::try_from(file.bytes.len()).unwrap_or(i64::MAX);
+        let stored = self.gateway.store.put(file.bytes, &about).await;
+        let sha256 = stored.map_err(|error| fetch::failed(&error))?.to_string();
+        if records.container(&self.owner, container).await?.is_none() {
+            let now = now_ms();
+            let idle = self.gateway.options.containers.idle.as_millis();
+            let row = ContainerRow {
+                id: container.to_owned(),
+                owner: self.owner.clone(),
+                name: "auto".to_owned(),
+                created_ms: now,
+                active_ms: now,
+                idle_ms: i64::try_from(idle).unwrap_or(i64::MAX),
+                memory_limit: None,
+            };
+            records.add_container(row).await?;
+        }
+        let id = Ids::random().mint("cfile");
+        let path = path::of_upload(&file.name);
+        let row = ContainerFileRow {
+            id: id.clone(),
+            container: container.to_owned(),
+            owner: self.owner.clone(),
+            path: path.clone(),
+            bytes,
+            sha256,
+            created_ms: now_ms(),
+            source: "assistant".to_owned(),
+        };
+        run::insert(&self.gateway, row).await?;
+        let container = container.to_owned();
+        Ok(Made { container, id, path })
+    }
+}
+
+impl Keep for Keeper {
+    fn keep<'a>(&'a self, container: &'a str, file: Produced) -> BoxFuture<'a, Option<Made>> {
+        Box::pin(async move {
+            match self.add(container, file).await {
+                Ok(made) => Some(made),
+                Err(error) => {
+                    tracing::error!(error = &error as &dyn std::error::Error, "keep a file of code");
+                    None
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! What runs code: sandboxes, here or at another Cellblock, or a server that keeps nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellblock_artifact::Store;
+use cellblock_interpreter::Interpreter;
+
+use crate::execute_server::ExecuteServer;
+use crate::wire::{ApiError, ErrorKind};
+
+/// What runs code.
+#[derive(Clone, Debug)]
+pub enum Engine {
+    /// Sandboxes: everything works.
+    Interpreter(Arc<Interpreter>),
+    /// A server that runs code and keeps nothing: no containers, no sessions, no `/execute` of our own.
+    Execute(Elsewhere),
+}
+
+/// A server that runs code and keeps nothing, and what is kept on this side.
+#[derive(Clone, Debug)]
+pub struct Elsewhere {
+    /// Where it is.
+    pub server: ExecuteServer,
+    /// How long code runs.
+    pub timeout: Duration,
+    /// Where uploaded files, and those that code leaves, are kept.
+    pub store: Store,
+}
+
+impl Engine {
+    /// The sandboxes, where there are any.
+    pub fn interpreter(&self) -> Result<&Arc<Interpreter>, ApiError> {
+        match self {
+            Self::Interpreter(interpreter) => Ok(interpreter),
+            Self::Execute(_) => Err(keeps_nothing()),
+        }
+    }
+
+    /// Where files are kept.
+    pub(crate) fn store(&self) -> &Store {
+        match self {
+            Self::Interpreter(interpreter) => interpreter.store(),
+            Self::Execute(elsewhere) => &elsewhere.store,
+        }
+    }
+}
+
+impl From<Interpreter> for Engine {
+    fn from(interpreter: Interpreter) -> Self {
+        Self::Interpreter(Arc::new(interpreter))
+    }
+}
+
+impl From<Arc<Interpreter>> for Engine {
+    fn from(interpreter: Arc<Interpreter>) -> Self {
+        Self::Interpreter(interpreter)
+    }
+}
+
+impl From<Elsewhere> for Engine {
+    fn from(elsewhere: Elsewhere) -> Self {
+        Self::Execute(elsewhere)
+    }
+}
+
+/// What a client is told that wants something to be kept.
+pub(crate) fn keeps_nothing() -> ApiError {
+    ApiError {
+        kind: ErrorKind::InvalidRequestError,
+        code: Some("nothing_kept".to_owned()),
+        message: "code runs at a server that keeps nothing: there are no containers and no sessions; use `/v1/responses` and the tool \
+                  `code_interpreter` with `\"container\": {\"type\": \"auto\"}`"
+            .to_owned(),
+        param: None,
+    }
+}

@@ -1,0 +1,45 @@
+//! `GET /v1/sandbox`: a sandbox for another Cellblock, as long as its connection lasts.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::response::Response;
+use axum::routing::any;
+use cellblock_interpreter::Terms;
+
+use super::socket;
+use crate::server::{Caller, Gateway};
+use crate::wire::ApiError;
+
+/// The route, where sandboxes are given. Elsewhere there is none: whoever asks then learns that code can only be executed.
+pub(crate) fn routes(gateway: &Gateway) -> Router<Gateway> {
+    if gateway.options.remote.serve {
+        Router::new().route("/v1/sandbox", any(sandbox))
+    } else {
+        Router::new()
+    }
+}
+
+async fn sandbox(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    upgrade: WebSocketUpgrade,
+) -> Result<Response, ApiError> {
+    let interpreter = Arc::clone(gateway.interpreter()?);
+    let permit = gateway.quotas.sandbox(&caller.owner).await?;
+    // The gateway's end waits for it as for other work, and then ends it.
+    let work = gateway.tasks.token();
+    let ending = gateway.ending.clone();
+    tracing::info!(owner = caller.owner, "another Cellblock asks for a sandbox");
+    Ok(socket::upgrade(
+        upgrade,
+        interpreter,
+        Terms::default(),
+        async move {
+            let _held = (permit, work);
+            ending.cancelled().await;
+        },
+    ))
+}
