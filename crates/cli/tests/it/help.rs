@@ -14,6 +14,10 @@ fn the_short_help_fits_a_screen() -> Result<()> {
 
     Commands:
       run      Run Python code in a sandbox
+      serve    Serve the OpenAI-compatible API over HTTP
+      key      Make, list and revoke keys of the API
+      config   Check and show the configuration of `serve`
+      mcp      Serve tools to an MCP client that starts this command: over stdin and stdout
       tools    List tools, and call them in sessions that outlive a command
       session  Start, list and stop sessions that outlive a command
       image    Build, list and check images: what sandboxes start from
