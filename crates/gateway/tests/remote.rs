@@ -1,4 +1,4 @@
-//! A gateway's sandboxes for another Cellblock, through axum's WebSockets.
+//! A gateway's sandboxes for another Cellblock, through axum's `WebSocket`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -158,9 +158,7 @@ async fn a_gateway_gives_sandboxes_to_whoever_has_a_key_and_room_in_its_quota_un
     let (gateway, key) = gateway(true).await;
     let mut site = at(gateway.router()).await;
     match connect(&site).await {
-        Err(ConnectError::Sandboxes { source, .. }) => {
-            assert_eq!(source.blame(), Blame::Policy, "{source}")
-        }
+        Err(ConnectError::Sandboxes { source, .. }) => assert_eq!(source.blame(), Blame::Policy, "{source}"),
         other => panic!("{other:?}"),
     }
     site.key = Some(key);

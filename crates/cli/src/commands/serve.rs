@@ -157,7 +157,7 @@ async fn engine(loaded: &Loaded, site: Option<&Site>, home: &Home) -> Result<Eng
         // It cannot give what it does not have.
         Found::Execute(..) if settings.remote.serve => Err(Error::Refused(SERVES_NOTHING.to_owned())),
         Found::Execute(server, _) => Ok(Engine::Execute(Elsewhere {
-            server,
+            server: *server,
             timeout: settings.limits.enforced().cell_time,
             store,
         })),

@@ -228,10 +228,10 @@ impl ExecuteServer {
                     );
                     sleep(pause).await;
                 }
-                other => return other.map_err(unsent),
+                other => return other.map_err(|error| unsent(&error)),
             }
         }
-        once().await.map_err(unsent)
+        once().await.map_err(|error| unsent(&error))
     }
 
     /// The bytes of an answer that is one.
@@ -286,13 +286,13 @@ fn visible(text: &str) -> String {
     visible.take(MESSAGE).collect::<String>().trim().to_owned()
 }
 
-fn unsent(error: reqwest::Error) -> ExecuteError {
+fn unsent(error: &reqwest::Error) -> ExecuteError {
     if error.is_connect() {
         ExecuteError::Unreachable {
-            reason: reason(&error),
+            reason: reason(error),
         }
     } else {
-        cut(&error)
+        cut(error)
     }
 }
 

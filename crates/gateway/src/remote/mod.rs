@@ -36,7 +36,7 @@ pub enum Found {
     /// Another Cellblock: sessions, files and everything else work as on this machine.
     Cellblock(Box<RemoteBackend>),
     /// A server that runs code and keeps nothing.
-    Execute(ExecuteServer, Health),
+    Execute(Box<ExecuteServer>, Health),
 }
 
 /// Why nothing was found.
@@ -98,7 +98,7 @@ pub async fn connect(site: &Site) -> Result<Found, ConnectError> {
         runtime = health.runtime_version,
         "code runs at a server that only executes: variables and files are not kept from call to call, and it tells of no protection"
     );
-    Ok(Found::Execute(server, health))
+    Ok(Found::Execute(Box::new(server), health))
 }
 
 fn config(site: &Site, url: &str) -> Result<RemoteConfig, Error> {

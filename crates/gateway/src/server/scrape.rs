@@ -15,11 +15,10 @@ pub(super) fn routes() -> Router<Gateway> {
 }
 
 async fn measure(State(gateway): State<Gateway>) -> Response {
-    match crate::metrics::render(gateway.interpreter().ok().map(AsRef::as_ref)) {
-        Some(text) => ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response(),
-        None => {
-            let why = "the program around the gateway counts by other means\n";
-            (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
-        }
-    }
+    let interpreter = gateway.interpreter().ok().map(AsRef::as_ref);
+    let Some(text) = crate::metrics::render(interpreter) else {
+        let why = "the program around the gateway counts by other means\n";
+        return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+    };
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
