@@ -15,8 +15,7 @@ pub(super) fn routes() -> Router<Gateway> {
 }
 
 async fn measure(State(gateway): State<Gateway>) -> Response {
-    let interpreter = gateway.interpreter().ok().map(AsRef::as_ref);
-    let Some(text) = crate::metrics::render(interpreter) else {
+    let Some(text) = crate::metrics::render(gateway.interpreter().ok().map(AsRef::as_ref)) else {
         let why = "the program around the gateway counts by other means\n";
         return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
     };
