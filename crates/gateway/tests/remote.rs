@@ -1,4 +1,4 @@
-//! A gateway's sandboxes for another Cellblock, through axum's WebSockets.
+//! A gateway's sandboxes for another Cellblock, through axum's `WebSocket`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,13 @@ use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::routing::any;
 use cellblock_artifact::Store;
+use cellblock_gateway::provider::Key;
+use cellblock_gateway::quotas::{Allowance, Quota};
+use cellblock_gateway::records::Records;
 use cellblock_gateway::remote::{ConnectError, Found, Site, connect, upgrade};
+use cellblock_gateway::server::Gateway;
+use cellblock_gateway::{Models, Options};
+use cellblock_interpreter::remote::RemoteBackend;
 use cellblock_interpreter::{
     Blame, Cell, Config, Demands, Interpreter, Limits, Outcome, Remote, SessionOptions, Terms,
 };
@@ -54,7 +60,11 @@ async fn serve(interpreter: Arc<Interpreter>, gone: watch::Receiver<bool>) -> Si
             })
         }
     });
-    let router = Router::new().route("/v1/sandbox", route);
+    at(Router::new().route("/v1/sandbox", route)).await
+}
+
+/// Where a router is reached.
+async fn at(router: Router) -> Site {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     // It ends with the test's runtime.
@@ -67,6 +77,20 @@ async fn serve(interpreter: Arc<Interpreter>, gone: watch::Receiver<bool>) -> Si
     }
 }
 
+/// An interpreter over the sandboxes of another.
+fn far(backend: RemoteBackend) -> Interpreter {
+    Interpreter::start_remote(Remote {
+        backend,
+        limits: Limits::default(),
+        pool: PoolConfig {
+            ready: 0,
+            ..PoolConfig::default()
+        },
+        store: store(),
+        spool: PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("remote-spool"),
+    })
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_runs_in_the_sandbox_of_another_gateway_and_ends_with_it() {
     let interpreter = Arc::new(local().await);
@@ -75,16 +99,7 @@ async fn a_session_runs_in_the_sandbox_of_another_gateway_and_ends_with_it() {
     let Found::Cellblock(backend) = connect(&site).await.unwrap() else {
         panic!("it has sandboxes");
     };
-    let here = Interpreter::start_remote(Remote {
-        backend: *backend,
-        limits: Limits::default(),
-        pool: PoolConfig {
-            ready: 0,
-            ..PoolConfig::default()
-        },
-        store: store(),
-        spool: PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("remote-spool"),
-    });
+    let here = far(*backend);
     let session = here.session(SessionOptions {
         prelude: Vec::new(),
         ..SessionOptions::default()
@@ -125,4 +140,70 @@ async fn a_gateway_whose_sandboxes_lack_a_demanded_protection_is_not_used() {
         Ok(Found::Cellblock(_)) => assert!(site.demands.0.is_empty()),
         other => panic!("{other:?}"),
     }
+}
+
+/// A gateway with a key whose owner may have one sandbox.
+async fn gateway(serve: bool) -> (Gateway, Key) {
+    let mut options = Options::default();
+    options.remote.serve = serve;
+    let records = Records::in_memory().unwrap();
+    let gateway = Gateway::new(options, records, Models::default(), local().await);
+    let allowance = Allowance::default().with(Quota::Sandboxes, Some(1));
+    let made = gateway.keys.create("far", None, allowance).await.unwrap();
+    (gateway, Key::new(&made.1.reveal()).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_gives_sandboxes_to_whoever_has_a_key_and_room_in_its_quota_until_it_ends() {
+    let (gateway, key) = gateway(true).await;
+    let mut site = at(gateway.router()).await;
+    match connect(&site).await {
+        Err(ConnectError::Sandboxes { source, .. }) => assert_eq!(source.blame(), Blame::Policy, "{source}"),
+        other => panic!("{other:?}"),
+    }
+    site.key = Some(key);
+    let Found::Cellblock(backend) = connect(&site).await.unwrap() else {
+        panic!("it has sandboxes");
+    };
+    let here = far(*backend);
+    let session = || {
+        here.session(SessionOptions {
+            prelude: Vec::new(),
+            ..SessionOptions::default()
+        })
+    };
+    let (first, second) = (session(), session());
+    first.execute("x = 1").await.unwrap();
+    let refused = second.execute("x = 2").await.unwrap_err();
+    assert_eq!(refused.blame(), Blame::Capacity, "{refused}");
+    first.close().await.unwrap();
+    // Its place is free when the other side has heard of it.
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while let Err(error) = second.execute("x = 2").await {
+        assert_eq!(error.blame(), Blame::Capacity, "{error}");
+        assert!(tokio::time::Instant::now() < deadline, "{error}");
+    }
+    let there = Arc::clone(gateway.interpreter().unwrap());
+    assert_eq!(there.sandboxes_in_use().len(), 1);
+    gateway.stop();
+    let executed = second.execute("print(x)").await.unwrap();
+    assert_eq!(executed.stdout.text, "2\n");
+    gateway.stop();
+    let gone = async {
+        while !there.sandboxes_in_use().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        gateway.tasks.close();
+        gateway.tasks.wait().await;
+    };
+    tokio::time::timeout(PATIENCE, gone).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_gives_no_sandboxes_is_one_that_only_executes() {
+    let (gateway, key) = gateway(false).await;
+    let mut site = at(gateway.router()).await;
+    site.key = Some(key);
+    let found = connect(&site).await.unwrap();
+    assert!(matches!(found, Found::Execute(..)), "{found:?}");
 }

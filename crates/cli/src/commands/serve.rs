@@ -35,6 +35,10 @@ serve: there is no model to answer with; run `cellblock serve --demo` to try it 
         base_url: http://127.0.0.1:11434/v1
 ";
 
+/// What is said of the server at `sandbox_url`.
+const SANDBOXES: &str = "code runs in the sandboxes of the Cellblock at `sandbox_url`";
+const EXECUTES: &str = "code runs at the server at `sandbox_url`, which only executes: variables and files are not kept from call to call, and \
+                        there are no containers and no sessions";
 /// What to do where there are no sandboxes to give.
 const SERVES_NOTHING: &str = "serve: the server at `sandbox_url` has no sandboxes, so there are none that `remote.serve` could give to others; \
                               remove one of the two";
@@ -81,7 +85,7 @@ async fn serve(args: &ServeArgs) -> Result<()> {
     };
     let address = listener.local_addr().map_err(Error::process("listen"))?;
     tracing::info!(%address, "listening");
-    tell(address, args.demo);
+    tell(address, &gateway, site.is_some(), args.demo);
     let stopping = gateway.clone();
     tokio::spawn(async move {
         // The second signal ends at once.
@@ -177,9 +181,14 @@ async fn here(loaded: &Loaded, home: &Home, store: Store) -> Result<Interpreter>
     Ok(started.await?)
 }
 
-fn tell(address: SocketAddr, demo: bool) {
+fn tell(address: SocketAddr, gateway: &Gateway, elsewhere: bool, demo: bool) {
     let mut screen = Screen::new();
     screen.show(&format!("listening on http://{address}"));
+    match &gateway.engine {
+        Engine::Execute(_) => screen.show(EXECUTES),
+        Engine::Interpreter(_) if elsewhere => screen.show(SANDBOXES),
+        Engine::Interpreter(_) => {}
+    }
     if demo {
         let body = r#"{"model": "demo", "input": "Hello", "tools": [{"type": "code_interpreter", "container": {"type": "auto"}}]}"#;
         screen.show(&format!(

@@ -25,6 +25,7 @@ mod yaml;
 use std::path::PathBuf;
 
 use cellblock_gateway::Options;
+use cellblock_sandbox::image::DEFAULT_IMAGE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -92,7 +93,7 @@ impl Default for Settings {
         Self {
             listen: Listen::default(),
             state: None,
-            image: "default".to_owned(),
+            image: DEFAULT_IMAGE.to_owned(),
             sandbox_url: None,
             sandbox_key_env: None,
             sandbox_key_file: None,

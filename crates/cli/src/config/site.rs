@@ -4,16 +4,17 @@ use cellblock_gateway::provider::Key;
 use cellblock_gateway::remote::Site;
 
 use super::check::Check;
-use super::{ConfigError, Loaded, Settings};
-
-/// Keys that say something of the server at `sandbox_url`.
-const OF_THE_SERVER: [&str; 3] = ["sandbox_key_env", "sandbox_key_file", "sandbox_allow_http"];
+use super::{ConfigError, DEFAULT_IMAGE, Loaded, Settings};
 
 impl Settings {
     pub(super) fn check_site(&self, check: &mut Check<'_>) {
         let Some(url) = &self.sandbox_url else {
-            for key in OF_THE_SERVER {
-                if check.has(&[key]) {
+            for (key, said) in [
+                ("sandbox_key_env", self.sandbox_key_env.is_some()),
+                ("sandbox_key_file", self.sandbox_key_file.is_some()),
+                ("sandbox_allow_http", self.sandbox_allow_http),
+            ] {
+                if said {
                     check.wrong(&[key], "it is of use only with `sandbox_url`; remove it");
                 }
             }
@@ -36,7 +37,7 @@ impl Settings {
                 "it cannot stand beside `sandbox_key_env`; remove one of the two",
             );
         }
-        if check.has(&["image"]) {
+        if self.image != DEFAULT_IMAGE {
             check.wrong(
                 &["image"],
                 "it cannot stand beside `sandbox_url`: the image is that server's; remove one of the two",

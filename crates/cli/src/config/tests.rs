@@ -25,6 +25,7 @@ fn load(text: &str, variables: &[(&str, &str)]) -> Result<Loaded, String> {
     };
     let loaded = sources.load().and_then(|loaded| {
         loaded.models(Models::default())?;
+        loaded.site()?;
         Ok(loaded)
     });
     loaded.map_err(|error| told(&error, folder.path()))
@@ -93,6 +94,7 @@ containers: {idle: 5m, max_memory: 1GiB}
 files: {max_size: 1MiB}
 sessions: {per_owner: 2}
 execute: {concurrent: 7}
+remote: {serve: true}
 responses: {retention: null}
 http: {hosts: [a.example], origins: ['https://b.example'], max_connections: 9, grace: 3}
 ";
@@ -112,6 +114,7 @@ http: {hosts: [a.example], origins: ['https://b.example'], max_connections: 9, g
     assert_eq!(options.containers.max_memory, Some(1 << 30));
     assert_eq!(options.files.max_bytes, 1 << 20);
     assert_eq!((options.sessions.per_owner, options.execute.concurrent), (2, 7));
+    assert!(options.remote.serve);
     assert_eq!(options.responses.retention, None);
     assert_eq!(options.hosts.names, ["a.example"]);
     assert_eq!(options.hosts.origins, ["https://b.example"]);
@@ -219,6 +222,11 @@ fn mistakes_are_told_with_their_place_and_a_repair() {
         "providers: {code_interpreter: {settings: {claim_timeout: 0}}}",
         "providers: {code_interpreter: {settings: {sandbox_url: 'http://b'}}}\nsandbox_url: http://a",
         "sandbox_url: h:8080",
+        "sandbox_url: 'http://user:hunter2@h:8080'",
+        "sandbox_key_env: A\nsandbox_allow_http: true",
+        "sandbox_url: http://h\nsandbox_key_env: A\nsandbox_key_file: b\nimage: mine",
+        "sandbox_url: http://h\nsandbox_key_env: CELLBLOCK_TEST_NO_SUCH_KEY",
+        "remote: {serve: maybe}",
     ] {
         let error = load(text, &[]).unwrap_err();
         assert!(!error.contains("hunter2"), "{error}");
@@ -244,6 +252,25 @@ fn mistakes_in_variables_are_told_with_their_names() {
         let _ = writeln!(told, "{name}={value}\n    {error}\n");
     }
     insta::assert_snapshot!(told);
+}
+
+#[test]
+fn where_code_runs_is_said_in_two_forms() {
+    for text in [
+        "sandbox_url: https://far.example\nlimits: {cell_timeout: 20}",
+        "providers: {code_interpreter: {enabled: true, settings: {sandbox_url: 'https://far.example', execution_timeout: 20.0}}}",
+    ] {
+        let loaded = load(text, &[]).unwrap();
+        let site = loaded.site().unwrap().unwrap();
+        assert_eq!(
+            (site.url.as_str(), site.allow_plain),
+            ("https://far.example", false)
+        );
+        assert!(site.key.is_none());
+        let limits = loaded.settings.limits.enforced();
+        assert_eq!(limits.cell_time, Duration::from_secs(20));
+    }
+    assert!(load("", &[]).unwrap().site().unwrap().is_none());
 }
 
 #[test]

@@ -3,5 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod answers;
+mod elsewhere;
+mod execute;
 mod refusals;
 mod support;

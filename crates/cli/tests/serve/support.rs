@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use cellblock_testkit::{binary, home};
+use cellblock_testkit::{Owner, binary, home};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -81,6 +81,38 @@ impl Server {
         ask(self.address, "GET", path, "")
     }
 
+    /// The text at a path.
+    pub(crate) fn text(&self, path: &str) -> (u16, String) {
+        ask_text(self.address, "GET", path, "")
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        ask(self.address, "POST", path, &body.to_string())
+    }
+
+    /// Asks the demonstration to run code, after a response where there is one.
+    pub(crate) fn run_code(&self, code: &str, after: Option<&Value>) -> Value {
+        let request = json!({
+            "model": "demo",
+            "input": format!("```python\n{code}\n```"),
+            "tools": [{"type": "code_interpreter", "container": {"type": "auto"}}],
+            "include": ["code_interpreter_call.outputs"],
+            "previous_response_id": after.map(|response| &response["id"]),
+        });
+        let (status, answer) = self.respond(&request);
+        assert_eq!(
+            (status, &answer["status"]),
+            (200, &json!("completed")),
+            "{answer}"
+        );
+        answer
+    }
+
+    /// Whose things are to be counted when it has ended.
+    pub(crate) fn owner(&self) -> Owner {
+        Owner::of(self.child.id())
+    }
+
     /// Asks a model.
     pub(crate) fn respond(&self, request: &Value) -> (u16, Value) {
         ask(self.address, "POST", "/v1/responses", &request.to_string())
@@ -110,8 +142,27 @@ pub(crate) fn said(response: &Value) -> String {
     parts.filter_map(|part| part["text"].as_str()).collect()
 }
 
-/// Asks once, over a connection of its own.
+/// The call of code in a response: its status, and all that its client is shown.
+pub(crate) fn call(response: &Value) -> (String, String) {
+    let items = response["output"].as_array().unwrap();
+    let mut calls = items
+        .iter()
+        .filter(|item| item["type"] == "code_interpreter_call");
+    let call = calls.next().unwrap();
+    assert!(calls.next().is_none(), "{response}");
+    let outputs = call["outputs"].as_array().unwrap();
+    let logs = outputs.iter().filter_map(|output| output["logs"].as_str());
+    (call["status"].as_str().unwrap().to_owned(), logs.collect())
+}
+
+/// Asks once, and reads JSON.
 fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> (u16, Value) {
+    let (status, body) = ask_text(address, method, path, body);
+    (status, serde_json::from_str(&body).unwrap_or_default())
+}
+
+/// Asks once, over a connection of its own.
+fn ask_text(address: SocketAddr, method: &str, path: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let length = body.len();
@@ -124,7 +175,7 @@ fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> (u16, Value
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, serde_json::from_str(body).unwrap_or_default())
+    (status, body.to_owned())
 }
 
 /// A server of models, or a proxy: it keeps the heads and bodies that it gets.
