@@ -142,6 +142,10 @@ fn after_a_kill_what_was_whole_is_whole_and_what_ran_has_failed() {
 const VICTIM: &str = "CELLBLOCK_TEST_VICTIM";
 
 /// Serves until it is killed.
+#[expect(
+    clippy::print_stdout,
+    reason = "the process that has started it reads its address"
+)]
 fn be_killed(dir: &std::path::Path) {
     block_on(async {
         let (model, gate) = Waiting::new();
