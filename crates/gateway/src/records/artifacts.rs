@@ -1,7 +1,5 @@
 //! Who may read which artifact.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{Records, RecordsError};
@@ -13,8 +11,7 @@ impl Records {
             return Ok(());
         }
         let owner = owner.to_owned();
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+        let now = i64::try_from(crate::now()).unwrap_or(i64::MAX);
         self.with(move |connection| {
             let transaction = connection.transaction()?;
             {

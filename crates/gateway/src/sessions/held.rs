@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use cellblock_interpreter::alias::AliasStore;
 use cellblock_interpreter::derivation::Derivation;
@@ -106,12 +106,11 @@ impl Held {
         waiting: usize,
         permit: SandboxPermit,
     ) -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             id,
             owner,
             toolset,
-            created: since.as_secs(),
+            created: crate::now(),
             terms,
             session,
             tools,
