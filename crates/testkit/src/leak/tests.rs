@@ -172,10 +172,17 @@ fn an_owner_finds_an_orphan_that_it_saw_before_its_parent_died() {
         .unwrap();
     let mut line = [0];
     std::io::Read::read_exact(parent.stdout.as_mut().unwrap(), &mut line).unwrap();
-    let both = ancestry::below(parent.id(), &std::collections::BTreeMap::new());
-    let [orphan] = &both[..] else {
-        panic!("not one child: {both:?}")
+    // The shell goes on as soon as it has forked: the child has its own name only when it has become its program.
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let both = loop {
+        let both = ancestry::below(parent.id(), &std::collections::BTreeMap::new());
+        if matches!(&both[..], [child] if child.name == "sleep") {
+            break both;
+        }
+        assert!(Instant::now() < deadline, "not one child that sleeps: {both:?}");
+        thread::sleep(Duration::from_millis(1));
     };
+    let orphan = &both[0];
     owner.look();
     parent.kill().unwrap();
     parent.wait().unwrap();
