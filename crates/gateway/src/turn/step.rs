@@ -242,6 +242,15 @@ impl Open {
         })
     }
 
+    /// Ends reasoning with what only its provider reads of it.
+    fn seal(&mut self, telling: &mut Telling<'_>, content: String) {
+        let slot = self.reasoning(telling);
+        telling.draft.seal(slot, content);
+        if let Some(slot) = self.reasoning.take() {
+            telling.draft.end_reasoning(slot);
+        }
+    }
+
     /// Ends what is open. The `last` message of a turn cites all files that none before has.
     fn end(&mut self, telling: &mut Telling<'_>, last: bool) {
         if let Some(slot) = self.reasoning.take() {
@@ -292,17 +301,6 @@ impl Telling<'_> {
             },
             Wants::Client(Some(slot)) => self.draft.arguments(slot, delta),
             Wants::Client(None) | Wants::Nothing => {}
-        }
-    }
-}
-
-impl Open {
-    /// Ends reasoning with what only its provider reads of it.
-    fn seal(&mut self, telling: &mut Telling<'_>, content: String) {
-        let slot = self.reasoning(telling);
-        telling.draft.seal(slot, content);
-        if let Some(slot) = self.reasoning.take() {
-            telling.draft.end_reasoning(slot);
         }
     }
 }
