@@ -20,10 +20,10 @@ plt.show()
 totals.to_csv("/mnt/data/totals.csv")
 print("saved")`;
 
-// Only an interrupt gets to the second file.
+// Only an interrupt gets to the second file; one that comes before the first is made leaves the second alone, or nothing.
 const FOREVER = `import time
-open("/mnt/data/began", "w").close()
 try:
+    open("/mnt/data/began", "w").close()
     time.sleep(600)
 finally:
     open("/mnt/data/ended", "w").close()`;

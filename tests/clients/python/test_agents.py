@@ -141,7 +141,7 @@ class Agents(WithAgents):
                     if after.final_output == "['began', 'ended']":
                         break
                     # It was broken off sooner than it began.
-                    self.assertEqual(after.final_output, "[]")
+                    self.assertIn(after.final_output, ["[]", "['ended']"])
                 else:
                     self.fail("the code never began")
 
