@@ -30,6 +30,7 @@ pub mod report;
 mod serve;
 mod session;
 mod stream;
+mod tool_server;
 pub mod turn;
 pub mod workbench;
 
@@ -54,5 +55,9 @@ pub use session::fuzz_file_name;
 pub use session::{
     CommandEnd, FileListing, ListedFile, OpenedFile, Prepared, Program, ProgramRun, Running, Session,
     SessionOptions,
+};
+pub use tool_server::{
+    LeftOutTool, OfferedTools, ServerTool, ToolReply, ToolServer, ToolServerAddress, ToolServerError,
+    ToolServers,
 };
 pub use workbench::Workbench;
