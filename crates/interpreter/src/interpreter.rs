@@ -18,6 +18,7 @@ use tokio::sync::OnceCell;
 
 use crate::alias::AliasStore;
 use crate::base::Base;
+use crate::contract::Attempts;
 use crate::derivation::{Derivation, Policy};
 use crate::error::Result;
 use crate::output::Decoding;
@@ -225,6 +226,19 @@ impl Interpreter {
     pub async fn derivation(&self, aliases: AliasStore, policy: Policy) -> Result<Derivation> {
         self.shared.audited().await?;
         Ok(Derivation::new(Arc::clone(&self.shared), aliases, policy))
+    }
+
+    /// A derivation in a session that is there already, and that was made with the prelude `derivation`. Dropping it leaves the session.
+    pub async fn derivation_in(
+        &self,
+        session: Session,
+        aliases: AliasStore,
+        policy: Policy,
+        attempts: Attempts,
+    ) -> Result<Derivation> {
+        self.shared.audited().await?;
+        let shared = Arc::clone(&self.shared);
+        Ok(Derivation::within(shared, session, aliases, policy, attempts))
     }
 
     /// A new session. Its sandbox is made when it is first needed.

@@ -45,6 +45,13 @@ impl Deriver for Derivation {
     }
 }
 
+impl Derived {
+    /// What a turn has to know of it.
+    pub fn told(&self) -> turn::Derived {
+        told(self)
+    }
+}
+
 fn told(derived: &Derived) -> turn::Derived {
     let artifacts = derived.artifacts.iter().filter_map(|artifact| {
         Some(turn::Emitted {

@@ -55,6 +55,23 @@ impl Derivation {
         }
     }
 
+    /// In a session that is there already and has the prelude `derivation`; of its attempts some may be used up.
+    pub(crate) const fn within(
+        shared: Arc<Shared>,
+        session: Session,
+        aliases: AliasStore,
+        policy: Policy,
+        attempts: Attempts,
+    ) -> Self {
+        Self {
+            shared,
+            session,
+            aliases,
+            policy,
+            attempts,
+        }
+    }
+
     /// The tool results that calls derive from.
     pub fn aliases(&self) -> &AliasStore {
         &self.aliases

@@ -18,6 +18,7 @@ mod evidence;
 mod model;
 mod outcome;
 mod plan;
+mod progress;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -30,5 +31,6 @@ pub use evidence::{Evidence, ToolError, Tools};
 pub use model::{Model, ModelError, Step, ToolCall};
 pub use outcome::{Conclusion, Gap, StopReason, TurnError, TurnOutcome};
 pub use plan::{Budget, ChartIntent, Plan};
+pub use progress::{Progress, Stop};
 pub use run::Turn;
 pub use transcript::{Entry, Transcript};

@@ -2,18 +2,15 @@
 
 use serde_json::Value;
 
-use super::best_effort;
-use super::deriver::{Derived, Deriver, Emitted, Held};
+use super::deriver::{Derived, Deriver, Held};
 use super::evidence::{Evidence, Tools};
-use super::model::{Model, ModelError, Step, ToolCall};
-use super::outcome::{Conclusion, Gap, StopReason, TurnError, TurnOutcome};
-use super::plan::{Budget, ChartIntent, Plan};
+use super::model::{Model, Step, ToolCall};
+use super::outcome::{TurnError, TurnOutcome};
+use super::plan::{Budget, Plan};
+use super::progress::{Progress, Stop};
 use super::transcript::{Entry, Transcript};
 use crate::contract::DerivationCall;
 use crate::derivation::tools::{CODE_INTERPRETER, Offer, RENDER_CHART, code_interpreter, render_chart};
-
-/// Derived texts that a best effort repeats.
-const DERIVED_TEXTS: usize = 3;
 
 /// One request of a user, and what may be spent on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,40 +51,11 @@ impl Turn {
                 request: self.request.clone(),
                 ..Transcript::default()
             },
-            progress: Progress::default(),
+            progress: Progress::new(self.plan, self.budget),
         };
         let stop = work.follow(model).await;
         work.end(stop).await
     }
-}
-
-impl Turn {
-    fn lacks_chart(&self, artifacts: &[Emitted]) -> bool {
-        self.plan.chart_intent == ChartIntent::Explicit && artifacts.is_empty()
-    }
-}
-
-/// Why the loop ended.
-enum Stop {
-    Answer(String),
-    Steps,
-    Attempts,
-    Model(ModelError),
-}
-
-/// What has been reached so far.
-#[derive(Default)]
-struct Progress {
-    steps: u32,
-    derivations: u32,
-    exhausted: bool,
-    /// Whether a missing chart was asked for again.
-    reminded: bool,
-    fetched: bool,
-    artifacts: Vec<Emitted>,
-    derived: Vec<String>,
-    /// The latest mistake of a call that was to derive or draw.
-    mistake: Option<String>,
 }
 
 struct Work<'a, T, D: Deriver, E> {
@@ -101,20 +69,21 @@ struct Work<'a, T, D: Deriver, E> {
 
 impl<T: Tools, D: Deriver, E: Evidence> Work<'_, T, D, E> {
     async fn follow(&mut self, model: &mut impl Model) -> Stop {
-        let allowed = self.turn.budget.allowed(self.turn.plan);
-        while self.progress.steps < allowed {
+        while self.progress.steps_left() > 0 {
             self.transcript.tools = self.offered();
-            self.transcript.steps_left = allowed - self.progress.steps;
+            self.transcript.steps_left = self.progress.steps_left();
             self.transcript
                 .fit(self.evidence, self.turn.budget.transcript_tokens);
-            self.progress.steps += 1;
+            self.progress.step();
             match model.step(&self.transcript).await {
-                Ok(Step::Answer(_)) if self.reminds(allowed) => {}
-                Ok(Step::Answer(answer)) => return Stop::Answer(answer),
+                Ok(Step::Answer(answer)) => match self.progress.reminder() {
+                    Some(notice) => self.transcript.entries.push(Entry::Notice(notice.to_owned())),
+                    None => return Stop::Answer(answer),
+                },
                 Err(error) => return Stop::Model(error),
                 Ok(Step::Tools(calls)) => {
                     let nothing_else = calls.iter().all(|call| call.name == CODE_INTERPRETER);
-                    if self.progress.exhausted && nothing_else {
+                    if self.progress.exhausted() && nothing_else {
                         return Stop::Attempts;
                     }
                     self.run_calls(calls).await;
@@ -124,25 +93,11 @@ impl<T: Tools, D: Deriver, E: Evidence> Work<'_, T, D, E> {
         Stop::Steps
     }
 
-    /// Asks once more for a chart that was asked for, where there is still time to make one. A second answer without it stands.
-    fn reminds(&mut self, allowed: u32) -> bool {
-        let progress = &mut self.progress;
-        let possible = progress.steps + 1 < allowed && !progress.exhausted;
-        if !self.turn.lacks_chart(&progress.artifacts) || !possible || progress.reminded {
-            return false;
-        }
-        progress.reminded = true;
-        let notice = "the user asked for a chart and none was emitted: make it with code_interpreter or render_chart, or answer again and say \
-                      why it cannot be made";
-        self.transcript.entries.push(Entry::Notice(notice.to_owned()));
-        true
-    }
-
     /// The host's tools and the toolset's, without an interpreter that failed too often.
     fn offered(&self) -> Vec<super::ToolDefinition> {
         let mut offered = self.tools.definitions();
         offered.retain(|tool| ![CODE_INTERPRETER, RENDER_CHART].contains(&tool.name.as_str()));
-        if !self.progress.exhausted {
+        if !self.progress.exhausted() {
             offered.push(code_interpreter(self.turn.offer));
         }
         if self.turn.offer.render_chart {
@@ -199,7 +154,7 @@ impl<T: Tools, D: Deriver, E: Evidence> Work<'_, T, D, E> {
         match self.evidence.record(name, &output).await {
             // The text is the alias' view, made for the next step.
             Ok(alias) => {
-                self.progress.fetched = true;
+                self.progress.fetched();
                 CallResult {
                     text: format!("recorded as `{alias}`"),
                     alias: Some(alias),
@@ -211,14 +166,11 @@ impl<T: Tools, D: Deriver, E: Evidence> Work<'_, T, D, E> {
     }
 
     async fn derive(&mut self, arguments: &Value) -> CallResult {
-        self.progress.derivations += 1;
         let derived = match DerivationCall::read(arguments) {
             Ok(call) => self.deriver.derive(call).await,
             Err(rejections) => Ok(self.deriver.refuse(rejections)),
         };
-        if let Ok(derived) = &derived {
-            self.progress.exhausted = !derived.ok && derived.attempts_left == 0;
-        }
+        self.progress.attempted(derived.as_ref().ok());
         self.take(derived)
     }
 
@@ -233,24 +185,11 @@ impl<T: Tools, D: Deriver, E: Evidence> Work<'_, T, D, E> {
                     "a derivation could not run"
                 );
                 let text = "the interpreter could not run this call, for a reason that is not in it; go on without it";
-                self.progress.mistake = Some("the interpreter itself failed".to_owned());
+                self.progress.broke();
                 return failed(text.to_owned());
             }
         };
-        if derived.ok {
-            self.progress.mistake = None;
-            self.progress.derived.push(derived.text.clone());
-            for artifact in derived.artifacts {
-                self.progress
-                    .artifacts
-                    .retain(|earlier| earlier.sha256 != artifact.sha256);
-                self.progress.artifacts.push(artifact);
-            }
-        } else {
-            let first = derived.rejections.first().map(|it| it.message.clone());
-            self.progress.mistake =
-                Some(first.unwrap_or_else(|| "the code did not run to its end".to_owned()));
-        }
+        self.progress.derived(&derived);
         CallResult {
             alias: derived.alias,
             text: derived.text,
@@ -259,81 +198,8 @@ impl<T: Tools, D: Deriver, E: Evidence> Work<'_, T, D, E> {
     }
 
     async fn end(self, stop: Stop) -> Result<TurnOutcome, TurnError> {
-        let Self {
-            turn,
-            deriver,
-            evidence,
-            mut progress,
-            ..
-        } = self;
-        deriver.close().await;
-        let (answer, stop_reason, error) = match stop {
-            Stop::Answer(answer) => (Some(answer), StopReason::CompleteAnswer, None),
-            Stop::Steps => (None, StopReason::BoundedRuntimeBudget, None),
-            Stop::Attempts => (None, StopReason::AttemptsExhausted, None),
-            Stop::Model(error) => (None, StopReason::ModelFailed, Some(error)),
-        };
-        if let Some(error) = error {
-            if !progress.fetched && progress.derived.is_empty() {
-                return Err(TurnError::Model(error));
-            }
-            tracing::warn!(error = &error as &dyn std::error::Error, "the model took no step");
-        }
-        let gaps = progress.gaps(turn, stop_reason);
-        let (outcome, text) = match answer {
-            Some(answer) if gaps.is_empty() => (Conclusion::Answer, answer),
-            answer => {
-                let latest = progress.derived.len().saturating_sub(DERIVED_TEXTS);
-                let derived = &progress.derived[latest..];
-                (
-                    Conclusion::BestEffort,
-                    best_effort::text(answer, derived, evidence, &gaps),
-                )
-            }
-        };
-        let artifacts_left_out = progress.artifacts.len().saturating_sub(turn.budget.artifacts);
-        progress.artifacts.drain(..artifacts_left_out);
-        Ok(TurnOutcome {
-            outcome,
-            text,
-            gaps,
-            artifacts: progress.artifacts,
-            artifacts_left_out,
-            steps_used: progress.steps,
-            derivations: progress.derivations,
-            stop_reason,
-        })
-    }
-}
-
-impl Progress {
-    /// What is missing, the most telling first.
-    fn gaps(&self, turn: &Turn, stop: StopReason) -> Vec<Gap> {
-        let mut gaps = Vec::new();
-        let latest = match &self.mistake {
-            Some(mistake) => format!("; the latest failure: {mistake}"),
-            None => String::new(),
-        };
-        if turn.lacks_chart(&self.artifacts) {
-            let message = format!("a chart was asked for and could not be made{latest}");
-            gaps.push(Gap::new("chart_missing", message));
-        }
-        if stop == StopReason::BoundedRuntimeBudget {
-            let message = format!(
-                "the turn ended after {} steps, before an answer was complete",
-                self.steps
-            );
-            gaps.push(Gap::new("step_budget_exhausted", message));
-        }
-        if self.exhausted {
-            let message = format!("the derivation failed too often and was given up{latest}");
-            gaps.push(Gap::new("attempts_exhausted", message));
-        }
-        if stop == StopReason::ModelFailed {
-            let message = "the model failed before it had answered";
-            gaps.push(Gap::new("model_failed", message));
-        }
-        gaps
+        self.deriver.close().await;
+        self.progress.conclude(stop, self.evidence)
     }
 }
 

@@ -1,0 +1,187 @@
+//! What a turn has reached, and what is missing when it ends: for whoever drives the loop.
+
+use super::best_effort;
+use super::deriver::{Derived, Emitted};
+use super::evidence::Evidence;
+use super::model::ModelError;
+use super::outcome::{Conclusion, Gap, StopReason, TurnError, TurnOutcome};
+use super::plan::{Budget, ChartIntent, Plan};
+
+/// Derived texts that a best effort repeats.
+const DERIVED_TEXTS: usize = 3;
+
+const REMINDER: &str = "the user asked for a chart and none was emitted: make it with code_interpreter or render_chart, or answer again and say \
+                        why it cannot be made";
+
+/// What has been reached so far.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    plan: Plan,
+    budget: Budget,
+    steps: u32,
+    derivations: u32,
+    exhausted: bool,
+    /// Whether a missing chart was asked for again.
+    reminded: bool,
+    fetched: bool,
+    artifacts: Vec<Emitted>,
+    derived: Vec<String>,
+    /// The latest mistake of a call that was to derive or draw.
+    mistake: Option<String>,
+}
+
+/// Why a loop ended.
+#[derive(Debug)]
+pub enum Stop {
+    /// The model answered.
+    Answer(String),
+    /// The steps were used up.
+    Steps,
+    /// The interpreter was taken away, and the model wanted nothing else.
+    Attempts,
+    /// The model took no step.
+    Model(ModelError),
+}
+
+impl Progress {
+    /// Nothing yet, of a turn that is planned to give this.
+    pub fn new(plan: Plan, budget: Budget) -> Self {
+        Self {
+            plan,
+            budget,
+            ..Self::default()
+        }
+    }
+
+    /// Model calls that may still be made.
+    pub const fn steps_left(&self) -> u32 {
+        self.budget.allowed(self.plan).saturating_sub(self.steps)
+    }
+
+    /// Counts a model call.
+    pub const fn step(&mut self) {
+        self.steps += 1;
+    }
+
+    /// Notes that a tool's result was kept.
+    pub const fn fetched(&mut self) {
+        self.fetched = true;
+    }
+
+    /// Whether derivations failed too often, so that none is run any more.
+    pub const fn exhausted(&self) -> bool {
+        self.exhausted
+    }
+
+    /// Counts a derivation call, malformed ones included; none where the host itself failed.
+    pub fn attempted(&mut self, derived: Option<&Derived>) {
+        self.derivations += 1;
+        if let Some(derived) = derived {
+            self.exhausted = !derived.ok && derived.attempts_left == 0;
+        }
+    }
+
+    /// Takes over what a call of the toolset gave.
+    pub fn derived(&mut self, derived: &Derived) {
+        if derived.ok {
+            self.mistake = None;
+            self.derived.push(derived.text.clone());
+            for artifact in &derived.artifacts {
+                self.artifacts.retain(|earlier| earlier.sha256 != artifact.sha256);
+                self.artifacts.push(artifact.clone());
+            }
+        } else {
+            let first = derived.rejections.first().map(|it| it.message.clone());
+            self.mistake = Some(first.unwrap_or_else(|| "the code did not run to its end".to_owned()));
+        }
+    }
+
+    /// Notes that a call could not be run for a reason that is not in it.
+    pub fn broke(&mut self) {
+        self.mistake = Some("the interpreter itself failed".to_owned());
+    }
+
+    /// What to tell a model that answered without a chart that was asked for, where there is still time to make one. It is told once: a
+    /// second answer without a chart stands.
+    pub fn reminder(&mut self) -> Option<&'static str> {
+        let possible = self.steps_left() > 1 && !self.exhausted;
+        if !self.lacks_chart() || !possible || self.reminded {
+            return None;
+        }
+        self.reminded = true;
+        Some(REMINDER)
+    }
+
+    fn lacks_chart(&self) -> bool {
+        self.plan.chart_intent == ChartIntent::Explicit && self.artifacts.is_empty()
+    }
+
+    /// What came of the turn. `Err` only where a model failed before anything was fetched or derived.
+    pub fn conclude(mut self, stop: Stop, evidence: &impl Evidence) -> Result<TurnOutcome, TurnError> {
+        let (answer, stop_reason, error) = match stop {
+            Stop::Answer(answer) => (Some(answer), StopReason::CompleteAnswer, None),
+            Stop::Steps => (None, StopReason::BoundedRuntimeBudget, None),
+            Stop::Attempts => (None, StopReason::AttemptsExhausted, None),
+            Stop::Model(error) => (None, StopReason::ModelFailed, Some(error)),
+        };
+        if let Some(error) = error {
+            if !self.fetched && self.derived.is_empty() {
+                return Err(TurnError::Model(error));
+            }
+            tracing::warn!(error = &error as &dyn std::error::Error, "the model took no step");
+        }
+        let gaps = self.gaps(stop_reason);
+        let (outcome, text) = match answer {
+            Some(answer) if gaps.is_empty() => (Conclusion::Answer, answer),
+            answer => {
+                let latest = self.derived.len().saturating_sub(DERIVED_TEXTS);
+                let derived = &self.derived[latest..];
+                (
+                    Conclusion::BestEffort,
+                    best_effort::text(answer, derived, evidence, &gaps),
+                )
+            }
+        };
+        let artifacts_left_out = self.artifacts.len().saturating_sub(self.budget.artifacts);
+        self.artifacts.drain(..artifacts_left_out);
+        Ok(TurnOutcome {
+            outcome,
+            text,
+            gaps,
+            artifacts: self.artifacts,
+            artifacts_left_out,
+            steps_used: self.steps,
+            derivations: self.derivations,
+            stop_reason,
+        })
+    }
+
+    /// What is missing, the most telling first.
+    fn gaps(&self, stop: StopReason) -> Vec<Gap> {
+        let mut gaps = Vec::new();
+        let latest = match &self.mistake {
+            Some(mistake) => format!("; the latest failure: {mistake}"),
+            None => String::new(),
+        };
+        if self.lacks_chart() {
+            let message = format!("a chart was asked for and could not be made{latest}");
+            gaps.push(Gap::new("chart_missing", message));
+        }
+        if stop == StopReason::BoundedRuntimeBudget {
+            let message = format!(
+                "the turn ended after {} steps, before an answer was complete",
+                self.steps
+            );
+            gaps.push(Gap::new("step_budget_exhausted", message));
+        }
+        if self.exhausted {
+            let message = format!("the derivation failed too often and was given up{latest}");
+            gaps.push(Gap::new("attempts_exhausted", message));
+        }
+        if stop == StopReason::ModelFailed {
+            let message = "the model failed before it had answered";
+            gaps.push(Gap::new("model_failed", message));
+        }
+        gaps
+    }
+}
