@@ -3,6 +3,7 @@
 //! - [`arguments`] decodes the arguments of a tool call while a provider streams them.
 //! - [`provider`] asks models, and puts together what they answer; [`Models`] says which provider has which model.
 //! - [`turn`] answers a request: a model's steps, and the code that they run.
+//! - [`tools`] are those of servers, which turns fetch data with.
 //! - [`wire`] has the forms of the Responses API: requests, responses, items, events.
 //! - [`server`] is the HTTP server; `responses`, `containers`, `files`, `sessions`, `artifacts` and `execute` have its routes.
 //! - [`keys`] says who may call, [`quotas`] how much; `metrics` counts.
@@ -33,6 +34,7 @@ pub mod remote;
 mod responses;
 pub mod server;
 mod sessions;
+pub mod tools;
 pub mod turn;
 pub mod wire;
 

@@ -16,6 +16,7 @@ use crate::remote::RemoteOptions;
 use crate::responses::ResponseOptions;
 use crate::server::{AuthOptions, ConnectionOptions, HostOptions, StopOptions, TlsOptions};
 use crate::sessions::SessionsOptions;
+use crate::tools::{DerivationOptions, Tools};
 
 /// How a gateway is set up.
 #[derive(Clone, Debug)]
@@ -52,6 +53,10 @@ pub struct Options {
     pub containers: ContainerOptions,
     /// Files.
     pub files: FileOptions,
+    /// Servers of tools that turns fetch data with.
+    pub tools: Tools,
+    /// How turns fetch and derive.
+    pub derivation: DerivationOptions,
     /// Whether the tool `code_interpreter` is offered. Where it is not, a request that asks for it is refused.
     pub code_interpreter: bool,
     /// The longest that a request may let code run.
@@ -77,6 +82,8 @@ impl Default for Options {
             remote: RemoteOptions::default(),
             containers: ContainerOptions::default(),
             files: FileOptions::default(),
+            tools: Tools::default(),
+            derivation: DerivationOptions::default(),
             code_interpreter: true,
             max_cell_time: MAX_CELL_TIME,
         }

@@ -89,6 +89,8 @@ pub(crate) async fn serve(
 /// The artifact of this name, if it is the caller's.
 pub(crate) async fn visible(gateway: &Gateway, caller: &Caller, sha256: &str) -> Result<ArtifactId, Problem> {
     let missing = || Problem::missing("artifact_not_found", "there is no such artifact");
+    // Its address may end as a file's name does.
+    let sha256 = sha256.split('.').next().unwrap_or_default();
     let id: ArtifactId = sha256.parse().map_err(|_| missing())?;
     let theirs = gateway.records.owns_artifact(&caller.owner, sha256).await?;
     if theirs { Ok(id) } else { Err(missing()) }

@@ -14,6 +14,8 @@ use crate::wire::{ApiError, ErrorKind, Ids};
 
 /// The memory that clients can ask for, in GiB.
 const MEMORY: [(&str, u64); 4] = [("1g", 1), ("4g", 4), ("16g", 16), ("64g", 64)];
+/// The names that code which derives finds.
+const DERIVATION: &str = "derivation";
 /// How much longer than its container a session keeps an idle sandbox: the container decides.
 const LONGER: Duration = Duration::from_hours(1);
 
@@ -54,11 +56,15 @@ impl New {
         };
         let deadline = tokio::time::Instant::now() + options.wait;
         let permit = self.permit(gateway, owner, deadline).await?;
-        let session = gateway.interpreter()?.session(SessionOptions {
+        let mut options_of_session = SessionOptions {
             limits,
             idle: idle + LONGER,
             ..SessionOptions::default()
-        });
+        };
+        if gateway.options.tools.any() {
+            options_of_session.prelude.push(DERIVATION.to_owned());
+        }
+        let session = gateway.interpreter()?.session(options_of_session);
         let mut live = Live {
             id: Ids::random().mint("cntr"),
             owner: owner.to_owned(),

@@ -3,6 +3,7 @@
 //! A container is a session with its files: variables and files live across responses, until nobody has used it for its time. Its sandbox is
 //! made when code first runs. [`runner`] gives what runs the code of a response.
 
+mod derive;
 mod elsewhere;
 mod file_routes;
 mod live;
@@ -49,7 +50,7 @@ pub(crate) async fn runner(
         .enumerate()
         .find_map(|(at, tool)| match tool {
             Tool::CodeInterpreter { container } => Some((at, container)),
-            Tool::Function(_) => None,
+            Tool::Function(_) | Tool::Mcp(_) => None,
         });
     if let Engine::Execute(engine) = &gateway.engine {
         return elsewhere::runner(gateway, engine, owner, request, container).await;

@@ -60,6 +60,10 @@ impl Runner for Places {
         self.files.clone()
     }
 
+    fn derives(&self) -> bool {
+        self.interpreter
+    }
+
     fn read(&self, items: Vec<Item>) -> BoxFuture<'_, Vec<Item>> {
         Box::pin(async move {
             let mut attachments = Attachments::new(&self.gateway, &self.owner, self.interpreter);

@@ -8,6 +8,7 @@ use cellblock_interpreter::render::{self, Block};
 use cellblock_interpreter::{Cell, Error, Execution, ProducedFile};
 use tokio_util::sync::CancellationToken;
 
+use super::derive;
 use super::live::{Held, State};
 use super::path;
 use crate::clock::now_ms;
@@ -43,19 +44,17 @@ async fn work(gateway: &Gateway, held: &Held, code: Code, stop: &CancellationTok
         () = stop.cancelled() => return Ran::refused("The code was not run: nobody waits for it."),
         state = held.state.lock() => state,
     };
-    let executed = match furnish(gateway, held, &mut state).await {
-        Ok(()) => execute(held, code, stop).await,
+    let ran = match furnish(gateway, held, &mut state).await {
+        Ok(()) => match code.terms.clone() {
+            None => execute(gateway, held, code, stop).await,
+            Some(terms) => derive::derive(gateway, held, terms, stop).await,
+        },
         Err(error) => Err(error),
     };
     drop(state);
     touch(gateway, held).await;
-    match executed {
-        Ok(mut execution) => {
-            for file in &mut execution.skipped_files {
-                file.path = path::shown(&file.path);
-            }
-            keep(gateway, held, &execution).await
-        }
+    match ran {
+        Ok(ran) => ran,
         Err(error) => {
             tracing::warn!(error = &error as &dyn std::error::Error, "run code of a model");
             Ran::refused(words(&error))
@@ -63,9 +62,15 @@ async fn work(gateway: &Gateway, held: &Held, code: Code, stop: &CancellationTok
     }
 }
 
-async fn execute(held: &Held, code: Code, stop: &CancellationToken) -> Result<Execution, Error> {
+async fn execute(gateway: &Gateway, held: &Held, code: Code, stop: &CancellationToken) -> Result<Ran, Error> {
     let cell = Cell::new(code.code).with_requirements(code.requirements);
-    let mut executing = std::pin::pin!(held.session.execute(cell));
+    let mut execution = until(held, stop, held.session.execute(cell)).await?;
+    Ok(keep(gateway, held, &mut execution).await)
+}
+
+/// Waits for what runs in a container, and interrupts it when it is to stop.
+pub(super) async fn until<T>(held: &Held, stop: &CancellationToken, running: impl Future<Output = T>) -> T {
+    let mut executing = std::pin::pin!(running);
     tokio::select! {
         biased;
         executed = &mut executing => return executed,
@@ -130,7 +135,10 @@ pub(super) async fn touch(gateway: &Gateway, held: &Held) {
 }
 
 /// Makes container files of what an execution made, and tells of it.
-async fn keep(gateway: &Gateway, held: &Held, execution: &Execution) -> Ran {
+pub(super) async fn keep(gateway: &Gateway, held: &Held, execution: &mut Execution) -> Ran {
+    for file in &mut execution.skipped_files {
+        file.path = path::shown(&file.path);
+    }
     let mut made = Vec::new();
     let mut shown = Shown::default();
     for file in &execution.files {

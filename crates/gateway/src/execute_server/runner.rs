@@ -111,6 +111,7 @@ impl Place for Call {
                 }
             }
             Ran {
+                derivation: None,
                 status: shown.status,
                 outputs: shown.outputs,
                 result: shown.result,

@@ -203,7 +203,7 @@ async fn a_model_reads_that_nothing_is_kept() {
     assert_ne!(place.container(), other.container());
     let code = Code {
         code: "print(6 * 7)".to_owned(),
-        requirements: Vec::new(),
+        ..Code::default()
     };
     let ran = place.run(code).await;
     assert_eq!(ran.status, ItemStatus::Completed);
@@ -242,10 +242,7 @@ async fn files_are_kept_by_whoever_can_keep_them() {
     .await;
     let runner = ExecuteRunner::new(client(&server), Duration::from_secs(5)).keeping(Arc::new(Shelf));
     let place = runner.place(0).await;
-    let code = Code {
-        code: String::new(),
-        requirements: Vec::new(),
-    };
+    let code = Code { ..Code::default() };
     let ran = place.run(code).await;
     let made = Made {
         container: place.container().to_owned(),

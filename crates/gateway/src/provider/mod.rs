@@ -28,8 +28,8 @@ use futures_util::stream::BoxStream;
 pub use error::ProviderError;
 pub use http::{Endpoint, Retries, Timeouts};
 pub use key::{Key, KeyError};
-pub(crate) use request::INTERPRETER;
 pub use request::ModelRequest;
+pub(crate) use request::{INTERPRETER, called};
 
 use crate::wire::Usage;
 

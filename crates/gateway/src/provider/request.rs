@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::tools::model_name;
 use crate::wire::{
     AllowedMode, ChoiceMode, CodeInterpreterCall, Function, FunctionCall, FunctionCallOutput,
-    InterpreterOutput, Item, ItemStatus, Output, ReasoningOptions, Text, ToolChoice, ToolName,
+    InterpreterOutput, Item, ItemStatus, McpCall, Output, ReasoningOptions, Text, ToolChoice, ToolName,
 };
 
 /// What a model is asked.
@@ -53,6 +54,8 @@ fn function_name(tool: &ToolName) -> &str {
     match tool {
         ToolName::Function { name } => name,
         ToolName::CodeInterpreter => INTERPRETER,
+        // A turn names the tools of servers as functions.
+        ToolName::Mcp { server_label, name } => name.as_ref().unwrap_or(server_label),
     }
 }
 
@@ -79,6 +82,9 @@ pub(super) fn plain(items: &[Item]) -> Vec<Item> {
     for (index, item) in items.iter().enumerate() {
         match item {
             Item::CodeInterpreterCall(call) => plain.extend(ran(call, index)),
+            Item::McpCall(call) => plain.extend(called(call, index)),
+            // Tools are offered anew in each request.
+            Item::McpListTools(_) => {}
             other => plain.push(other.clone()),
         }
     }
@@ -93,29 +99,49 @@ fn ran(call: &CodeInterpreterCall, index: usize) -> [Item; 2] {
         (text, Some(_)) if text.is_empty() => "(no output)".to_owned(),
         (text, Some(_)) => text,
     };
+    let text = match call.status {
+        ItemStatus::Completed => text,
+        _ => format!("{text}\n(the code did not run to its end)"),
+    };
+    pair(&call.id, index, INTERPRETER.to_owned(), arguments, text)
+}
+
+/// A call of a server's tool, as a function's.
+pub(crate) fn called(call: &McpCall, index: usize) -> [Item; 2] {
+    let text = match (&call.output, &call.error) {
+        (Some(output), _) => output.clone(),
+        (None, Some(error)) => format!("The tool gave nothing: {}", error.words()),
+        (None, None) => "(the output was not kept)".to_owned(),
+    };
+    pair(
+        &call.id,
+        index,
+        model_name(&call.name),
+        call.arguments.clone(),
+        text,
+    )
+}
+
+fn pair(id: &str, index: usize, name: String, arguments: String, text: String) -> [Item; 2] {
     // Ids of calls have at most 64 characters, ids of items may be longer.
-    let short = call.id.len() <= 64;
-    let call_id = if short {
-        call.id.clone()
+    let call_id = if id.len() <= 64 {
+        id.to_owned()
     } else {
-        format!("ci_at_{index}")
+        format!("call_at_{index}")
     };
     [
         Item::FunctionCall(FunctionCall {
-            id: format!("fc_{}", call.id),
+            id: format!("fc_{id}"),
             status: ItemStatus::Completed,
             call_id: call_id.clone(),
-            name: INTERPRETER.to_owned(),
+            name,
             arguments,
         }),
         Item::FunctionCallOutput(FunctionCallOutput {
-            id: format!("fco_{}", call.id),
+            id: format!("fco_{id}"),
             status: ItemStatus::Completed,
             call_id,
-            output: Output::Text(match call.status {
-                ItemStatus::Completed => text,
-                _ => format!("{text}\n(the code did not run to its end)"),
-            }),
+            output: Output::Text(text),
         }),
     ]
 }

@@ -41,6 +41,10 @@ impl Runner for Metered {
         self.runner.about()
     }
 
+    fn derives(&self) -> bool {
+        self.runner.derives()
+    }
+
     fn read(&self, items: Vec<Item>) -> BoxFuture<'_, Vec<Item>> {
         self.runner.read(items)
     }

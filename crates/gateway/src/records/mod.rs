@@ -31,6 +31,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/usage.sql"),
     include_str!("migrations/containers.sql"),
     include_str!("migrations/files.sql"),
+    include_str!("migrations/evidence.sql"),
 ];
 
 /// How long a statement waits for another process, such as `cellblock key`, that writes.

@@ -31,6 +31,8 @@ pub(crate) struct Ended {
     /// What the model read and said since, as a JSON list.
     pub(crate) turn: String,
     pub(crate) container: Option<String>,
+    /// What is remembered of results of tools.
+    pub(crate) evidence: Option<String>,
     /// Ids of its items, each with what the model knows it as.
     pub(crate) items: Vec<(String, String)>,
 }
@@ -52,6 +54,8 @@ pub(crate) struct Conversation {
     pub(crate) turns: Vec<String>,
     /// The container that was used last.
     pub(crate) container: Option<String>,
+    /// What is remembered of results of tools.
+    pub(crate) evidence: Option<String>,
 }
 
 /// Keeps a response that begins.
@@ -100,8 +104,15 @@ pub(crate) fn end(connection: &mut Connection, ended: &Ended) -> Result<bool> {
         }
     }
     transaction.execute(
-        "INSERT INTO turns (id, owner, previous, items, container) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![ended.id, ended.owner, ended.previous, ended.turn, ended.container],
+        "INSERT INTO turns (id, owner, previous, items, container, evidence) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            ended.id,
+            ended.owner,
+            ended.previous,
+            ended.turn,
+            ended.container,
+            ended.evidence
+        ],
     )?;
     for (id, items) in &ended.items {
         transaction.execute(
@@ -159,20 +170,25 @@ pub(crate) fn conversation(connection: &Connection, owner: &str, id: &str) -> Re
              UNION ALL
              SELECT turns.id, turns.previous, place + 1 FROM turns JOIN chain ON turns.id = chain.previous
          )
-         SELECT turns.items, turns.container FROM chain JOIN turns USING (id) ORDER BY place DESC",
+         SELECT turns.items, turns.container, turns.evidence FROM chain JOIN turns USING (id) ORDER BY place DESC",
     )?;
-    let rows = statement.query_map(params![id, owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let rows = statement.query_map(params![id, owner], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+    })?;
     let mut turns = Vec::new();
     let mut container = None;
+    let mut evidence = None;
     for row in rows {
-        let (items, used): (String, Option<String>) = row?;
+        let (items, used, fetched): (String, Option<String>, Option<String>) = row?;
         turns.push(items);
         container = used.or(container);
+        evidence = fetched.or(evidence);
     }
     Ok(Some(Conversation {
         status,
         turns,
         container,
+        evidence,
     }))
 }
 
@@ -199,15 +215,18 @@ pub(crate) fn delete(connection: &mut Connection, owner: &str, id: &str) -> Resu
     Ok(deleted > 0)
 }
 
-/// Deletes the responses that began before a time, in seconds since 1970, but for those that run, and says how many.
-pub(crate) fn sweep(connection: &mut Connection, before: u64) -> Result<usize> {
+/// Deletes the responses that began before a time, in seconds since 1970, but for those that run, and gives their ids.
+pub(crate) fn sweep(connection: &mut Connection, before: u64) -> Result<Vec<String>> {
     let transaction = connection.transaction()?;
     let before = i64::try_from(before).unwrap_or(i64::MAX);
-    let deleted = transaction.execute(
-        "DELETE FROM responses WHERE created_at < ?1 AND status NOT IN ('queued', 'in_progress')",
-        [before],
-    )?;
-    if deleted > 0 {
+    let deleted: Vec<String> = {
+        let mut statement = transaction.prepare(
+            "DELETE FROM responses WHERE created_at < ?1 AND status NOT IN ('queued', 'in_progress') RETURNING id",
+        )?;
+        let rows = statement.query_map([before], |row| row.get(0))?;
+        rows.collect::<Result<_>>()?
+    };
+    if !deleted.is_empty() {
         forget_turns(&transaction)?;
     }
     transaction.commit()?;

@@ -11,8 +11,8 @@ use crate::records::RecordsError;
 use crate::records::responses::{self, Begun, Ended};
 use crate::server::Gateway;
 use crate::wire::{
-    ApiError, ErrorKind, FunctionCall, FunctionCallOutput, Item, ItemStatus, Output, Request, Response,
-    ResponseStatus,
+    ApiError, ErrorKind, FunctionCall, FunctionCallOutput, Item, ItemStatus, McpCall, Output, Request,
+    Response, ResponseStatus,
 };
 
 /// Keeps a response that begins, so that it can be found, and is not lost without a word when the process ends.
@@ -80,6 +80,7 @@ pub(super) async fn ended(
         previous,
         turn: json!(new).to_string(),
         container: played.container.clone(),
+        evidence: played.remembered.clone(),
         items: known(&response.output, new),
     };
     let kept = match save(gateway, ended.clone()).await {
@@ -119,6 +120,7 @@ fn known(output: &[Item], conversation: &[Item]) -> Vec<(String, String)> {
                 .next()
                 .and_then(|call| ran(call, conversation))
                 .map_or_else(|| vec![item.clone()], Vec::from),
+            Item::McpCall(call) => fetched(call, conversation).map_or_else(|| vec![item.clone()], Vec::from),
             item => vec![item.clone()],
         };
         (item.id().to_owned(), json!(items).to_string())
@@ -133,7 +135,22 @@ fn ran(call: &FunctionCall, conversation: &[Item]) -> Option<[Item; 2]> {
     Some([Item::FunctionCall(call.clone()), output?.clone()])
 }
 
-/// Says of code that was broken off that it was: a call without an output is refused by every provider.
+/// The call of a server's tool as the model knows it: its id says which item tells it.
+fn fetched(call: &McpCall, conversation: &[Item]) -> Option<[Item; 2]> {
+    let id = format!("fc_{}", call.id);
+    let made = conversation.iter().find_map(|item| match item {
+        Item::FunctionCall(made) if made.id == id => Some(made),
+        _ => None,
+    });
+    ran(made?, conversation)
+}
+
+/// Whether a call is one that was served here, rather than by the client.
+fn is_ours(call: &FunctionCall) -> bool {
+    call.name == INTERPRETER || call.id.starts_with("fc_mcp_")
+}
+
+/// Says of code and tools that were broken off that they were: a call without an output is refused by every provider.
 pub(super) fn mend(conversation: &mut Vec<Item>) {
     let answered: HashSet<String> = conversation
         .iter()
@@ -145,7 +162,7 @@ pub(super) fn mend(conversation: &mut Vec<Item>) {
     let mut place = 0;
     while place < conversation.len() {
         if let Item::FunctionCall(call) = &conversation[place]
-            && call.name == INTERPRETER
+            && is_ours(call)
             && !answered.contains(&call.call_id)
         {
             let call_id = call.call_id.clone();
@@ -153,7 +170,7 @@ pub(super) fn mend(conversation: &mut Vec<Item>) {
                 id: format!("fco_{call_id}"),
                 status: ItemStatus::Incomplete,
                 call_id,
-                output: Output::Text("(the code was stopped, and what it gave is lost)".to_owned()),
+                output: Output::Text("(it was stopped, and what it gave is lost)".to_owned()),
             };
             place += 1;
             conversation.insert(place, Item::FunctionCallOutput(output));

@@ -14,6 +14,7 @@ mod live;
 mod log;
 mod options;
 mod prepare;
+mod research;
 mod resolve;
 mod retrieve;
 mod run;

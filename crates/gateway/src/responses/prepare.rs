@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::research::{Before, research};
 use super::resolve::resolve;
 use super::run::Job;
 use super::truncate::Truncating;
@@ -12,7 +13,7 @@ use crate::provider::Provider;
 use crate::quotas::Metered;
 use crate::records::responses;
 use crate::server::{Caller, Gateway};
-use crate::turn::Turn;
+use crate::turn::{Evidence, Turn};
 use crate::wire::{ApiError, Dialect, Ids, Item, Request, Response, Truncation};
 
 /// A conversation that a connection remembers, of a response that is not stored.
@@ -23,6 +24,8 @@ pub(super) struct Memory {
     /// What the model read and said.
     pub(super) conversation: Vec<Item>,
     pub(super) container: Option<String>,
+    /// What tools gave.
+    pub(super) evidence: Option<Evidence>,
 }
 
 /// What came before a request.
@@ -30,6 +33,7 @@ pub(super) struct Memory {
 struct Earlier {
     items: Vec<Item>,
     container: Option<String>,
+    evidence: Before,
     /// Whether it is in the records, so that it need not be kept again.
     stored: bool,
 }
@@ -60,10 +64,21 @@ pub(super) async fn prepare(
     let container = used.or(earlier.container);
     let runner = containers::runner(gateway, caller, &request, container.as_deref()).await?;
     let runner = Arc::new(Metered::new(runner, gateway.quotas.clone(), caller.owner.clone()));
+    let response = Response::new(&request, Ids::random().mint("resp"), now());
+    let research = research(
+        gateway,
+        &request,
+        &response.id,
+        earlier.evidence,
+        &*runner,
+        &mut conversation,
+    )
+    .await?;
+    let evidence = research.as_ref().map(|research| research.evidence.clone());
     let turn = Turn::new(provider, runner)
         .steps(gateway.options.max_steps)
-        .until(gateway.ending.clone());
-    let response = Response::new(&request, Ids::random().mint("resp"), now());
+        .until(gateway.ending.clone())
+        .research(research);
     Ok(Job {
         gateway: gateway.clone(),
         owner: caller.owner.clone(),
@@ -73,6 +88,7 @@ pub(super) async fn prepare(
         conversation,
         own,
         container,
+        evidence,
         turn,
         dialect,
         generate: true,
@@ -92,6 +108,7 @@ async fn earlier(
         return Ok(Earlier {
             items: memory.conversation.clone(),
             container: memory.container.clone(),
+            evidence: memory.evidence.clone().map_or(Before::Nothing, Before::Live),
             stored: false,
         });
     }
@@ -120,6 +137,7 @@ async fn earlier(
     Ok(Earlier {
         items,
         container: found.container,
+        evidence: found.evidence.map_or(Before::Nothing, Before::Kept),
         stored: true,
     })
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::log::{At, Log};
 use super::stream;
+use crate::files::fetch;
 use crate::records::responses::{self, Kept};
 use crate::server::{Caller, Gateway};
 use crate::wire::{ApiError, ErrorKind};
@@ -66,6 +67,8 @@ pub(super) async fn delete(
     if !deleted.await? {
         return Err(not_found(&id));
     }
+    // What was fetched for it goes, too.
+    fetch::unpin(&gateway, &id).await;
     Ok(axum::Json(json!({"id": id, "object": "response", "deleted": true})).into_response())
 }
 

@@ -11,9 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::keep;
 use super::log::Log;
+use super::research;
 use crate::now;
 use crate::server::Gateway;
-use crate::turn::Turn;
+use crate::turn::{Evidence, Turn};
 use crate::wire::{
     ApiError, Dialect, Draft, ErrorKind, Event, EventKind, Failure, Incomplete, Item, Numbers, Request,
     Response, ResponseStatus, StreamError, Usage,
@@ -41,6 +42,8 @@ pub(super) struct Job {
     pub(super) previous: Option<String>,
     /// The container that was used last.
     pub(super) container: Option<String>,
+    /// What its tools gave, if it has any.
+    pub(super) evidence: Option<Evidence>,
     pub(super) turn: Turn,
     pub(super) dialect: Dialect,
     /// Whether the model is asked at all; else the response is empty, and can be gone on from.
@@ -62,6 +65,9 @@ pub(super) struct Played {
     pub(super) response: Response,
     pub(super) conversation: Vec<Item>,
     pub(super) container: Option<String>,
+    /// What its tools gave, and what is remembered of it.
+    pub(super) evidence: Option<Evidence>,
+    pub(super) remembered: Option<String>,
 }
 
 /// Tells the events of one turn.
@@ -103,6 +109,7 @@ impl Job {
             own,
             previous,
             container,
+            evidence,
             turn,
             dialect,
             generate,
@@ -161,10 +168,16 @@ impl Job {
         }
         keep::mend(&mut conversation);
         let container = keep::container(&response).or(container);
+        let remembered = match &evidence {
+            Some(evidence) => research::keep(&gateway, &owner, evidence, &response).await,
+            None => None,
+        };
         let played = Played {
             response,
             conversation,
             container,
+            evidence,
+            remembered,
         };
         let last = relay.end(&played.response, error).await;
         let events = relay.ear.log().map(|log| log.text() + &last.frame());

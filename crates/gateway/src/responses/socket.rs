@@ -162,6 +162,7 @@ impl Connection {
                 id: played.response.id,
                 conversation: played.conversation,
                 container: played.container,
+                evidence: played.evidence,
             });
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::files::fetch;
 use crate::now;
 use crate::records::{RecordsError, responses};
 use crate::server::Gateway;
@@ -44,8 +45,11 @@ async fn sweep(gateway: &Gateway, retention: Duration) -> Result<(), RecordsErro
         .records
         .with(move |connection| responses::sweep(connection, before))
         .await?;
-    if deleted > 0 {
-        tracing::info!(responses = deleted, "old responses are deleted");
+    for id in &deleted {
+        fetch::unpin(gateway, id).await;
+    }
+    if !deleted.is_empty() {
+        tracing::info!(responses = deleted.len(), "old responses are deleted");
     }
     Ok(())
 }

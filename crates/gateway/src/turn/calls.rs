@@ -1,97 +1,157 @@
-//! The calls of one step: those of different containers run side by side, those of one container one after the other.
+//! The calls of one step: code in different containers and tools of servers run side by side, code of one container one after the other.
 
 use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::stream::{self, BoxStream, StreamExt as _};
+use serde_json::{Map, Value};
 
+use super::fetch::{Fetch, Fetched};
 use super::step::{self, Call, Stop, Wants};
 use super::{Code, Place, Ran, Telling};
-use crate::wire::{FunctionCallOutput, InterpreterSlot, Item, ItemStatus, Output};
+use crate::arguments::ArgumentsError;
+use crate::wire::{FunctionCallOutput, InterpreterSlot, Item, ItemStatus, McpError, McpSlot, Output};
 
 /// The most calls that run at the same time; a model may make any number of them.
 const AT_ONCE: usize = 8;
+
+const NONE_LEFT: &str = "no calls are left; answer with what there is";
 
 /// What happens to a call that runs.
 enum Moment {
     Begins(usize),
     Ended(usize, Box<Ran>),
+    Fetched(usize, Fetched),
 }
 
-/// Calls of one container, in order.
+/// Code of one container, in order.
 type Line = Vec<(usize, Arc<dyn Place>, Code)>;
 
-/// Runs the calls of code among these, at most `left` of them, and gives the results for the model in the calls' order.
+/// The calls of one step, by their places in it.
+#[derive(Default)]
+struct Calls {
+    /// The id of each call, and that of the item which will answer it.
+    ids: Vec<(String, String)>,
+    results: Vec<Option<Output>>,
+    running: Vec<Option<Running>>,
+    lines: Vec<Line>,
+    fetches: Vec<(usize, Fetch)>,
+}
+
+/// A call that runs, as the client sees it.
+enum Running {
+    Code(InterpreterSlot),
+    Tool(McpSlot),
+}
+
+/// Runs the calls of code and of servers' tools among these, at most `left` of them, and gives the results for the model in the calls' order.
 pub(super) async fn serve(
-    calls: Vec<Call>,
+    asked: Vec<Call>,
     left: &mut u64,
     telling: &mut Telling<'_>,
 ) -> Result<Vec<Item>, Stop> {
-    let mut ids = Vec::new();
-    let mut results: Vec<Option<Output>> = Vec::new();
-    let mut slots: Vec<Option<InterpreterSlot>> = Vec::new();
-    let mut lines: Vec<Line> = Vec::new();
-    for (index, call) in calls.into_iter().enumerate() {
-        ids.push(call.id);
-        results.push(None);
-        slots.push(None);
-        match call.wants {
-            Wants::Client(_) => {}
-            Wants::Nothing => {
-                results[index] = Some(Output::Text(format!("There is no tool named `{}`.", call.name)));
-            }
-            Wants::Code { slot, place, decoder } => match step::code(decoder.finish()) {
-                Err(why) => results[index] = Some(telling.end(slot, Ran::refused(why))),
-                Ok(_) if *left == 0 => {
-                    let why = "The code was not run: no calls are left; answer with what there is.";
-                    results[index] = Some(telling.end(slot, Ran::refused(why)));
-                }
-                Ok(code) => {
-                    *left -= 1;
-                    slots[index] = Some(slot);
-                    let same = |line: &&mut Line| line[0].1.container() == place.container();
-                    match lines.iter_mut().find(same) {
-                        Some(line) => line.push((index, place, code)),
-                        None => lines.push(vec![(index, place, code)]),
-                    }
-                }
-            },
-        }
+    let mut calls = Calls::default();
+    for call in asked {
+        calls.ids.push((call.id.clone(), telling.ids.mint("fco")));
+        calls.results.push(None);
+        calls.running.push(None);
+        calls.begin(call, left, telling);
     }
     telling.flush().await?;
-    let lines: Vec<_> = lines.into_iter().map(follow).collect();
-    let mut moments = stream::iter(lines).flatten_unordered(AT_ONCE);
+    let lines: Vec<_> = std::mem::take(&mut calls.lines).into_iter().map(follow).collect();
+    let code = stream::iter(lines).flatten_unordered(AT_ONCE);
+    // Results are taken in the calls' order, so that aliases are numbered in it.
+    let fetches = stream::iter(std::mem::take(&mut calls.fetches))
+        .map(|(index, fetch)| async move { Moment::Fetched(index, fetch.run().await) })
+        .buffered(AT_ONCE);
+    let mut moments = stream::select(code, fetches.boxed());
     loop {
         // Dropping what runs stops it.
         let moment = tokio::select! {
             moment = moments.next() => moment,
             () = telling.events.closed() => return Err(Stop::Gone),
         };
+        let Some(moment) = moment else { break };
+        calls.take(moment, telling).await;
+        telling.flush().await?;
+    }
+    Ok(calls.items())
+}
+
+impl Calls {
+    /// Begins the call that came last; what cannot be run is ended at once.
+    fn begin(&mut self, call: Call, left: &mut u64, telling: &mut Telling<'_>) {
+        let index = self.ids.len() - 1;
+        match call.wants {
+            Wants::Client(_) => {}
+            Wants::Nothing => {
+                self.results[index] = Some(Output::Text(format!("There is no tool named `{}`.", call.name)));
+            }
+            Wants::Tool { slot, bound, .. } => {
+                telling.draft.call_mcp(&slot);
+                match Fetch::read(bound, &call.arguments) {
+                    Ok(fetch) if *left > 0 => {
+                        *left -= 1;
+                        self.running[index] = Some(Running::Tool(slot));
+                        self.fetches.push((index, fetch));
+                    }
+                    Ok(_) => self.results[index] = Some(telling.failed(slot, McpError::protocol(NONE_LEFT))),
+                    Err(error) => self.results[index] = Some(telling.failed(slot, error)),
+                }
+            }
+            Wants::Code { slot, place, decoder } => match telling.code(decoder.finish()) {
+                Err(refused) => self.results[index] = Some(telling.end(slot, *refused)),
+                Ok(_) if *left == 0 => {
+                    let why = format!("The code was not run: {NONE_LEFT}.");
+                    self.results[index] = Some(telling.end(slot, Ran::refused(why)));
+                }
+                Ok(code) => {
+                    *left -= 1;
+                    self.running[index] = Some(Running::Code(slot));
+                    let same = |line: &&mut Line| line[0].1.container() == place.container();
+                    match self.lines.iter_mut().find(same) {
+                        Some(line) => line.push((index, place, code)),
+                        None => self.lines.push(vec![(index, place, code)]),
+                    }
+                }
+            },
+        }
+    }
+
+    async fn take(&mut self, moment: Moment, telling: &mut Telling<'_>) {
         match moment {
-            None => break,
-            Some(Moment::Begins(index)) => {
-                if let Some(slot) = &slots[index] {
+            Moment::Begins(index) => {
+                if let Some(Running::Code(slot)) = &self.running[index] {
                     telling.draft.interpret(slot);
                 }
             }
-            Some(Moment::Ended(index, ran)) => {
-                if let Some(slot) = slots[index].take() {
-                    results[index] = Some(telling.end(slot, *ran));
+            Moment::Ended(index, ran) => {
+                if let Some(Running::Code(slot)) = self.running[index].take() {
+                    self.results[index] = Some(telling.end(slot, *ran));
+                }
+            }
+            Moment::Fetched(index, fetched) => {
+                if let Some(Running::Tool(slot)) = self.running[index].take() {
+                    let item = &self.ids[index].1;
+                    self.results[index] = Some(telling.end_fetch(slot, fetched, item).await);
                 }
             }
         }
-        telling.flush().await?;
     }
-    let results = ids.into_iter().zip(results);
-    let item = |(call_id, output): (String, Option<Output>)| {
-        Some(Item::FunctionCallOutput(FunctionCallOutput {
-            id: telling.ids.mint("fco"),
-            status: ItemStatus::Completed,
-            call_id,
-            output: output?,
-        }))
-    };
-    Ok(results.filter_map(item).collect())
+
+    /// What the model reads, in the calls' order.
+    fn items(self) -> Vec<Item> {
+        let results = self.ids.into_iter().zip(self.results);
+        let item = |((call_id, id), output): ((String, String), Option<Output>)| {
+            Some(Item::FunctionCallOutput(FunctionCallOutput {
+                id,
+                status: ItemStatus::Completed,
+                call_id,
+                output: output?,
+            }))
+        };
+        results.filter_map(item).collect()
+    }
 }
 
 fn follow(line: Line) -> BoxStream<'static, Moment> {
@@ -104,7 +164,29 @@ fn follow(line: Line) -> BoxStream<'static, Moment> {
 }
 
 impl Telling<'_> {
-    /// Ends a call, and gives what the model reads of it.
+    /// What whole arguments want to be run; or why nothing is.
+    fn code(&self, arguments: Result<Map<String, Value>, ArgumentsError>) -> Result<Code, Box<Ran>> {
+        let refused = |why: String| Box::new(Ran::refused(why));
+        let arguments = step::arguments(arguments).map_err(refused)?;
+        let terms = match self.research.and_then(|it| Some((it, it.deriving.as_ref()?))) {
+            Some((research, deriving)) => deriving.terms(&arguments, &research.evidence, &self.attempts),
+            None => Ok(None),
+        };
+        match terms {
+            Ok(None) => step::code(arguments).map_err(refused),
+            Ok(Some(terms)) => Ok(Code {
+                code: terms.call.code.clone(),
+                terms: Some(terms),
+                ..Code::default()
+            }),
+            Err(derivation) => Err(Box::new(Ran {
+                derivation: Some(derivation.clone()),
+                ..Ran::refused(derivation.told.text)
+            })),
+        }
+    }
+
+    /// Ends a call of code, and gives what the model reads of it.
     fn end(&mut self, slot: InterpreterSlot, ran: Ran) -> Output {
         let outputs = self.outputs.then_some(ran.outputs);
         self.draft.end_interpreter(slot, ran.status, outputs);
@@ -113,6 +195,12 @@ impl Telling<'_> {
             let same = |other: &super::Made| other.container == file.container && other.path == file.path;
             self.made.retain(|other| !same(other));
             self.made.push(file);
+        }
+        if let Some(derivation) = ran.derivation {
+            self.progress.attempted(Some(&derivation.told));
+            self.progress.derived(&derivation.told);
+            self.emitted.extend(derivation.artifacts);
+            self.result = derivation.result.or(self.result.take());
         }
         ran.result
     }

@@ -3,7 +3,8 @@
 //! ```text
 //! Turn::run ── Provider::stream ──> text, reasoning, calls ──> Events, as they come
 //!     ▲              │                 │
-//!     │              └ no calls: the end └ code_interpreter: Runner::run    function of the client: the end
+//!     │              └ no calls: the end ├ code_interpreter: Runner::run    function of the client: the end
+//!     │                                  └ tool of a server: ToolServer::call, kept whole under an alias
 //!     └───────────── results ────────────────────┘
 //! ```
 //!
@@ -11,26 +12,37 @@
 
 mod calls;
 mod cite;
+mod conclude;
+mod evidence;
+mod fetch;
+mod offer;
+mod research;
 mod runner;
 mod session;
 mod step;
 #[cfg(test)]
 mod tests;
 
-use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use serde_json::json;
+use cellblock_artifact::ArtifactEnvelope;
+use cellblock_interpreter::contract::Attempts;
+use cellblock_interpreter::turn::Progress;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::now;
-use crate::provider::{Finish, INTERPRETER, ModelRequest, Provider, ProviderError};
+use crate::provider::{Finish, INTERPRETER, Provider, ProviderError};
+use crate::tools::Catalog;
 use crate::wire::{
-    AllowedMode, ApiError, ChoiceMode, Draft, ErrorKind, Event, Function, Ids, Item, Request, Response, Tool,
-    ToolChoice, Usage,
+    ApiError, Draft, ErrorKind, Event, Ids, Item, ItemStatus, Message, Part, Request, Response, Role, Tool,
+    Usage,
 };
 
+pub(crate) use evidence::Evidence;
+pub use research::{Derivation, Terms};
+pub(crate) use research::{Deriving, Research};
 pub use runner::{Code, Made, Place, Ran, Runner};
 pub use session::SessionRunner;
 pub(crate) use session::{Shown, tell, words};
@@ -45,6 +57,7 @@ pub struct Turn {
     steps: u32,
     ids: Ids,
     until: CancellationToken,
+    research: Option<Arc<Research>>,
 }
 
 impl std::fmt::Debug for Turn {
@@ -68,6 +81,31 @@ struct Telling<'a> {
     outputs: bool,
     /// Files that code made and no text has cited yet.
     made: Vec<Made>,
+    /// The tools of servers.
+    catalog: Catalog,
+    /// What fetches and derives, if anything does.
+    research: Option<&'a Research>,
+    progress: Progress,
+    /// How often derivations may still fail.
+    attempts: Arc<Mutex<Attempts>>,
+    /// What derivations emitted, and what the last of them answered.
+    emitted: Vec<ArtifactEnvelope>,
+    result: Option<Value>,
+}
+
+/// How the steps ended.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// The model answered with this text.
+    Answer(String),
+    /// The client has to call its functions.
+    Client,
+    /// The steps are used up.
+    Steps,
+    /// Derivations failed too often, and the model wanted nothing else.
+    Attempts,
+    /// The model's answer was cut off, for this reason.
+    Cut(&'static str),
 }
 
 impl Telling<'_> {
@@ -89,7 +127,15 @@ impl Turn {
             steps: 20,
             ids: Ids::random(),
             until: CancellationToken::new(),
+            research: None,
         }
+    }
+
+    /// Fetches with tools of servers, and lets code derive from what they gave.
+    #[must_use]
+    pub(crate) fn research(mut self, research: Option<Research>) -> Self {
+        self.research = research.map(Arc::new);
+        self
     }
 
     /// Takes at most so many model calls.
@@ -145,22 +191,38 @@ impl Turn {
             functions: request
                 .tools
                 .iter()
-                .filter(|tool| !hosted(tool))
+                .filter(|tool| matches!(tool, Tool::Function(_)))
                 .map(|tool| tool.name().to_owned())
                 .collect(),
             outputs: request.includes_outputs(),
             made: Vec::new(),
+            catalog: Catalog::default(),
+            research: self.research.as_deref(),
+            progress: self.progress(),
+            attempts: Arc::default(),
+            emitted: Vec::new(),
+            result: None,
         };
+        if let Some(deriving) = self
+            .research
+            .as_ref()
+            .and_then(|research| research.deriving.as_ref())
+        {
+            telling.attempts = Arc::new(Mutex::new(Attempts::new(deriving.policy.max_attempts)));
+        }
         let mut usage = Usage::default();
         let ended = tokio::select! {
             ended = self.steps_of(request, conversation, &mut telling, &mut usage) => ended,
             // Dropping the steps stops the code that they run.
             () = self.until.cancelled() => Err(Stop::Ending),
         };
+        telling.conclude(&ended, conversation).await;
         let draft = telling.draft;
         let (response, last) = match ended {
-            Ok(None) => draft.complete(usage, now()),
-            Ok(Some(reason)) => draft.incomplete(reason, usage),
+            Ok(End::Answer(_) | End::Client) => draft.complete(usage, now()),
+            Ok(End::Cut(reason)) => draft.incomplete(reason, usage),
+            Ok(End::Steps) => draft.incomplete("max_steps", usage),
+            Ok(End::Attempts) => draft.incomplete("max_attempts", usage),
             Err(Stop::Gone) => draft.incomplete("client_gone", usage),
             Err(Stop::Failed(error)) => draft.fail(told(&error), counted(usage)),
             Err(Stop::Ending) => draft.fail(server_ending(), counted(usage)),
@@ -181,15 +243,19 @@ impl Turn {
         items: &mut Vec<Item>,
         telling: &mut Telling<'_>,
         usage: &mut Usage,
-    ) -> Result<Option<&'static str>, Stop> {
+    ) -> Result<End, Stop> {
         let mut left = request.max_tool_calls.unwrap_or(u64::MAX);
         telling.flush().await?;
+        telling.ask_servers().await?;
         // What the model reads of what came before this turn.
         let (read, before) = (self.runner.read(items.clone()).await, items.len());
-        let interpreter = interpreter(&self.runner.files(), self.runner.about());
-        for taken in 0..self.steps {
+        let interpreter = self.interpreter();
+        let mut again = false;
+        while telling.progress.steps_left() > 0 {
+            telling.progress.step();
             let asked = [&read[..], &items[before..]].concat();
-            let asked = ask(request, asked, &interpreter, taken > 0);
+            let asked = telling.asked(request, asked, &interpreter, again);
+            again = true;
             let stream = tokio::select! {
                 stream = self.provider.stream(asked) => stream?,
                 () = telling.events.closed() => return Err(Stop::Gone),
@@ -200,105 +266,47 @@ impl Turn {
             items.extend(step.message(telling.ids.mint("msg")));
             match step.finish {
                 // Calls that were cut off are not run.
-                Finish::Length => return Ok(Some("max_output_tokens")),
-                Finish::ContentFilter => return Ok(Some("content_filter")),
-                Finish::Stop | Finish::Calls if step.calls.is_empty() => return Ok(None),
+                Finish::Length => return Ok(End::Cut("max_output_tokens")),
+                Finish::ContentFilter => return Ok(End::Cut("content_filter")),
+                Finish::Stop | Finish::Calls if step.calls.is_empty() => {
+                    let Some(reminder) = telling.progress.reminder() else {
+                        return Ok(End::Answer(step.said));
+                    };
+                    items.push(notice(telling.ids.mint("msg"), reminder));
+                    continue;
+                }
                 Finish::Stop | Finish::Calls => {}
             }
-            items.extend(step.calls.iter().map(|call| call.item(telling.ids.mint("fc"))));
+            let given_up =
+                telling.progress.exhausted() && step.calls.iter().all(|call| call.name == INTERPRETER);
+            items.extend(step.calls.iter().map(|call| call.item(&mut telling.ids)));
             let for_client = step
                 .calls
                 .iter()
                 .any(|call| matches!(call.wants, Wants::Client(_)));
             items.extend(calls::serve(step.calls, &mut left, telling).await?);
             if for_client {
-                return Ok(None);
+                return Ok(End::Client);
+            }
+            if given_up {
+                return Ok(End::Attempts);
             }
         }
-        Ok(Some("max_steps"))
+        Ok(End::Steps)
     }
 }
 
-/// What a model is asked in one step. A choice that forces a tool holds for the first step only: else no turn would end.
-fn ask(request: &Request, items: Vec<Item>, interpreter: &Function, again: bool) -> ModelRequest {
-    let mut tool_choice = request.tool_choice.clone();
-    if again {
-        match &mut tool_choice {
-            ToolChoice::Allowed { mode, .. } => *mode = AllowedMode::Auto,
-            ToolChoice::Mode(ChoiceMode::Required) | ToolChoice::Tool(_) => {
-                tool_choice = ToolChoice::Mode(ChoiceMode::Auto);
-            }
-            ToolChoice::Mode(_) => {}
-        }
-    }
-    let tools = request.tools.iter().map(|tool| match tool {
-        Tool::Function(function) => function.clone(),
-        Tool::CodeInterpreter { .. } => interpreter.clone(),
-    });
-    ModelRequest {
-        model: request.model.clone(),
-        instructions: request.instructions.clone(),
-        items,
-        tools: tools.collect(),
-        tool_choice,
-        parallel_tool_calls: request.parallel_tool_calls,
-        max_output_tokens: request.max_output_tokens,
-        temperature: request.temperature,
-        top_p: request.top_p,
-        presence_penalty: request.presence_penalty,
-        frequency_penalty: request.frequency_penalty,
-        text: request.text.clone(),
-        reasoning: request.reasoning.clone(),
-    }
-}
-
-/// Paths of files that a model is told of; beyond them there are too many to name.
-const NAMED: usize = 100;
-
-/// The interpreter as a model is told of it.
-fn interpreter(files: &[String], about: Option<&str>) -> Function {
-    let code = match about {
-        None => "Python code. The value of its last expression is shown.",
-        Some(_) => "A Python program. What it prints is shown.",
-    };
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "code": {"type": "string", "description": code},
-            "requirements": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Packages that are needed besides those that are there, such as `rapidfuzz`.",
-            },
-        },
-        "required": ["code"],
-        "additionalProperties": false,
-    });
-    let mut description = match about {
-        None => "Runs Python in a sandbox without a network and shows what it prints, its last value, tables and charts. \
-                 Variables and files are kept from call to call. The current directory is `/mnt/data`: write a file there to \
-                 hand it to the user, and link it in the answer as `[name](sandbox:/mnt/data/name)`."
-            .to_owned(),
-        Some(about) => format!("Runs Python in a sandbox and shows what it prints, and pictures that it writes. {about}"),
-    };
-    if !files.is_empty() {
-        let named: Vec<_> = files.iter().take(NAMED).map(|path| format!("`{path}`")).collect();
-        let more = files.len() - named.len();
-        let more = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
-        };
-        let named = named.join(", ");
-        // Writing to a string does not fail.
-        let _ = write!(description, " Files that are there: {named}{more}.");
-    }
-    Function {
-        name: INTERPRETER.to_owned(),
-        description: Some(description),
-        parameters: parameters.as_object().cloned(),
-        strict: None,
-    }
+/// Something that the model is told in the course of its turn. Templates of many models refuse other roles in the middle of a conversation.
+fn notice(id: String, text: &str) -> Item {
+    Item::Message(Message {
+        id,
+        status: ItemStatus::Completed,
+        role: Role::User,
+        content: vec![Part::InputText {
+            text: format!("({text})"),
+        }],
+        phase: None,
+    })
 }
 
 /// What nobody counted is not nothing.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+use super::research::{Derivation, Terms};
 use crate::wire::{InterpreterOutput, Item, ItemStatus, Output};
 
 /// Where the code of one turn runs, and what its model finds there.
@@ -16,6 +17,11 @@ pub trait Runner: Send + Sync {
     /// What the model has to know where variables and files are not kept from call to call; `None` where they are.
     fn about(&self) -> Option<&str> {
         None
+    }
+
+    /// Whether code can derive from what was fetched.
+    fn derives(&self) -> bool {
+        false
     }
 
     /// Items as the model reads them: files and pictures of users become texts and `data:` URLs.
@@ -38,12 +44,14 @@ pub trait Place: Send + Sync {
 }
 
 /// Code that a model wants to run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Code {
     /// The code.
     pub code: String,
     /// Packages that it needs.
     pub requirements: Vec<String>,
+    /// The terms on which it derives from what was fetched; nothing of that is seen without.
+    pub terms: Option<Terms>,
 }
 
 /// What came of it.
@@ -57,6 +65,8 @@ pub struct Ran {
     pub result: Output,
     /// Files that it made or changed.
     pub made: Vec<Made>,
+    /// What it derived, where it had terms.
+    pub derivation: Option<Derivation>,
 }
 
 /// A file that code made, which texts may refer to.
@@ -86,6 +96,7 @@ impl Ran {
             outputs: vec![InterpreterOutput::Logs { logs: why.clone() }],
             result: Output::Text(why),
             made: Vec::new(),
+            derivation: None,
         }
     }
 }

@@ -60,6 +60,11 @@ impl Place for SessionRunner {
 
     fn run(&self, code: Code) -> BoxFuture<'_, Ran> {
         Box::pin(async move {
+            if code.terms.is_some() {
+                return Ran::refused(
+                    "The code was not run: nothing can be derived from here. Send it without a contract.",
+                );
+            }
             let cell = Cell::new(code.code).with_requirements(code.requirements);
             let mut interrupt = Interrupt(Some(&self.session));
             let executed = self.session.execute(cell).await;
@@ -167,6 +172,7 @@ pub(crate) async fn tell(execution: &Execution, store: &Store, shown: &Shown) ->
         outputs,
         result: Output::Parts(parts),
         made: Vec::new(),
+        derivation: None,
     }
 }
 

@@ -9,15 +9,16 @@ use super::cite::cite;
 use super::{Place, Telling};
 use crate::arguments::{ArgumentsDecoder, ArgumentsError};
 use crate::provider::{Finish, INTERPRETER, ModelEvent, ModelStream, ProviderError};
+use crate::tools::Bound;
 use crate::wire::{
-    CallSlot, FunctionCall, Ids, InterpreterSlot, Item, ItemStatus, Message, MessageSlot, Part, Reasoning,
-    ReasoningSlot, Role, Usage,
+    CallSlot, FunctionCall, Ids, InterpreterSlot, Item, ItemStatus, McpSlot, Message, MessageSlot, Part,
+    Reasoning, ReasoningSlot, Role, Usage,
 };
 
 /// What came of a step.
 pub(super) struct Step {
     /// What the model said.
-    said: String,
+    pub(super) said: String,
     /// What it thought, and that in the form that only its provider reads.
     thoughts: Vec<(String, Option<String>)>,
     pub(super) calls: Vec<Call>,
@@ -29,7 +30,7 @@ pub(super) struct Step {
 pub(super) struct Call {
     pub(super) id: String,
     pub(super) name: String,
-    arguments: String,
+    pub(super) arguments: String,
     pub(super) wants: Wants,
 }
 
@@ -43,14 +44,25 @@ pub(super) enum Wants {
     },
     /// The client; it is told the call as it is.
     Client(Option<CallSlot>),
+    /// A tool of a server.
+    Tool {
+        /// The id of its item.
+        id: String,
+        slot: McpSlot,
+        bound: Box<Bound>,
+    },
     /// A tool that is not there.
     Nothing,
 }
 
 impl Call {
-    pub(super) fn item(&self, id: String) -> Item {
+    pub(super) fn item(&self, ids: &mut Ids) -> Item {
         Item::FunctionCall(FunctionCall {
-            id,
+            id: match &self.wants {
+                // So that its call is found again by it.
+                Wants::Tool { id, .. } => format!("fc_{id}"),
+                _ => ids.mint("fc"),
+            },
             status: ItemStatus::Completed,
             call_id: self.id.clone(),
             name: self.name.clone(),
@@ -287,6 +299,13 @@ impl Telling<'_> {
                 .draft
                 .function_call(self.ids.mint("fc"), id.to_owned(), name.to_owned());
             Wants::Client(Some(slot))
+        } else if let Some(bound) = self.catalog.find(name) {
+            let bound = Box::new(bound.clone());
+            let id = self.ids.mint("mcp");
+            let slot = self
+                .draft
+                .mcp_call(id.clone(), bound.label.clone(), bound.tool.name.clone());
+            Wants::Tool { id, slot, bound }
         } else {
             Wants::Nothing
         }
@@ -300,21 +319,32 @@ impl Telling<'_> {
                 Ok(_) | Err(_) => {}
             },
             Wants::Client(Some(slot)) => self.draft.arguments(slot, delta),
+            Wants::Tool { slot, .. } => self.draft.mcp_arguments(slot, delta),
             Wants::Client(None) | Wants::Nothing => {}
         }
     }
 }
 
+/// What whole arguments want to be run, as far as they can be read.
+pub(super) fn arguments(
+    arguments: Result<Map<String, Value>, ArgumentsError>,
+) -> Result<Map<String, Value>, String> {
+    arguments.map_err(|error| format!("The code was not run: {error}."))
+}
+
 /// The code and the packages in whole arguments; or what is wrong with them, for the model.
-pub(super) fn code(arguments: Result<Map<String, Value>, ArgumentsError>) -> Result<super::Code, String> {
-    let mut arguments = arguments.map_err(|error| format!("The code was not run: {error}."))?;
+pub(super) fn code(mut arguments: Map<String, Value>) -> Result<super::Code, String> {
     let wrong = || "The code was not run: `requirements` has to be a list of strings.".to_owned();
     let requirements = match arguments.remove("requirements") {
         None | Some(Value::Null) => Vec::new(),
         Some(value) => serde_json::from_value(value).map_err(|_| wrong())?,
     };
     match arguments.remove("code") {
-        Some(Value::String(code)) => Ok(super::Code { code, requirements }),
+        Some(Value::String(code)) => Ok(super::Code {
+            code,
+            requirements,
+            terms: None,
+        }),
         _ => Err("The code was not run: `code` has to be a string.".to_owned()),
     }
 }

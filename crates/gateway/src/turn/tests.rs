@@ -7,11 +7,13 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, mpsc};
 
-use super::{Code, Made, Place, Ran, Runner, Turn};
+use super::{Code, Made, Place, Ran, Research, Runner, Turn};
 use crate::provider::scripted::{Answer, Scripted};
 use crate::provider::{ModelRequest, Provider, ProviderError};
 use crate::wire::order::Order;
 use crate::wire::{Event, Ids, InterpreterOutput, ItemStatus, Output, Request, Response};
+
+mod servers;
 
 /// Says back the code that it gets. Code that says `wait` never ends, `meet` ends when a second one meets it, `make NAME` makes a file.
 #[derive(Debug)]
@@ -101,6 +103,7 @@ impl Place for EchoPlace {
                 outputs: vec![InterpreterOutput::Logs { logs: logs.clone() }],
                 result: Output::Text(logs),
                 made: made.into_iter().collect(),
+                derivation: None,
             }
         })
     }
@@ -154,6 +157,10 @@ async fn play(change: &Value, answers: Vec<Answer>) -> Played {
 }
 
 async fn play_in(echo: Echo, change: &Value, answers: Vec<Answer>) -> Played {
+    play_with(echo, change, answers, None).await
+}
+
+async fn play_with(echo: Echo, change: &Value, answers: Vec<Answer>, research: Option<Research>) -> Played {
     let provider = Arc::new(Scripted::new(answers));
     let runner = Arc::new(echo);
     let request = request(change);
@@ -163,6 +170,7 @@ async fn play_in(echo: Echo, change: &Value, answers: Vec<Answer>) -> Played {
         Arc::new(Echoes(Arc::clone(&runner))),
     )
     .steps(3)
+    .research(research)
     .ids(Ids::counted());
     let (sender, mut receiver) = mpsc::channel(1);
     let reading = async {
@@ -233,11 +241,12 @@ async fn code_is_shown_as_it_is_written_runs_and_is_answered() {
     assert_eq!(played.response["output"][3]["content"][0]["text"], "It is one.");
     assert_eq!(played.results(), ["ran print('one')"]);
     assert_eq!(
-        played.ran,
-        [Code {
-            code: "print('one')".to_owned(),
-            requirements: Vec::new()
-        }]
+        played
+            .ran
+            .iter()
+            .map(|code| (code.code.as_str(), code.requirements.len()))
+            .collect::<Vec<_>>(),
+        [("print('one')", 0)]
     );
     // Both answers' tokens.
     assert_eq!(played.response["usage"]["output_tokens"], 6);
@@ -292,7 +301,7 @@ async fn arguments_that_are_broken_are_a_result_that_the_model_can_repair() {
             result.starts_with("The code was not run: ") && result.contains(why),
             "{result}"
         );
-        assert_eq!(played.ran, []);
+        assert!(played.ran.is_empty());
     }
 }
 
@@ -311,7 +320,7 @@ async fn a_tool_that_is_not_there_is_a_result_too() {
     let first = Answer::new().call("c1", "code_interpreter", &code("1"));
     let played = play(&json!({"tools": []}), vec![first, Answer::new().text("sorry")]).await;
     assert_eq!(played.results(), ["There is no tool named `code_interpreter`."]);
-    assert_eq!(played.ran, []);
+    assert!(played.ran.is_empty());
 }
 
 #[tokio::test]

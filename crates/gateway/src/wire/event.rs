@@ -55,6 +55,7 @@ impl EventKind {
             | Self::RefusalDelta { delta, .. }
             | Self::ReasoningDelta { delta, .. }
             | Self::ArgumentsDelta { delta, .. }
+            | Self::McpArgumentsDelta { delta, .. }
             | Self::CodeDelta { delta, .. } => delta.len(),
             _ => 0,
         }
@@ -225,6 +226,38 @@ pub enum EventKind {
     /// It was not run, or not to its end. Not one of OpenAI's, and told only to clients that ask for it.
     #[serde(rename = "response.code_interpreter_call.failed")]
     InterpreterFailed { item_id: String, output_index: usize },
+    /// A server is asked for its tools.
+    #[serde(rename = "response.mcp_list_tools.in_progress")]
+    McpListInProgress { item_id: String, output_index: usize },
+    /// It has told them.
+    #[serde(rename = "response.mcp_list_tools.completed")]
+    McpListCompleted { item_id: String, output_index: usize },
+    /// It has not.
+    #[serde(rename = "response.mcp_list_tools.failed")]
+    McpListFailed { item_id: String, output_index: usize },
+    /// A call of a server's tool begins.
+    #[serde(rename = "response.mcp_call.in_progress")]
+    McpInProgress { item_id: String, output_index: usize },
+    /// Arguments of it were added.
+    #[serde(rename = "response.mcp_call_arguments.delta")]
+    McpArgumentsDelta {
+        item_id: String,
+        output_index: usize,
+        delta: String,
+    },
+    /// They are whole.
+    #[serde(rename = "response.mcp_call_arguments.done")]
+    McpArgumentsDone {
+        item_id: String,
+        output_index: usize,
+        arguments: String,
+    },
+    /// It gave a result.
+    #[serde(rename = "response.mcp_call.completed")]
+    McpCompleted { item_id: String, output_index: usize },
+    /// It gave none.
+    #[serde(rename = "response.mcp_call.failed")]
+    McpFailed { item_id: String, output_index: usize },
     /// Something went wrong; `response.failed` follows.
     #[serde(rename = "error")]
     Error(StreamError),

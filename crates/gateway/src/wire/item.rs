@@ -1,6 +1,7 @@
 //! Items: what goes into a response and what comes out of it. Nullable keys are always written.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::content::Part;
 
@@ -18,6 +19,10 @@ pub enum Item {
     Reasoning(Reasoning),
     /// Code that the model ran.
     CodeInterpreterCall(CodeInterpreterCall),
+    /// The tools that a server offers.
+    McpListTools(McpListTools),
+    /// A call of a server's tool.
+    McpCall(McpCall),
     /// What was said before, in short and sealed.
     Compaction(Compaction),
     /// An item of a stored response, by its id; only in requests.
@@ -33,6 +38,8 @@ impl Item {
             Self::FunctionCallOutput(item) => &item.id,
             Self::Reasoning(item) => &item.id,
             Self::CodeInterpreterCall(item) => &item.id,
+            Self::McpListTools(item) => &item.id,
+            Self::McpCall(item) => &item.id,
             Self::Compaction(item) => &item.id,
             Self::ItemReference(item) => &item.id,
         }
@@ -45,8 +52,9 @@ impl Item {
             Self::FunctionCallOutput(item) => item.status = status,
             Self::Reasoning(item) => item.status = status,
             Self::CodeInterpreterCall(item) => item.status = status,
-            // They are whole from the first.
-            Self::Compaction(_) | Self::ItemReference(_) => {}
+            Self::McpCall(item) => item.status = status,
+            // They have none.
+            Self::McpListTools(_) | Self::Compaction(_) | Self::ItemReference(_) => {}
         }
     }
 }
@@ -63,7 +71,9 @@ pub enum ItemStatus {
     Completed,
     /// It was cut short.
     Incomplete,
-    /// It could not be done; only for a [`CodeInterpreterCall`].
+    /// Its server works on it; only for a [`McpCall`].
+    Calling,
+    /// It could not be done; only for a [`CodeInterpreterCall`] or a [`McpCall`].
     Failed,
 }
 
@@ -163,6 +173,118 @@ pub struct CodeInterpreterCall {
     pub code: Option<String>,
     /// What it gave, where that is included.
     pub outputs: Option<Vec<InterpreterOutput>>,
+}
+
+/// The tools that a server offers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct McpListTools {
+    /// `mcpl_…`.
+    pub id: String,
+    /// The server's label.
+    pub server_label: String,
+    /// Its tools; none before it has answered.
+    pub tools: Vec<ListedTool>,
+    /// Why there are none, where it could not be asked. Left out otherwise: a client's schema has no null here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A tool of a server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ListedTool {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// A JSON Schema of its arguments.
+    pub input_schema: Value,
+    /// What its server alleges about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Value>,
+}
+
+/// A call of a server's tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct McpCall {
+    /// `mcp_…`.
+    pub id: String,
+    /// How far it is.
+    pub status: ItemStatus,
+    /// The server's label.
+    pub server_label: String,
+    /// The tool.
+    pub name: String,
+    /// JSON as the model wrote it, which may be broken.
+    pub arguments: String,
+    /// What it gave, as text.
+    pub output: Option<String>,
+    /// Why it gave nothing.
+    pub error: Option<McpError>,
+    /// Always null: nobody is asked before a call.
+    pub approval_request_id: Option<String>,
+}
+
+/// Why a tool gave nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type")]
+pub enum McpError {
+    /// The server did not do its part.
+    #[serde(rename = "mcp_protocol_error")]
+    Protocol {
+        /// As JSON-RPC has it.
+        code: i64,
+        /// In words.
+        message: String,
+    },
+    /// The tool says that it failed.
+    #[serde(rename = "mcp_tool_execution_error")]
+    Execution {
+        /// In its own words.
+        content: Vec<McpText>,
+    },
+}
+
+/// A text of a tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum McpText {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+}
+
+impl McpError {
+    /// A server that did not do its part: JSON-RPC's code for an internal error.
+    pub fn protocol(message: impl Into<String>) -> Self {
+        Self::Protocol {
+            code: -32603,
+            message: message.into(),
+        }
+    }
+
+    /// A tool that says that it failed.
+    pub fn execution(text: impl Into<String>) -> Self {
+        Self::Execution {
+            content: vec![McpText::Text { text: text.into() }],
+        }
+    }
+
+    /// The error in words.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Protocol { message, .. } => message.clone(),
+            Self::Execution { content } => {
+                let texts: Vec<_> = content
+                    .iter()
+                    .map(|McpText::Text { text }| text.as_str())
+                    .collect();
+                texts.join("\n")
+            }
+        }
+    }
 }
 
 /// What was said before, in short and sealed.

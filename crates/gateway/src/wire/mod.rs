@@ -15,6 +15,7 @@ mod id;
 mod item;
 #[cfg(test)]
 pub(crate) mod order;
+mod report;
 mod request;
 mod response;
 #[cfg(test)]
@@ -23,17 +24,22 @@ mod tool;
 
 pub use content::{Annotation, Part};
 pub use dialect::{Dialect, Numbers};
-pub use draft::{CallSlot, Draft, InterpreterSlot, MessageSlot, ReasoningSlot};
+pub use draft::{CallSlot, Draft, InterpreterSlot, McpListSlot, McpSlot, MessageSlot, ReasoningSlot};
 pub use error::{ApiError, ErrorKind};
 pub use event::{DONE, Event, EventKind, StreamError};
 pub use id::Ids;
 pub use item::{
     CodeInterpreterCall, Compaction, FunctionCall, FunctionCallOutput, InterpreterOutput, Item,
-    ItemReference, ItemStatus, Message, Output, Reasoning, Role,
+    ItemReference, ItemStatus, ListedTool, McpCall, McpError, McpListTools, McpText, Message, Output,
+    Reasoning, Role,
 };
+pub use report::{Report, ReportedGap};
 pub use request::Request;
 pub use response::{
     CachedTokens, Failure, Incomplete, ReasoningOptions, ReasoningTokens, Response, ResponseStatus, Text,
     TextFormat, Truncation, Usage,
 };
-pub use tool::{AllowedMode, AutoContainer, ChoiceMode, Container, Function, Tool, ToolChoice, ToolName};
+pub use tool::{
+    AllowedMode, AllowedTools, AutoContainer, ChoiceMode, Container, Function, McpTool, Secrets, Tool,
+    ToolChoice, ToolName,
+};

@@ -25,7 +25,8 @@ struct Open {
     parts: Vec<(String, String, bool)>,
     text: String,
     text_done: bool,
-    interpreter: Option<&'static str>,
+    /// How far a call is told, or a list.
+    reached: Option<&'static str>,
     done: Option<Value>,
 }
 
@@ -149,7 +150,11 @@ impl Order {
         if kind == "response.output_item.added" {
             demand!(index == self.items.len(), "not the next item");
             let item = &event["item"];
-            demand!(item["status"] == "in_progress", "added with another status");
+            let listed = item["type"] == "mcp_list_tools" && item.get("status").is_none();
+            demand!(
+                listed || item["status"] == "in_progress",
+                "added with another status"
+            );
             let id = item["id"].as_str().unwrap_or_default().to_owned();
             demand!(!id.is_empty() && self.ids.insert(id.clone()), "no id of its own");
             let kind = item["type"].as_str().unwrap_or_default().to_owned();
@@ -164,6 +169,19 @@ impl Order {
                         && item["container_id"].is_string()
                         && item.get("outputs") == Some(&Value::Null)
                 }
+                "mcp_list_tools" => {
+                    item["tools"] == serde_json::json!([])
+                        && item["server_label"].is_string()
+                        && item.get("error").is_none()
+                }
+                "mcp_call" => {
+                    let null = |key: &str| item.get(key) == Some(&Value::Null);
+                    item["arguments"] == ""
+                        && item["name"].is_string()
+                        && item["server_label"].is_string()
+                        && null("output")
+                        && null("error")
+                }
                 _ => false,
             };
             demand!(empty, "not as an item begins");
@@ -173,7 +191,7 @@ impl Order {
                 parts: Vec::new(),
                 text: String::new(),
                 text_done: false,
-                interpreter: None,
+                reached: None,
                 done: None,
             });
             return Ok(());
@@ -218,11 +236,12 @@ impl Open {
                 Ok(())
             }
             ("function_call", "response.function_call_arguments", _)
+            | ("mcp_call", "response.mcp_call_arguments", _)
             | ("code_interpreter_call", "response.code_interpreter_call_code", _) => {
                 demand!(!self.text_done, "added after the end");
                 let code = about.ends_with("_code");
                 demand!(
-                    !code || self.interpreter == Some("in_progress"),
+                    self.kind == "function_call" || self.reached == Some("in_progress"),
                     "code before its call"
                 );
                 if step == "delta" {
@@ -237,13 +256,24 @@ impl Open {
                 Ok(())
             }
             ("code_interpreter_call", "response.code_interpreter_call", _) => {
-                let next = match (self.interpreter, step) {
+                let next = match (self.reached, step) {
                     (None, "in_progress") => "in_progress",
                     (Some("in_progress"), "interpreting") if self.text_done => "interpreting",
                     (Some("interpreting"), "completed") => "completed",
                     _ => return Err("a step out of order".to_owned()),
                 };
-                self.interpreter = Some(next);
+                self.reached = Some(next);
+                Ok(())
+            }
+            ("mcp_call", "response.mcp_call", _) | ("mcp_list_tools", "response.mcp_list_tools", _) => {
+                let whole = self.text_done || self.kind == "mcp_list_tools";
+                let next = match (self.reached, step) {
+                    (None, "in_progress") => "in_progress",
+                    (Some("in_progress"), "completed") if whole => "completed",
+                    (Some("in_progress"), "failed") if whole => "failed",
+                    _ => return Err("a step out of order".to_owned()),
+                };
+                self.reached = Some(next);
                 Ok(())
             }
             _ => Err(format!("no such event for {}", self.kind)),
@@ -290,7 +320,9 @@ impl Open {
         let status = item["status"].as_str().unwrap_or_default();
         let legal = matches!(
             (self.kind.as_str(), status),
-            (_, "completed" | "incomplete") | ("code_interpreter_call", "failed")
+            (_, "completed" | "incomplete")
+                | ("code_interpreter_call" | "mcp_call", "failed")
+                | ("mcp_list_tools", "")
         );
         demand!(legal, "no status to end with");
         demand!(self.parts.iter().all(|part| !part.2), "a part is open");
@@ -303,9 +335,34 @@ impl Open {
                 demand!(self.text_done && item["code"] == self.text, "code is not told");
                 demand!(item.get("outputs").is_some(), "outputs are not null but missing");
                 demand!(
-                    (status == "completed") == (self.interpreter == Some("completed")),
+                    (status == "completed") == (self.reached == Some("completed")),
                     "{status} is not told"
                 );
+            }
+            "mcp_list_tools" => {
+                let failed = item["error"].is_string() && item["tools"] == serde_json::json!([]);
+                let told = if failed { "failed" } else { "completed" };
+                demand!(self.reached == Some(told), "{told} is not told");
+                demand!(failed || item.get("error").is_none(), "an error that is null");
+            }
+            "mcp_call" => {
+                demand!(
+                    self.text_done && item["arguments"] == self.text,
+                    "arguments are not told"
+                );
+                let (output, error) = (item["output"].is_string(), item["error"]["type"].is_string());
+                let told = if status == "completed" {
+                    "completed"
+                } else {
+                    "failed"
+                };
+                demand!(self.reached == Some(told), "{told} is not told");
+                let holds = match status {
+                    "completed" => output && !error,
+                    "failed" => error && !output,
+                    _ => !output && !error,
+                };
+                demand!(holds, "{status}, and another outcome");
             }
             _ => {
                 let parts = item["content"].as_array().map_or(&[][..], Vec::as_slice);

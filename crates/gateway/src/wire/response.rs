@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::item::Item;
+use super::report::Report;
 use super::request::Request;
 use super::tool::{Tool, ToolChoice};
 
@@ -74,6 +75,9 @@ pub struct Response {
     pub safety_identifier: Option<String>,
     /// The client's name for what it repeats.
     pub prompt_cache_key: Option<String>,
+    /// What the turn came to, where it had tools to fetch with. No key of OpenAI's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cellblock: Option<Box<Report>>,
 }
 
 impl Response {
@@ -112,6 +116,7 @@ impl Response {
             metadata: request.metadata,
             safety_identifier: request.safety_identifier,
             prompt_cache_key: request.prompt_cache_key,
+            cellblock: None,
         }
     }
 }

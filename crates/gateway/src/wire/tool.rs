@@ -14,16 +14,67 @@ pub enum Tool {
         /// Where it runs.
         container: Container,
     },
+    /// The tools of a server, which are called here.
+    Mcp(McpTool),
 }
 
 impl Tool {
-    /// What the model calls it.
+    /// What it is told apart by among tools of its type: a function's name, a server's label.
     pub fn name(&self) -> &str {
         match self {
             Self::Function(function) => &function.name,
             Self::CodeInterpreter { .. } => "code_interpreter",
+            Self::Mcp(tool) => &tool.server_label,
         }
     }
+}
+
+/// The tools of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpTool {
+    /// What the client calls the server.
+    pub server_label: String,
+    /// Where it is; null for one that the operator has set up under this label.
+    pub server_url: Option<String>,
+    /// What it is for, in words for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_description: Option<String>,
+    /// Which of its tools; all where it is null.
+    pub allowed_tools: Option<AllowedTools>,
+    /// Always `never`: nobody is asked before a call.
+    pub require_approval: String,
+    /// Headers for the server. They may be secrets, so they are neither told nor kept.
+    #[serde(skip)]
+    pub headers: Secrets,
+}
+
+/// Names and values that are not told.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secrets(pub Vec<(String, String)>);
+
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list()
+            .entries(self.0.iter().map(|(name, _)| name))
+            .finish()
+    }
+}
+
+/// Which tools of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum AllowedTools {
+    /// Those of these names.
+    Names(Vec<String>),
+    /// Those that fit.
+    Filter {
+        /// Those of these names.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_names: Option<Vec<String>>,
+        /// Those whose server alleges that they only read, or those of which it does not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        read_only: Option<bool>,
+    },
 }
 
 /// A function of the client.
@@ -113,6 +164,14 @@ pub enum ToolName {
     },
     /// Python in a sandbox of ours.
     CodeInterpreter,
+    /// A tool of a server, or any of its tools.
+    Mcp {
+        /// The server's label.
+        server_label: String,
+        /// The tool's name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
 }
 
 impl ToolName {
@@ -121,6 +180,8 @@ impl ToolName {
         match (self, tool) {
             (Self::Function { name }, Tool::Function(function)) => *name == function.name,
             (Self::CodeInterpreter, Tool::CodeInterpreter { .. }) => true,
+            // Whether the server has the tool is known when it has been asked.
+            (Self::Mcp { server_label, .. }, Tool::Mcp(tool)) => *server_label == tool.server_label,
             _ => false,
         }
     }

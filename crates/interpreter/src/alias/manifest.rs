@@ -48,7 +48,12 @@ impl AliasStore {
         Ok(id)
     }
 
-    /// Goes on with what was saved, under the same owner. Results that are no longer there are an error.
+    /// Takes back that this was saved: the results are given up when the store is dropped, unless it is saved again.
+    pub fn lend(&self) {
+        self.inner.state().saved = false;
+    }
+
+    /// Goes on with what was saved, under the same owner or another. Results that are no longer there are an error.
     pub async fn load(
         store: Store,
         owner: impl Into<String>,

@@ -9,8 +9,18 @@ const EVIDENCE: usize = 2000;
 const TELL: &str = "Tell the user about each of these gaps in plain words. Do not leave one out, and do not describe a chart or a \
                     number that is not there.";
 
+/// Who reads what a turn came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// A model that puts it into words for the user.
+    Model,
+    /// The user.
+    User,
+}
+
 /// The model's answer, or what there is instead of one, and the gaps.
 pub(super) fn text(
+    reader: Reader,
     answer: Option<String>,
     derived: &[String],
     evidence: &impl Evidence,
@@ -33,6 +43,10 @@ pub(super) fn text(
         .iter()
         .map(|gap| format!("- `{}`: {}", gap.code, gap.message))
         .collect();
-    sections.push(format!("## Gaps\n\n{TELL}\n\n{}", gaps.join("\n")));
+    let tell = match reader {
+        Reader::Model => format!("{TELL}\n\n"),
+        Reader::User => String::new(),
+    };
+    sections.push(format!("## Gaps\n\n{tell}{}", gaps.join("\n")));
     sections.join("\n\n")
 }

@@ -26,6 +26,7 @@ mod transcript;
 
 pub use crate::contract::DerivationCall;
 pub use crate::derivation::tools::ToolDefinition;
+pub use best_effort::Reader;
 pub use deriver::{Derived, Deriver, Emitted};
 pub use evidence::{Evidence, ToolError, Tools};
 pub use model::{Model, ModelError, Step, ToolCall};

@@ -1,6 +1,6 @@
 //! What a turn has reached, and what is missing when it ends: for whoever drives the loop.
 
-use super::best_effort;
+use super::best_effort::{self, Reader};
 use super::deriver::{Derived, Emitted};
 use super::evidence::Evidence;
 use super::model::ModelError;
@@ -117,7 +117,12 @@ impl Progress {
     }
 
     /// What came of the turn. `Err` only where a model failed before anything was fetched or derived.
-    pub fn conclude(mut self, stop: Stop, evidence: &impl Evidence) -> Result<TurnOutcome, TurnError> {
+    pub fn conclude(
+        mut self,
+        stop: Stop,
+        evidence: &impl Evidence,
+        reader: Reader,
+    ) -> Result<TurnOutcome, TurnError> {
         let (answer, stop_reason, error) = match stop {
             Stop::Answer(answer) => (Some(answer), StopReason::CompleteAnswer, None),
             Stop::Steps => (None, StopReason::BoundedRuntimeBudget, None),
@@ -138,7 +143,7 @@ impl Progress {
                 let derived = &self.derived[latest..];
                 (
                     Conclusion::BestEffort,
-                    best_effort::text(answer, derived, evidence, &gaps),
+                    best_effort::text(reader, answer, derived, evidence, &gaps),
                 )
             }
         };

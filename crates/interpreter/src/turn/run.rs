@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::best_effort::Reader;
 use super::deriver::{Derived, Deriver, Held};
 use super::evidence::{Evidence, Tools};
 use super::model::{Model, Step, ToolCall};
@@ -199,7 +200,7 @@ impl<T: Tools, D: Deriver, E: Evidence> Work<'_, T, D, E> {
 
     async fn end(self, stop: Stop) -> Result<TurnOutcome, TurnError> {
         self.deriver.close().await;
-        self.progress.conclude(stop, self.evidence)
+        self.progress.conclude(stop, self.evidence, Reader::Model)
     }
 }
 

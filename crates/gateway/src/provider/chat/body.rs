@@ -133,6 +133,8 @@ fn messages(request: &ModelRequest, dialect: &Dialect, field: Option<&str>) -> R
                     // The first is above; the others are put into plain words before.
                     Item::FunctionCallOutput(_)
                     | Item::CodeInterpreterCall(_)
+                    | Item::McpListTools(_)
+                    | Item::McpCall(_)
                     | Item::Compaction(_)
                     | Item::ItemReference(_) => {}
                 }

@@ -26,6 +26,7 @@ fn ended(id: &str, previous: Option<&str>) -> Ended {
         previous: previous.map(str::to_owned),
         turn: format!("[\"{id}\"]"),
         container: None,
+        evidence: None,
         items: vec![(format!("msg_{id}"), format!("[\"{id}\"]"))],
     }
 }
@@ -144,8 +145,8 @@ async fn old_responses_are_swept_but_not_those_that_run() {
     with(|connection| {
         keep(connection, &["r1"]);
         begin(connection, &begun("r2", "ann")).unwrap();
-        assert_eq!(sweep(connection, 1000).unwrap(), 0);
-        assert_eq!(sweep(connection, 1001).unwrap(), 1);
+        assert_eq!(sweep(connection, 1000).unwrap().len(), 0);
+        assert_eq!(sweep(connection, 1001).unwrap().len(), 1);
         assert_eq!(find(connection, "ann", "r1").unwrap(), None);
         assert!(find(connection, "ann", "r2").unwrap().is_some());
     })

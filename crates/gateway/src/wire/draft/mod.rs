@@ -4,11 +4,13 @@
 //! begin ─> message ─> text* ─> end_message ─────────────────┐
 //!      ├─> reasoning ─> think* ─> end_reasoning ────────────┤
 //!      ├─> function_call ─> arguments* ─> end_function_call ┼─> complete | incomplete | fail
-//!      └─> interpreter ─> code* ─> interpret ─> end_interpreter
+//!      ├─> interpreter ─> code* ─> interpret ─> end_interpreter
+//!      └─> mcp_list ─> end_mcp_list, mcp_call ─> mcp_arguments* ─> call_mcp ─> end_mcp_call (see `mcp`)
 //! ```
 //!
 //! Items may be written side by side. What is still open at the end is closed as incomplete, so that no stream ends with half an item.
 
+mod mcp;
 mod tell;
 
 use crate::wire::content::{Annotation, Part};
@@ -17,6 +19,7 @@ use crate::wire::event::{Event, EventKind, StreamError};
 use crate::wire::item::{
     CodeInterpreterCall, FunctionCall, InterpreterOutput, Item, ItemStatus, Message, Reasoning, Role,
 };
+use crate::wire::report::Report;
 use crate::wire::response::{Failure, Incomplete, Response, ResponseStatus, Usage};
 
 /// A response that is being written.
@@ -33,7 +36,7 @@ pub struct Draft {
 enum Told {
     /// It can be added to.
     Open,
-    /// Its code is whole.
+    /// Its code is whole, or the arguments of its call are.
     Code,
     /// It is as it will stay.
     Done,
@@ -50,6 +53,8 @@ pub struct ReasoningSlot(usize);
 /// A function's call that is being written.
 #[derive(Debug)]
 pub struct CallSlot(usize);
+
+pub use mcp::{McpListSlot, McpSlot};
 
 /// A call of the interpreter that is being written, or runs.
 #[derive(Debug)]
@@ -81,6 +86,11 @@ impl Draft {
     /// The response so far.
     pub const fn response(&self) -> &Response {
         &self.response
+    }
+
+    /// Says what the turn came to.
+    pub fn report(&mut self, report: Report) {
+        self.response.cellblock = Some(Box::new(report));
     }
 
     /// Begins a message.

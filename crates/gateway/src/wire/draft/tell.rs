@@ -142,6 +142,7 @@ impl Draft {
                     });
                 }
             }
+            Item::McpListTools(_) | Item::McpCall(_) => self.close_mcp(index, status),
             Item::FunctionCallOutput(_) | Item::Compaction(_) | Item::ItemReference(_) => {}
         }
         self.told[index] = Told::Done;

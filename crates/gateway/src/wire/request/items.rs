@@ -14,7 +14,7 @@ use crate::wire::item::{
 /// The most items that a request may carry.
 const MAX_ITEMS: usize = 10_000;
 
-const KINDS: &str = "`message`, `function_call`, `function_call_output`, `reasoning`, `code_interpreter_call`, `compaction` or `item_reference`";
+const KINDS: &str = "`message`, `function_call`, `function_call_output`, `reasoning`, `code_interpreter_call`, `mcp_list_tools`, `mcp_call`, `compaction` or `item_reference`";
 const PARTS: &str = "`input_text`, `input_image`, `input_file`, `output_text` or `refusal`";
 
 /// Reads `input`.
@@ -98,6 +98,11 @@ fn item(value: &Value, index: usize, ids: &mut Ids) -> Result<Item, ApiError> {
             code: fields.text("code")?,
             outputs: outputs(&fields)?,
         }),
+        "mcp_list_tools" => Item::McpListTools(super::mcp::list(&fields, id("mcpl")?)?),
+        "mcp_call" => Item::McpCall(super::mcp::call(&fields, id("mcp")?, status(&fields)?)?),
+        "mcp_approval_request" | "mcp_approval_response" => {
+            return Err(super::mcp::no_approvals(&fields, "type"));
+        }
         "compaction" | "compaction_summary" => Item::Compaction(Compaction {
             id: id("cmp")?,
             encrypted_content: fields.required("encrypted_content")?,
@@ -125,6 +130,7 @@ fn status(fields: &Fields<'_>) -> Result<ItemStatus, ApiError> {
         Some("in_progress") => ItemStatus::InProgress,
         Some("interpreting") => ItemStatus::Interpreting,
         Some("incomplete") => ItemStatus::Incomplete,
+        Some("calling") => ItemStatus::Calling,
         Some("failed") => ItemStatus::Failed,
         Some(other) => {
             return Err(fields.unknown("status", other, "`in_progress`, `completed` or `incomplete`"));

@@ -2,6 +2,7 @@
 
 mod fields;
 mod items;
+mod mcp;
 mod tools;
 
 use std::collections::BTreeMap;

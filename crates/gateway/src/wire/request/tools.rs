@@ -24,7 +24,10 @@ pub(super) fn tools(fields: &Fields<'_>) -> Result<Vec<Tool>, ApiError> {
     let mut tools: Vec<Tool> = Vec::new();
     for (index, value) in list.iter().enumerate() {
         let tool = tool(value, format!("tools[{index}]"))?;
-        if tools.iter().any(|other| other.name() == tool.name()) {
+        let same = |other: &Tool| {
+            std::mem::discriminant(other) == std::mem::discriminant(&tool) && other.name() == tool.name()
+        };
+        if tools.iter().any(same) {
             let message = format!("a tool named `{}` is there already", tool.name());
             return Err(ApiError::invalid(
                 format!("tools[{index}]"),
@@ -61,7 +64,8 @@ fn tool(value: &Value, path: String) -> Result<Tool, ApiError> {
         "code_interpreter" => Ok(Tool::CodeInterpreter {
             container: container(&fields)?,
         }),
-        other => Err(fields.unknown("type", other, "`function` or `code_interpreter`")),
+        "mcp" => super::mcp::tool(&fields).map(Tool::Mcp),
+        other => Err(fields.unknown("type", other, "`function`, `code_interpreter` or `mcp`")),
     }
 }
 
@@ -152,8 +156,16 @@ fn offered(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, ApiError> {
             },
         ),
         "code_interpreter" => ("type", ToolName::CodeInterpreter),
+        "mcp" => (
+            "server_label",
+            ToolName::Mcp {
+                server_label: fields.required("server_label")?,
+                name: fields.text("name")?,
+            },
+        ),
         other => {
-            return Err(fields.unknown("type", other, "`function`, `code_interpreter` or `allowed_tools`"));
+            let known = "`function`, `code_interpreter`, `mcp` or `allowed_tools`";
+            return Err(fields.unknown("type", other, known));
         }
     };
     if tools.iter().any(|tool| name.names(tool)) {

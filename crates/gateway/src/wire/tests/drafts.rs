@@ -7,7 +7,7 @@ use super::response;
 use crate::wire::order::Order;
 use crate::wire::{
     Annotation, ApiError, CallSlot, DONE, Draft, ErrorKind, Event, Ids, InterpreterOutput, InterpreterSlot,
-    ItemStatus, MessageSlot, ReasoningSlot, Response, Usage,
+    ItemStatus, ListedTool, McpError, McpListSlot, McpSlot, MessageSlot, ReasoningSlot, Response, Usage,
 };
 
 fn json_of(events: &[Event]) -> Vec<Value> {
@@ -233,11 +233,13 @@ enum Slot {
     Reasoning(ReasoningSlot),
     Call(CallSlot),
     Interpreter(InterpreterSlot),
+    List(McpListSlot),
+    Tool(McpSlot),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        (0..4u8).prop_map(Step::Begin),
+        (0..6u8).prop_map(Step::Begin),
         (any::<usize>(), ".{0,3}").prop_map(|(at, text)| Step::Grow(at, text)),
         any::<usize>().prop_map(Step::Interpret),
         any::<usize>().prop_map(Step::Annotate),
@@ -259,6 +261,11 @@ fn play(steps: Vec<Step>, end: u8) -> Vec<Event> {
                 let call = draft.function_call(ids.mint("fc"), ids.mint("call"), "f".to_owned());
                 slots.push(Slot::Call(call));
             }
+            Step::Begin(3) => slots.push(Slot::List(draft.mcp_list(ids.mint("mcpl"), "shelf".to_owned()))),
+            Step::Begin(4) => {
+                let call = draft.mcp_call(ids.mint("mcp"), "shelf".to_owned(), "read".to_owned());
+                slots.push(Slot::Tool(call));
+            }
             Step::Begin(_) => slots.push(Slot::Interpreter(
                 draft.interpreter(ids.mint("ci"), "c".to_owned()),
             )),
@@ -269,12 +276,14 @@ fn play(steps: Vec<Step>, end: u8) -> Vec<Event> {
                 Slot::Reasoning(slot) => draft.think(slot, text),
                 Slot::Call(slot) => draft.arguments(slot, text),
                 Slot::Interpreter(slot) => draft.code(slot, text),
+                Slot::List(_) => {}
+                Slot::Tool(slot) => draft.mcp_arguments(slot, text),
             },
-            Step::Interpret(at) => {
-                if let Slot::Interpreter(slot) = &slots[at % open] {
-                    draft.interpret(slot);
-                }
-            }
+            Step::Interpret(at) => match &slots[at % open] {
+                Slot::Interpreter(slot) => draft.interpret(slot),
+                Slot::Tool(slot) => draft.call_mcp(slot),
+                _ => {}
+            },
             Step::Annotate(at) => {
                 if let Slot::Message(slot) = &slots[at % open] {
                     draft.annotate(slot, Annotation::Other(json!({"type": "url_citation"})));
@@ -288,6 +297,24 @@ fn play(steps: Vec<Step>, end: u8) -> Vec<Event> {
                     let statuses = [ItemStatus::Completed, ItemStatus::Incomplete, ItemStatus::Failed];
                     draft.end_interpreter(slot, statuses[usize::from(status)], None);
                 }
+                Slot::List(slot) if status == 0 => draft.end_mcp_list(slot, Err("it is gone".to_owned())),
+                Slot::List(slot) => draft.end_mcp_list(
+                    slot,
+                    Ok(vec![ListedTool {
+                        name: "read".to_owned(),
+                        description: None,
+                        input_schema: json!({"type": "object"}),
+                        annotations: None,
+                    }]),
+                ),
+                Slot::Tool(slot) => draft.end_mcp_call(
+                    slot,
+                    match status {
+                        0 => Ok("[1]".to_owned()),
+                        1 => Err(McpError::protocol("it is gone")),
+                        _ => Err(McpError::execution("no such book")),
+                    },
+                ),
             },
         }
         events.extend(draft.take());

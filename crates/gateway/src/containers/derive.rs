@@ -1,0 +1,82 @@
+//! Code in a container that derives from what tools gave, on its terms.
+
+use std::sync::PoisonError;
+
+use cellblock_interpreter::Error;
+use cellblock_interpreter::derivation::Derived;
+use cellblock_interpreter::output::Output as Shown;
+use tokio_util::sync::CancellationToken;
+
+use super::live::Held;
+use super::run::{keep, until};
+use crate::server::Gateway;
+use crate::turn::{Derivation, Ran, Terms};
+use crate::wire::{Output, Part};
+
+/// Tokens that a model reads of a call.
+const TOKENS: usize = 4000;
+
+/// Runs it, unless its contract is refused. What it emitted counts only where it kept its contract.
+pub(super) async fn derive(
+    gateway: &Gateway,
+    held: &Held,
+    terms: Terms,
+    stop: &CancellationToken,
+) -> Result<Ran, Error> {
+    let Terms {
+        call,
+        aliases,
+        attempts,
+        policy,
+    } = terms;
+    let left = *attempts.lock().unwrap_or_else(PoisonError::into_inner);
+    let interpreter = gateway.engine.interpreter();
+    let interpreter = interpreter.map_err(|error| Error::Request(error.to_string()))?;
+    let mut derivation = interpreter
+        .derivation_in(held.session.clone(), aliases, policy, left)
+        .await?;
+    let derived = until(held, stop, derivation.derive(&call)).await;
+    *attempts.lock().unwrap_or_else(PoisonError::into_inner) = derivation.attempts();
+    Ok(tell(gateway, held, derived?).await)
+}
+
+async fn tell(gateway: &Gateway, held: &Held, mut derived: Derived) -> Ran {
+    let text = derived.for_model(TOKENS);
+    let ran = match derived.execution.take() {
+        None => Ran::refused(text.clone()),
+        Some(mut execution) => {
+            if !derived.ok() {
+                // Nobody is to take for an answer what is none.
+                execution.files.clear();
+                execution
+                    .outputs
+                    .retain(|output| !matches!(output, Shown::Figure(_) | Shown::Image(_)));
+            }
+            keep(gateway, held, &mut execution).await
+        }
+    };
+    let told = derived.told();
+    Ran {
+        result: read(ran.result, text),
+        outputs: ran.outputs,
+        derivation: Some(Derivation {
+            told,
+            artifacts: derived.artifacts,
+            result: derived.result,
+        }),
+        status: ran.status,
+        made: ran.made,
+    }
+}
+
+/// What the model reads: the call as derivations are told, and its pictures.
+fn read(result: Output, text: String) -> Output {
+    let pictures = match result {
+        Output::Text(_) => Vec::new(),
+        Output::Parts(parts) => parts,
+    };
+    let pictures = pictures
+        .into_iter()
+        .filter(|part| matches!(part, Part::InputImage { .. }));
+    Output::Parts([Part::InputText { text }].into_iter().chain(pictures).collect())
+}

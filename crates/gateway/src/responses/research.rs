@@ -1,0 +1,173 @@
+//! What the turn of a response fetches with and derives from, and what is kept of that.
+
+use std::error::Error;
+
+use cellblock_artifact::{ArtifactId, Urls};
+use cellblock_interpreter::derivation::Policy;
+use cellblock_interpreter::turn::{ChartIntent, Plan};
+use serde_json::{Value, json};
+
+use crate::artifacts;
+use crate::provider::called;
+use crate::server::Gateway;
+use crate::tools::{ContractRule, sources};
+use crate::turn::{Deriving, Evidence, Research, Runner};
+use crate::wire::{ApiError, Item, Request, Response};
+
+/// The note of a request that says whether the user wants a chart: `none`, `implicit` or `explicit`.
+const CHART_INTENT: &str = "chart_intent";
+
+/// What tools gave before a request.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Before {
+    #[default]
+    Nothing,
+    /// What is remembered of it.
+    Kept(String),
+    /// Itself, of a response that is not stored and that this connection goes on from.
+    Live(Evidence),
+}
+
+/// What a response's turn fetches with, if it has anything. Calls of tools among the conversation's
+/// items, as clients send them back that keep conversations themselves, become results again.
+pub(super) async fn research(
+    gateway: &Gateway,
+    request: &Request,
+    id: &str,
+    before: Before,
+    runner: &dyn Runner,
+    conversation: &mut Vec<Item>,
+) -> Result<Option<Research>, ApiError> {
+    let sources = sources(&gateway.options.tools, request)?;
+    if sources.is_empty() && matches!(before, Before::Nothing) {
+        return Ok(None);
+    }
+    let evidence = evidence(gateway, id, before).await;
+    take_over(&evidence, conversation).await;
+    Ok(Some(Research {
+        sources,
+        evidence,
+        deriving: runner.derives().then(|| deriving(gateway)).flatten(),
+        plan: plan(request),
+        chart_boost: gateway.options.derivation.chart_boost,
+        tokens: gateway.options.derivation.tokens,
+        urls: urls(gateway),
+    }))
+}
+
+/// Results so far. What cannot be read again is fetched again: the conversation still shows its outline.
+async fn evidence(gateway: &Gateway, id: &str, before: Before) -> Evidence {
+    match before {
+        Before::Nothing => {}
+        Before::Live(evidence) => return evidence,
+        Before::Kept(kept) => match Evidence::load(gateway.store.clone(), id, &kept).await {
+            Ok(evidence) => return evidence,
+            Err(error) => tracing::warn!(
+                error = &error as &dyn Error,
+                response = id,
+                "results of earlier turns cannot be read again"
+            ),
+        },
+    }
+    Evidence::new(gateway.store.clone(), id)
+}
+
+async fn take_over(evidence: &Evidence, conversation: &mut Vec<Item>) {
+    let items = std::mem::take(conversation);
+    for (index, item) in items.into_iter().enumerate() {
+        let Item::McpCall(call) = &item else {
+            conversation.push(item);
+            continue;
+        };
+        let mut pair = called(call, index);
+        if let (Some(output), Item::FunctionCallOutput(shown)) = (&call.output, &mut pair[1]) {
+            let value: Value = serde_json::from_str(output).unwrap_or_else(|_| json!(output));
+            match evidence.record(&call.name, &value, &shown.id).await {
+                Ok((_, text)) => shown.output = crate::wire::Output::Text(text),
+                Err(error) => tracing::warn!(
+                    error = &error as &dyn Error,
+                    "a result that a client sent back is not kept"
+                ),
+            }
+        }
+        conversation.extend(pair);
+    }
+}
+
+fn deriving(gateway: &Gateway) -> Option<Deriving> {
+    let options = &gateway.options.derivation;
+    let required = match options.contract {
+        ContractRule::Required => true,
+        ContractRule::Optional => false,
+        ContractRule::Off => return None,
+    };
+    let interpreter = gateway.interpreter().ok()?;
+    Some(Deriving {
+        required,
+        policy: Policy {
+            max_attempts: options.max_attempts,
+            low_coverage: options.low_coverage,
+            cell_time: interpreter.limits().cell_time,
+            urls: urls(gateway),
+            ..Policy::default()
+        },
+        libraries: interpreter.libraries(),
+    })
+}
+
+fn plan(request: &Request) -> Plan {
+    let intent = request.metadata.get(CHART_INTENT);
+    // Notes are the client's own: one that says something else is not about this.
+    let chart_intent: ChartIntent = intent
+        .and_then(|intent| serde_json::from_value(json!(intent)).ok())
+        .unwrap_or_default();
+    Plan { chart_intent }
+}
+
+/// Where artifacts are served.
+fn urls(gateway: &Gateway) -> Urls {
+    let before = gateway.options.containers.public_url.trim_end_matches('/');
+    Urls::below(format!("{before}/v1/artifacts")).unwrap_or_default()
+}
+
+/// Lets the owner read what was fetched and derived, and keeps it as long as the response. Gives what the next turn needs.
+pub(super) async fn keep(
+    gateway: &Gateway,
+    owner: &str,
+    evidence: &Evidence,
+    response: &Response,
+) -> Option<String> {
+    let mut all: Vec<_> = evidence
+        .aliases()
+        .entries()
+        .iter()
+        .map(|entry| entry.sha256.to_string())
+        .collect();
+    let mut made = Vec::new();
+    if let Some(report) = &response.cellblock {
+        made.extend(report.dataset.iter().map(|dataset| dataset.sha256));
+        let artifacts = report
+            .artifacts
+            .iter()
+            .filter_map(|artifact| artifact["sha256"].as_str());
+        made.extend(artifacts.filter_map(|sha256| sha256.parse::<ArtifactId>().ok()));
+    }
+    all.extend(made.iter().map(ToString::to_string));
+    if let Err(error) = artifacts::grant(&gateway.records, owner, all).await {
+        tracing::error!(
+            error = &error as &dyn Error,
+            "let a caller read what was fetched for them"
+        );
+    }
+    if !response.store {
+        return None;
+    }
+    if let Err(error) = gateway.store.pin(&response.id, made).await {
+        tracing::error!(error = &error as &dyn Error, "keep what was derived");
+    }
+    let saved = evidence.save().await;
+    saved
+        .inspect_err(|error| tracing::error!(error = error as &dyn Error, "keep what was fetched"))
+        .ok()
+        .flatten()
+}

@@ -1,0 +1,106 @@
+//! What tools gave: whole under aliases, and shown to the model within a budget.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cellblock_artifact::{ArtifactId, Store};
+use cellblock_interpreter::alias::{AliasError, AliasStore, Bounds, Entry};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::wire::{FunctionCallOutput, Item, Output};
+
+/// Tokens of a result that stands in a conversation until there is a budget for all of them.
+const TOKENS: usize = 2000;
+
+/// Results of tools. Clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Evidence {
+    aliases: AliasStore,
+    /// Items of the conversation that show a result, by their ids, with its alias.
+    shown: Arc<Mutex<BTreeMap<String, String>>>,
+}
+
+/// What is remembered of results across turns.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// The list of aliases in the store.
+    aliases: ArtifactId,
+    shown: BTreeMap<String, String>,
+}
+
+impl Evidence {
+    /// Keeps results for `owner` in the store.
+    pub(crate) fn new(store: Store, owner: &str) -> Self {
+        Self {
+            aliases: AliasStore::new(store, owner, Bounds::default()),
+            shown: Arc::default(),
+        }
+    }
+
+    /// Goes on, for another owner, with what was kept. It is given up when this is dropped, unless it is saved.
+    pub(crate) async fn load(store: Store, owner: &str, kept: &str) -> Result<Self, AliasError> {
+        let kept: Kept = serde_json::from_str(kept).map_err(AliasError::Manifest)?;
+        let aliases = AliasStore::load(store, owner, Bounds::default(), kept.aliases).await?;
+        aliases.lend();
+        Ok(Self {
+            aliases,
+            shown: Arc::new(Mutex::new(kept.shown)),
+        })
+    }
+
+    /// Keeps all results from now on; gives what [`load`](Self::load) needs. Nothing where nothing was recorded.
+    pub(crate) async fn save(&self) -> Result<Option<String>, AliasError> {
+        if self.aliases.aliases().is_empty() {
+            return Ok(None);
+        }
+        let aliases = self.aliases.save().await?;
+        let shown = self.shown().clone();
+        let kept = serde_json::to_string(&Kept { aliases, shown });
+        kept.map(Some).map_err(AliasError::Manifest)
+    }
+
+    /// The aliases.
+    pub(crate) const fn aliases(&self) -> &AliasStore {
+        &self.aliases
+    }
+
+    /// Keeps a result whole. `item` is that of the conversation which shows it: gives its text.
+    pub(crate) async fn record(
+        &self,
+        tool: &str,
+        value: &Value,
+        item: &str,
+    ) -> Result<(Arc<Entry>, String), AliasError> {
+        let entry = self.aliases.record(tool, value).await?;
+        let text = self.aliases.model_view(&entry.alias, TOKENS)?;
+        self.shown().insert(item.to_owned(), entry.alias.clone());
+        Ok((entry, text))
+    }
+
+    /// Shows the results in a conversation at the length that so many tokens allow for all of them. No alias is ever left out.
+    pub(crate) fn fit(&self, items: &mut [Item], tokens: usize) {
+        let shown = self.shown();
+        if shown.is_empty() {
+            return;
+        }
+        let views: BTreeMap<_, _> = self
+            .aliases
+            .model_views(tokens)
+            .into_iter()
+            .map(|view| (view.alias, view.text))
+            .collect();
+        for item in items {
+            if let Item::FunctionCallOutput(FunctionCallOutput { id, output, .. }) = item
+                && let Some(view) = shown.get(id).and_then(|alias| views.get(alias))
+            {
+                *output = Output::Text(view.clone());
+            }
+        }
+    }
+
+    fn shown(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
+        // An insert leaves nothing half done.
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,188 @@
+//! What a model is asked in a step, and the tools that it is offered.
+
+use std::fmt::Write as _;
+
+use cellblock_interpreter::turn::{Budget, Plan, Progress};
+use serde_json::json;
+
+use super::{Telling, Turn};
+use crate::provider::{INTERPRETER, ModelRequest};
+use crate::wire::{AllowedMode, ChoiceMode, Function, Item, Request, Tool, ToolChoice, ToolName};
+
+/// Paths of files that a model is told of; beyond them there are too many to name.
+const NAMED: usize = 100;
+
+impl Turn {
+    /// The interpreter as a model is told of it.
+    pub(super) fn interpreter(&self) -> Function {
+        let files = named(&self.runner.files());
+        let deriving = self
+            .research
+            .as_ref()
+            .and_then(|research| research.deriving.as_ref());
+        match deriving {
+            Some(deriving) => deriving.interpreter(&format!(
+                "The current directory is `/mnt/data`: write a file there to hand it to the user, and link it in the answer as \
+                 `[name](sandbox:/mnt/data/name)`.{files}"
+            )),
+            None => plain(&files, self.runner.about()),
+        }
+    }
+
+    /// What it may take, and nothing reached yet.
+    pub(super) fn progress(&self) -> Progress {
+        let budget = Budget {
+            steps: self.steps,
+            chart_boost: self.research.as_ref().map_or(0, |research| research.chart_boost),
+            ..Budget::default()
+        };
+        let plan = self
+            .research
+            .as_ref()
+            .map_or_else(Plan::default, |research| research.plan);
+        Progress::new(plan, budget)
+    }
+}
+
+impl Telling<'_> {
+    /// What the model is asked. A choice that forces a tool holds for the first step only: else no turn would end.
+    pub(super) fn asked(
+        &self,
+        request: &Request,
+        mut items: Vec<Item>,
+        interpreter: &Function,
+        again: bool,
+    ) -> ModelRequest {
+        let mut instructions = request.instructions.clone();
+        if let Some(research) = self.research {
+            research.evidence.fit(&mut items, research.tokens);
+            if let Some(deriving) = &research.deriving {
+                let prompt = deriving.prompt(&research.evidence);
+                instructions = Some(match instructions {
+                    Some(own) => format!("{prompt}\n\n{own}"),
+                    None => prompt,
+                });
+            }
+        }
+        ModelRequest {
+            model: request.model.clone(),
+            instructions,
+            items,
+            tools: self.offered(request, interpreter),
+            tool_choice: self.choice(&request.tool_choice, again),
+            parallel_tool_calls: request.parallel_tool_calls,
+            max_output_tokens: request.max_output_tokens,
+            temperature: request.temperature,
+            top_p: request.top_p,
+            presence_penalty: request.presence_penalty,
+            frequency_penalty: request.frequency_penalty,
+            text: request.text.clone(),
+            reasoning: request.reasoning.clone(),
+        }
+    }
+
+    /// The request's own tools and those of servers, without an interpreter that failed too often.
+    fn offered(&self, request: &Request, interpreter: &Function) -> Vec<Function> {
+        let own = request.tools.iter().filter_map(|tool| match tool {
+            Tool::Function(function) => Some(function.clone()),
+            Tool::CodeInterpreter { .. } if self.progress.exhausted() => None,
+            Tool::CodeInterpreter { .. } => Some(interpreter.clone()),
+            Tool::Mcp(_) => None,
+        });
+        own.chain(self.catalog.functions()).collect()
+    }
+
+    /// The choice in names that the model knows.
+    fn choice(&self, choice: &ToolChoice, again: bool) -> ToolChoice {
+        let allowed = |mode, tools| ToolChoice::Allowed {
+            r#type: "allowed_tools".to_owned(),
+            mode,
+            tools,
+        };
+        match choice {
+            ToolChoice::Mode(ChoiceMode::Required) | ToolChoice::Tool(_) if again => {
+                ToolChoice::Mode(ChoiceMode::Auto)
+            }
+            ToolChoice::Mode(_) => choice.clone(),
+            ToolChoice::Tool(name @ ToolName::Mcp { .. }) => {
+                let mut names = self.known_as(name);
+                match names.len() {
+                    // Its server offers none: there is nothing to be forced to.
+                    0 => ToolChoice::Mode(ChoiceMode::Auto),
+                    1 => ToolChoice::Tool(names.remove(0)),
+                    _ => allowed(AllowedMode::Required, names),
+                }
+            }
+            ToolChoice::Tool(_) => choice.clone(),
+            ToolChoice::Allowed { mode, tools, .. } => {
+                let mode = if again { AllowedMode::Auto } else { *mode };
+                allowed(mode, tools.iter().flat_map(|name| self.known_as(name)).collect())
+            }
+        }
+    }
+
+    /// A tool by the names that the model knows it by.
+    fn known_as(&self, name: &ToolName) -> Vec<ToolName> {
+        let ToolName::Mcp { server_label, name } = name else {
+            return vec![name.clone()];
+        };
+        let names = self.catalog.names(server_label, name.as_deref());
+        names
+            .map(|name| ToolName::Function {
+                name: name.to_owned(),
+            })
+            .collect()
+    }
+}
+
+/// The interpreter where nothing is fetched.
+fn plain(files: &str, about: Option<&str>) -> Function {
+    let code = match about {
+        None => "Python code. The value of its last expression is shown.",
+        Some(_) => "A Python program. What it prints is shown.",
+    };
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "code": {"type": "string", "description": code},
+            "requirements": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Packages that are needed besides those that are there, such as `rapidfuzz`.",
+            },
+        },
+        "required": ["code"],
+        "additionalProperties": false,
+    });
+    let description = match about {
+        None => "Runs Python in a sandbox without a network and shows what it prints, its last value, tables and charts. \
+                 Variables and files are kept from call to call. The current directory is `/mnt/data`: write a file there to \
+                 hand it to the user, and link it in the answer as `[name](sandbox:/mnt/data/name)`."
+            .to_owned(),
+        Some(about) => format!("Runs Python in a sandbox and shows what it prints, and pictures that it writes. {about}"),
+    };
+    Function {
+        name: INTERPRETER.to_owned(),
+        description: Some(description + files),
+        parameters: parameters.as_object().cloned(),
+        strict: None,
+    }
+}
+
+/// A sentence that names files.
+fn named(files: &[String]) -> String {
+    let mut sentence = String::new();
+    if !files.is_empty() {
+        let named: Vec<_> = files.iter().take(NAMED).map(|path| format!("`{path}`")).collect();
+        let more = files.len() - named.len();
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        let named = named.join(", ");
+        // Writing to a string does not fail.
+        let _ = write!(sentence, " Files that are there: {named}{more}.");
+    }
+    sentence
+}

@@ -1,0 +1,172 @@
+//! What a turn fetches with, and how its code derives from what was fetched.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cellblock_artifact::{ArtifactEnvelope, Urls};
+use cellblock_interpreter::alias::AliasStore;
+use cellblock_interpreter::contract::Attempts;
+use cellblock_interpreter::derivation::Policy;
+use cellblock_interpreter::derivation::prompt::{AliasLine, PromptSettings, prompt_section};
+use cellblock_interpreter::derivation::tools::{Offer, code_interpreter};
+use cellblock_interpreter::turn::{DerivationCall, Derived, Plan};
+use serde_json::{Map, Value};
+
+use super::evidence::Evidence;
+use crate::tools::Source;
+use crate::wire::Function;
+
+/// Tokens of one alias' summary in the prompt.
+const SUMMARY: usize = 50;
+
+/// What a turn fetches with and derives from.
+#[derive(Clone, Debug)]
+pub(crate) struct Research {
+    pub(crate) sources: Vec<Source>,
+    pub(crate) evidence: Evidence,
+    /// How code derives; `None` where it does not see what was fetched.
+    pub(crate) deriving: Option<Deriving>,
+    pub(crate) plan: Plan,
+    /// Model calls on top where a chart was asked for.
+    pub(crate) chart_boost: u32,
+    /// Tokens of results that the model rereads.
+    pub(crate) tokens: usize,
+    /// How artifacts are addressed.
+    pub(crate) urls: Urls,
+}
+
+/// How code derives.
+#[derive(Clone, Debug)]
+pub(crate) struct Deriving {
+    /// Whether code without a contract is refused.
+    pub(crate) required: bool,
+    pub(crate) policy: Policy,
+    /// What code may import.
+    pub(crate) libraries: Vec<String>,
+}
+
+/// The terms on which code derives from results.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// What it declares.
+    pub call: DerivationCall,
+    /// The results.
+    pub aliases: AliasStore,
+    /// How often the turn may still fail.
+    pub attempts: Arc<Mutex<Attempts>>,
+    /// What it is held to.
+    pub policy: Policy,
+}
+
+/// What came of code that derived.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Derivation {
+    /// What a turn has to know.
+    pub told: Derived,
+    /// What it emitted.
+    pub artifacts: Vec<ArtifactEnvelope>,
+    /// What it answered.
+    pub result: Option<Value>,
+}
+
+/// Structured charts are part of it in Python; without Python they would be a tool of their own.
+const OFFER: Offer = Offer {
+    render_chart: true,
+    require_inputs: false,
+};
+
+impl Deriving {
+    /// The interpreter as a model is told of it.
+    pub(super) fn interpreter(&self, about: &str) -> Function {
+        let definition = code_interpreter(OFFER);
+        let mut parameters = definition.parameters.as_object().cloned().unwrap_or_default();
+        let mut description = format!("{} {about}", definition.description);
+        if !self.required {
+            description.push_str(
+                " Code that uses no results of tools needs no `postProcessingContract`; it does not see them, then.",
+            );
+            if let Some(Value::Array(required)) = parameters.get_mut("required") {
+                required.retain(|name| name != "postProcessingContract");
+            }
+        }
+        Function {
+            name: definition.name,
+            description: Some(description),
+            parameters: Some(parameters),
+            strict: None,
+        }
+    }
+
+    /// What the model is told before its instructions.
+    pub(super) fn prompt(&self, evidence: &Evidence) -> String {
+        let aliases = evidence.aliases();
+        let lines: Vec<_> = aliases
+            .aliases()
+            .into_iter()
+            .map(|alias| AliasLine {
+                summary: summary(aliases, &alias),
+                alias,
+            })
+            .collect();
+        prompt_section(&PromptSettings {
+            libraries: &self.libraries,
+            render_chart: OFFER.render_chart,
+            require_inputs: OFFER.require_inputs,
+            max_attempts: self.policy.max_attempts,
+            max_artifacts: self.policy.contract.max_artifacts,
+            cell_seconds: self.policy.cell_time.as_secs(),
+            aliases: &lines,
+            ..PromptSettings::default()
+        })
+    }
+
+    /// The terms of a call, by its arguments; `None` for one that needs none. What is wrong with them is told for the model, and counts as a
+    /// failed attempt.
+    pub(super) fn terms(
+        &self,
+        arguments: &Map<String, Value>,
+        evidence: &Evidence,
+        attempts: &Arc<Mutex<Attempts>>,
+    ) -> Result<Option<Terms>, Derivation> {
+        if !self.required && arguments.get("postProcessingContract").is_none_or(Value::is_null) {
+            return Ok(None);
+        }
+        match DerivationCall::read(&Value::Object(arguments.clone())) {
+            Ok(call) => Ok(Some(Terms {
+                call,
+                aliases: evidence.aliases().clone(),
+                attempts: Arc::clone(attempts),
+                policy: self.policy.clone(),
+            })),
+            Err(rejections) => {
+                let mut attempts = attempts.lock().unwrap_or_else(PoisonError::into_inner);
+                attempts.fail();
+                let mistakes: Vec<_> = rejections
+                    .iter()
+                    .map(|rejection| rejection.message.as_str())
+                    .collect();
+                let text = format!(
+                    "The code was not run: {}. {}",
+                    mistakes.join("; "),
+                    attempts.notice()
+                );
+                Err(Derivation {
+                    told: Derived {
+                        attempts_left: attempts.left(),
+                        rejections,
+                        text,
+                        ..Derived::default()
+                    },
+                    artifacts: Vec::new(),
+                    result: None,
+                })
+            }
+        }
+    }
+}
+
+/// A result in one line, without its alias.
+fn summary(aliases: &AliasStore, alias: &str) -> String {
+    let view = aliases.model_view(alias, SUMMARY).unwrap_or_default();
+    let rest = view.strip_prefix(alias).unwrap_or(&view);
+    rest.trim_start_matches([':', ' ', '\n']).to_owned()
+}

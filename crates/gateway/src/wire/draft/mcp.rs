@@ -1,0 +1,157 @@
+//! Lists and calls of servers' tools in a draft.
+
+use super::{Draft, Told};
+use crate::wire::event::EventKind;
+use crate::wire::item::{Item, ItemStatus, ListedTool, McpCall, McpError, McpListTools};
+
+/// A server that is asked for its tools.
+#[derive(Debug)]
+pub struct McpListSlot(usize);
+
+/// A call of a server's tool that is being written, or runs.
+#[derive(Debug)]
+pub struct McpSlot(usize);
+
+/// What is said of a list that has no end.
+const CUT: &str = "the server was not asked to the end";
+
+impl Draft {
+    /// Begins to ask a server for its tools.
+    pub fn mcp_list(&mut self, id: String, server_label: String) -> McpListSlot {
+        let index = self.add(Item::McpListTools(McpListTools {
+            id,
+            server_label,
+            tools: Vec::new(),
+            error: None,
+        }));
+        let (item_id, output_index) = self.at(index);
+        self.tell(EventKind::McpListInProgress {
+            item_id,
+            output_index,
+        });
+        McpListSlot(index)
+    }
+
+    /// Tells what it answered.
+    #[expect(clippy::needless_pass_by_value, reason = "nothing can be added after the end")]
+    pub fn end_mcp_list(&mut self, slot: McpListSlot, answer: Result<Vec<ListedTool>, String>) {
+        if let Item::McpListTools(list) = &mut self.response.output[slot.0] {
+            match answer {
+                Ok(tools) => list.tools = tools,
+                Err(error) => list.error = Some(error),
+            }
+        }
+        self.close(slot.0, ItemStatus::Completed);
+    }
+
+    /// Begins a call of a server's tool.
+    pub fn mcp_call(&mut self, id: String, server_label: String, name: String) -> McpSlot {
+        let index = self.add(Item::McpCall(McpCall {
+            id,
+            status: ItemStatus::InProgress,
+            server_label,
+            name,
+            arguments: String::new(),
+            output: None,
+            error: None,
+            approval_request_id: None,
+        }));
+        let (item_id, output_index) = self.at(index);
+        self.tell(EventKind::McpInProgress {
+            item_id,
+            output_index,
+        });
+        McpSlot(index)
+    }
+
+    /// Adds to its arguments.
+    pub fn mcp_arguments(&mut self, slot: &McpSlot, delta: impl Into<String>) {
+        if self.told[slot.0] != Told::Open {
+            return;
+        }
+        let delta = delta.into();
+        let (item_id, output_index) = self.at(slot.0);
+        if let Item::McpCall(call) = &mut self.response.output[slot.0] {
+            call.arguments.push_str(&delta);
+        }
+        self.tell(EventKind::McpArgumentsDelta {
+            item_id,
+            output_index,
+            delta,
+        });
+    }
+
+    /// Its arguments are whole, and its server works on it. Happens once.
+    pub fn call_mcp(&mut self, slot: &McpSlot) {
+        if self.told[slot.0] == Told::Open {
+            self.end_mcp_arguments(slot.0);
+            self.response.output[slot.0].set_status(ItemStatus::Calling);
+        }
+    }
+
+    /// Ends it.
+    #[expect(clippy::needless_pass_by_value, reason = "nothing can be added after the end")]
+    pub fn end_mcp_call(&mut self, slot: McpSlot, came: Result<String, McpError>) {
+        let status = match &came {
+            Ok(_) => ItemStatus::Completed,
+            Err(_) => ItemStatus::Failed,
+        };
+        if let Item::McpCall(call) = &mut self.response.output[slot.0] {
+            match came {
+                Ok(output) => call.output = Some(output),
+                Err(error) => call.error = Some(error),
+            }
+        }
+        self.close(slot.0, status);
+    }
+
+    fn end_mcp_arguments(&mut self, index: usize) {
+        let Item::McpCall(call) = &self.response.output[index] else {
+            return;
+        };
+        let arguments = call.arguments.clone();
+        let (item_id, output_index) = self.at(index);
+        self.told[index] = Told::Code;
+        self.tell(EventKind::McpArgumentsDone {
+            item_id,
+            output_index,
+            arguments,
+        });
+    }
+
+    /// Tells the end of a list, or of a call; `status` is what it will have.
+    pub(super) fn close_mcp(&mut self, index: usize, status: ItemStatus) {
+        let open = self.told[index] == Told::Open;
+        let (item_id, output_index) = self.at(index);
+        let kind = match &mut self.response.output[index] {
+            Item::McpListTools(list) => {
+                if status != ItemStatus::Completed {
+                    list.error = Some(CUT.to_owned());
+                }
+                if list.error.is_none() {
+                    EventKind::McpListCompleted {
+                        item_id,
+                        output_index,
+                    }
+                } else {
+                    EventKind::McpListFailed {
+                        item_id,
+                        output_index,
+                    }
+                }
+            }
+            _ if status == ItemStatus::Completed => EventKind::McpCompleted {
+                item_id,
+                output_index,
+            },
+            _ => EventKind::McpFailed {
+                item_id,
+                output_index,
+            },
+        };
+        if open {
+            self.end_mcp_arguments(index);
+        }
+        self.tell(kind);
+    }
+}
