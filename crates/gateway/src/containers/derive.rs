@@ -41,7 +41,7 @@ pub(super) async fn derive(
 }
 
 async fn tell(gateway: &Gateway, held: &Held, mut derived: Derived) -> Ran {
-    let text = derived.for_model(TOKENS);
+    let (text, told) = (derived.for_model(TOKENS), derived.told());
     let ran = match derived.execution.take() {
         None => Ran::refused(text.clone()),
         Some(mut execution) => {
@@ -55,7 +55,6 @@ async fn tell(gateway: &Gateway, held: &Held, mut derived: Derived) -> Ran {
             keep(gateway, held, &mut execution).await
         }
     };
-    let told = derived.told();
     Ran {
         result: read(ran.result, text),
         outputs: ran.outputs,

@@ -151,6 +151,7 @@ impl Deriving {
                 );
                 Err(Derivation {
                     told: Derived {
+                        failure: Some(mistakes.join("; ")),
                         attempts_left: attempts.left(),
                         rejections,
                         text,

@@ -42,7 +42,7 @@ fn each_mistake_is_named_with_its_parameter() {
                 json!("truncation"),
             ),
             (
-                json!({"input": "x", "tools": [{"type": "mcp"}]}),
+                json!({"input": "x", "tools": [{"type": "web_search"}]}),
                 400,
                 "invalid_value",
                 json!("tools[0].type"),

@@ -12,6 +12,7 @@ mod kept;
 mod models;
 #[path = "../../src/wire/order.rs"]
 mod order;
+mod research;
 mod socket;
 mod streams;
 mod support;

@@ -33,6 +33,7 @@ pub use after::check_after;
 pub use attempts::Attempts;
 pub use before::{Call, check_before};
 pub use call::DerivationCall;
+pub(crate) use codes::ATTEMPTS_EXHAUSTED;
 pub use codes::{CODES, Code, Stage};
 pub use names::{HELPERS, PRELUDE, Reserved, is_identifier, reserved};
 pub(crate) use wording::unknown_alias;

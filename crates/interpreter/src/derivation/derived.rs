@@ -89,7 +89,17 @@ impl Derived {
 
     /// Why it is not ok, and what to do.
     pub fn error(&self) -> Option<CallFailure> {
-        let (what, line) = match &self.outcome {
+        let (what, line) = self.failure()?;
+        Some(CallFailure {
+            code: self.outcome.name(),
+            message: format!("{what}. {}", self.attempts()),
+            line,
+        })
+    }
+
+    /// Why it is not ok, and on which line.
+    pub(super) fn failure(&self) -> Option<(String, Option<u32>)> {
+        Some(match &self.outcome {
             Outcome::Completed => return None,
             Outcome::Rejected { rejections } => {
                 let messages: Vec<_> = rejections.iter().map(|it| it.message.as_str()).collect();
@@ -100,11 +110,6 @@ impl Derived {
                 let note = self.execution.as_ref().and_then(|it| it.note.clone());
                 (note.unwrap_or_else(|| self.outcome.name().to_owned()), None)
             }
-        };
-        Some(CallFailure {
-            code: self.outcome.name(),
-            message: format!("{what}. {}", self.attempts()),
-            line,
         })
     }
 

@@ -62,6 +62,7 @@ fn told(derived: &Derived) -> turn::Derived {
     turn::Derived {
         ok: derived.ok(),
         rejections: derived.rejections().to_vec(),
+        failure: derived.failure().map(|(what, _)| what),
         attempts_left: derived.attempts_left,
         artifacts: artifacts.collect(),
         alias: derived.output_alias.clone(),

@@ -34,6 +34,8 @@ pub struct Derived {
     pub ok: bool,
     /// What was wrong with it.
     pub rejections: Vec<Rejection>,
+    /// Why it is not ok, in a line: what was wrong, or the exception.
+    pub failure: Option<String>,
     /// Attempts that are left after it.
     pub attempts_left: u32,
     /// What it emitted; only what is part of the answer, so nothing unless `ok`.

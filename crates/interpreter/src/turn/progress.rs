@@ -6,6 +6,8 @@ use super::evidence::Evidence;
 use super::model::ModelError;
 use super::outcome::{Conclusion, Gap, StopReason, TurnError, TurnOutcome};
 use super::plan::{Budget, ChartIntent, Plan};
+use crate::contract::ATTEMPTS_EXHAUSTED;
+use crate::rejection::Rejection;
 
 /// Derived texts that a best effort repeats.
 const DERIVED_TEXTS: usize = 3;
@@ -91,8 +93,13 @@ impl Progress {
                 self.artifacts.push(artifact.clone());
             }
         } else {
-            let first = derived.rejections.first().map(|it| it.message.clone());
-            self.mistake = Some(first.unwrap_or_else(|| "the code did not run to its end".to_owned()));
+            // Of calls that came after the last attempt nothing was run, so that what went wrong before them still stands.
+            let over = |it: &Rejection| it.code == ATTEMPTS_EXHAUSTED;
+            if self.mistake.is_none() || !derived.rejections.iter().any(over) {
+                let unknown = || "the code did not run to its end".to_owned();
+                let first = || derived.rejections.first().map(|it| it.message.clone());
+                self.mistake = Some(derived.failure.clone().or_else(first).unwrap_or_else(unknown));
+            }
         }
     }
 

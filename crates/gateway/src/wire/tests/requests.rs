@@ -180,7 +180,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ),
         (json!({"tools": {}}), "tools", "invalid_type"),
         (
-            json!({"tools": [{"type": "mcp"}]}),
+            json!({"tools": [{"type": "web_search"}]}),
             "tools[0].type",
             "invalid_value",
         ),
