@@ -180,7 +180,7 @@ impl Telling<'_> {
                 ..Code::default()
             }),
             Err(derivation) => Err(Box::new(Ran {
-                derivation: Some(derivation.clone()),
+                derivation: Some(*derivation.clone()),
                 ..Ran::refused(derivation.told.text)
             })),
         }

@@ -103,7 +103,6 @@ impl Telling<'_> {
             ToolChoice::Mode(ChoiceMode::Required) | ToolChoice::Tool(_) if again => {
                 ToolChoice::Mode(ChoiceMode::Auto)
             }
-            ToolChoice::Mode(_) => choice.clone(),
             ToolChoice::Tool(name @ ToolName::Mcp { .. }) => {
                 let mut names = self.known_as(name);
                 match names.len() {
@@ -113,7 +112,7 @@ impl Telling<'_> {
                     _ => allowed(AllowedMode::Required, names),
                 }
             }
-            ToolChoice::Tool(_) => choice.clone(),
+            ToolChoice::Mode(_) | ToolChoice::Tool(_) => choice.clone(),
             ToolChoice::Allowed { mode, tools, .. } => {
                 let mode = if again { AllowedMode::Auto } else { *mode };
                 allowed(mode, tools.iter().flat_map(|name| self.known_as(name)).collect())

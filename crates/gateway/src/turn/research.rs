@@ -126,7 +126,7 @@ impl Deriving {
         arguments: &Map<String, Value>,
         evidence: &Evidence,
         attempts: &Arc<Mutex<Attempts>>,
-    ) -> Result<Option<Terms>, Derivation> {
+    ) -> Result<Option<Terms>, Box<Derivation>> {
         if !self.required && arguments.get("postProcessingContract").is_none_or(Value::is_null) {
             return Ok(None);
         }
@@ -149,7 +149,7 @@ impl Deriving {
                     mistakes.join("; "),
                     attempts.notice()
                 );
-                Err(Derivation {
+                Err(Box::new(Derivation {
                     told: Derived {
                         failure: Some(mistakes.join("; ")),
                         attempts_left: attempts.left(),
@@ -159,7 +159,7 @@ impl Deriving {
                     },
                     artifacts: Vec::new(),
                     result: None,
-                })
+                }))
             }
         }
     }

@@ -21,7 +21,7 @@ const DAYS: i64 = 90;
 struct Market;
 
 impl ToolServer for Market {
-    fn label(&self) -> &str {
+    fn label(&self) -> &'static str {
         "market"
     }
 
@@ -76,8 +76,8 @@ fn tools(options: &mut Options) {
 
 async fn start(answers: Vec<Answer>, change: impl FnOnce(&mut Options)) -> (Server, Arc<Scripted>) {
     let provider = Arc::new(Scripted::new(answers));
-    let served = Arc::clone(&provider) as Arc<dyn Provider>;
-    let server = serve_with(served, |options| {
+    let model = Arc::clone(&provider) as Arc<dyn Provider>;
+    let server = serve_with(model, |options| {
         tools(options);
         change(options);
     });
@@ -337,7 +337,7 @@ fn code_without_a_contract_runs_only_where_the_operator_lets_it() {
     ] {
         block_on(async {
             let (server, provider) = start(vec![plain(), says("ok")], |options| {
-                options.derivation.contract = rule
+                options.derivation.contract = rule;
             })
             .await;
             let response = server

@@ -1,6 +1,8 @@
 //! How a request is answered.
 
 use cellblock_gateway::Options;
+use cellblock_gateway::tools::{ContractRule, DerivationOptions};
+use cellblock_interpreter::derivation::LowCoverage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,17 +14,72 @@ use crate::config::check::Check;
 pub(crate) struct Turn {
     /// The most times that a model is asked for one response.
     pub(crate) max_steps: u32,
+    /// More of them where the request's note `chart_intent` is `explicit`.
+    pub(crate) chart_steps: u32,
+    /// Whether code declares which results of tools it derives from, in turns that have tools of servers.
+    pub(crate) contract: Contract,
+    /// How many derivations in a row may fail before the interpreter is taken away for the rest of the turn.
+    pub(crate) max_attempts: u32,
+    /// What becomes of a chart with a line that covers little of its time range.
+    pub(crate) low_coverage: Coverage,
+    /// Tokens of results of tools that a model rereads at each step; the names of all results are kept beyond it.
+    pub(crate) tool_tokens: usize,
+}
+
+/// Whether code declares what it derives from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Contract {
+    /// It does: code without a contract is not run.
+    Required,
+    /// It may: code without a contract is run, and does not see the results.
+    Optional,
+    /// There are no contracts, and no code sees the results.
+    #[serde(rename = "none")]
+    Off,
+}
+
+/// What becomes of a chart with a line that covers little of its time range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Coverage {
+    /// The model and the client are told of it.
+    Report,
+    /// The model has to repair it.
+    Reject,
 }
 
 impl Default for Turn {
     fn default() -> Self {
-        Self { max_steps: 20 }
+        let options = DerivationOptions::default();
+        Self {
+            max_steps: 20,
+            chart_steps: options.chart_boost,
+            contract: Contract::Required,
+            max_attempts: options.max_attempts,
+            low_coverage: Coverage::Report,
+            tool_tokens: options.tokens,
+        }
     }
 }
 
 impl Turn {
     pub(in crate::config) fn apply(&self, options: &mut Options) {
         options.max_steps = self.max_steps;
+        options.derivation = DerivationOptions {
+            contract: match self.contract {
+                Contract::Required => ContractRule::Required,
+                Contract::Optional => ContractRule::Optional,
+                Contract::Off => ContractRule::Off,
+            },
+            max_attempts: self.max_attempts,
+            low_coverage: match self.low_coverage {
+                Coverage::Report => LowCoverage::Report,
+                Coverage::Reject => LowCoverage::Reject,
+            },
+            chart_boost: self.chart_steps,
+            tokens: self.tool_tokens,
+        };
     }
 
     pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
@@ -30,6 +87,12 @@ impl Turn {
             check.wrong(
                 &["turn", "max_steps"],
                 "without a step there is no answer; write 1 or more",
+            );
+        }
+        if self.max_attempts == 0 {
+            check.wrong(
+                &["turn", "max_attempts"],
+                "without an attempt nothing is derived; write 1 or more, or `contract: none`",
             );
         }
     }
