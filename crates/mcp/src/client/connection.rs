@@ -71,7 +71,13 @@ impl Connection {
                 wire,
                 suspect: AtomicBool::new(false),
             }),
-            Err(error) => Err(wire.ended().unwrap_or_else(|| begun(error))),
+            Err(error) => Err(match wire.ended().unwrap_or_else(|| begun(error)) {
+                Failure::Ended { source, .. } => Failure::Ended {
+                    when: "before it was ready",
+                    source,
+                },
+                failure => failure,
+            }),
         }
     }
 
@@ -219,7 +225,7 @@ fn begun(error: ClientInitializeError) -> Failure {
             what: "speaks no revision of the Model Context Protocol that is spoken here, 2025-11-25 or 2026-07-28".to_owned(),
         },
         error @ ClientInitializeError::ConnectionClosed(_) => Failure::Ended {
-            when: "before it was ready",
+            when: "before it answered",
             source: Some(Arc::new(error)),
         },
         // Their words repeat whole messages of the server.

@@ -97,7 +97,11 @@ impl Failure {
     pub(super) fn of(self, label: &str) -> ToolServerError {
         let message = format!("the server `{}` {self}", words::told(label, 100));
         let mut causes = Vec::new();
-        let mut cause = self.source();
+        let failed = match &self {
+            Self::Waiting { last, .. } => last,
+            failure => failure,
+        };
+        let mut cause = failed.source();
         while let Some(error) = cause {
             causes.push(error.to_string());
             cause = error.source();

@@ -68,7 +68,9 @@ impl Reach {
     pub(super) async fn connection(&self, options: &ServerOptions) -> Result<Arc<Connection>, Failure> {
         let mut state = self.state.lock().await;
         if let Some(connection) = &state.connection {
-            if connection.is_alive() && connection.answers().await {
+            // Over HTTP a request that hangs does not hold up the next one.
+            let stands_alone = matches!(self.transport, Transport::Http(_));
+            if connection.is_alive() && (stands_alone || connection.answers().await) {
                 return Ok(Arc::clone(connection));
             }
             state.connection = None;

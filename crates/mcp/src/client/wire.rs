@@ -20,6 +20,9 @@ use super::words;
 /// Bytes of a message that is no result of a tool and no list of tools.
 const SMALL: usize = 1 << 20;
 
+/// What surrounds a result in its message.
+const AROUND: u64 = 4096;
+
 /// Requests of a server that are not answered yet.
 const MOST_ASKED: usize = 32;
 
@@ -59,9 +62,17 @@ impl Wire {
         }
     }
 
-    /// Bytes that a message may have, and what surrounds its result.
-    pub(super) const fn limit(&self) -> u64 {
-        self.limit
+    /// Bytes that a message may have, with what surrounds its result.
+    pub(super) const fn most(&self) -> u64 {
+        self.limit.saturating_add(AROUND)
+    }
+
+    /// A message was larger. So many bytes were announced, if any.
+    pub(super) const fn too_large(&self, actual: Option<u64>) -> Failure {
+        Failure::TooLarge {
+            limit: self.limit,
+            actual,
+        }
     }
 
     /// Whether the server said, since this was asked last, that its tools are others now.

@@ -11,7 +11,7 @@ use cellblock_interpreter::{ToolReply, ToolServer};
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerInfo, Tool,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -48,8 +48,8 @@ impl Drop for Dropped {
 }
 
 impl ServerHandler for Tools {
-    fn get_info(&self) -> ServerInfo {
-        ServerInfo::new(ServerCapabilities::builder().enable_tools().build())
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
     }
 
     async fn list_tools(
@@ -122,6 +122,11 @@ async fn before(request: Request, next: Next) -> Response {
 }
 
 pub(crate) async fn serve(kind: Kind) -> (Tools, String) {
+    let (tools, router) = router(kind);
+    (tools, listen(router).await + "/mcp")
+}
+
+fn router(kind: Kind) -> (Tools, axum::Router) {
     let tools = Tools::default();
     let handler = tools.clone();
     let config = StreamableHttpServerConfig::default()
@@ -136,6 +141,25 @@ pub(crate) async fn serve(kind: Kind) -> (Tools, String) {
     if kind != Kind::Newest {
         router = router.layer(from_fn(before));
     }
+    (tools, router)
+}
+
+/// A server with sessions, which forgets the one of a call when it is told to: 1 becomes 2.
+pub(crate) async fn serve_forgetting(forget: Arc<AtomicUsize>) -> (Tools, String) {
+    let (tools, router) = router(Kind::Before);
+    let router = router.layer(from_fn(move |request: Request, next: Next| {
+        let is_call = request.headers().contains_key("mcp-session-id") && request.method() == "POST";
+        let forgets = is_call
+            && forget
+                .compare_exchange(1, 2, Ordering::SeqCst, Ordering::SeqCst)
+                .is_ok();
+        async move {
+            if forgets {
+                return StatusCode::NOT_FOUND.into_response();
+            }
+            next.run(request).await
+        }
+    }));
     (tools, listen(router).await + "/mcp")
 }
 

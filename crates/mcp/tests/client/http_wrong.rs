@@ -15,7 +15,7 @@ use cellblock_mcp::client::{Address, ForeignServer, RequestedServers, ServerOpti
 use futures_util::stream::{StreamExt, iter, pending, repeat};
 use serde_json::{Map, Value, json};
 
-use crate::http::{Kind, listen, serve};
+use crate::http::{listen, serve_forgetting};
 use crate::support::{SHORT, at, good, names, options, refused, result};
 
 /// A server that answers a call of `work` in a way of its own, and everything else as it should.
@@ -46,8 +46,7 @@ async fn answer(State(wrong): State<Wrong>, headers: HeaderMap, body: String) ->
     let message: Value = serde_json::from_str(&body).unwrap();
     let id = &message["id"];
     match message["method"].as_str().unwrap() {
-        "initialize" if wrong.how == "unauthorized" => StatusCode::UNAUTHORIZED.into_response(),
-        "server/discover" if wrong.how == "unauthorized" => StatusCode::UNAUTHORIZED.into_response(),
+        _ if wrong.how == "unauthorized" => StatusCode::UNAUTHORIZED.into_response(),
         "server/discover" => (StatusCode::NOT_FOUND, "nothing here").into_response(),
         "initialize" if wrong.how == "redirects" => (
             StatusCode::TEMPORARY_REDIRECT,
@@ -187,7 +186,7 @@ async fn an_answer_of_no_use_is_named_and_the_next_call_works() {
     for (how, told) in [
         (
             "large",
-            "answered with 2097209 bytes, of which 1 MiB are the most; ask for less, such as fewer rows or columns".to_owned(),
+            "answered with 2097210 bytes, of which 1 MiB are the most; ask for less, such as fewer rows or columns".to_owned(),
         ),
         ("large chunks", large.to_owned()),
         ("large event", large.to_owned()),
@@ -316,10 +315,15 @@ async fn headers_are_sent_with_every_request() {
 }
 
 #[tokio::test]
-async fn a_server_that_forgot_the_session_gets_another_one() {
-    let (_, first) = serve(Kind::Before).await;
-    let server = at(&first, options());
+async fn a_server_that_forgot_a_session_gets_another_one() {
+    let forgotten = Arc::new(AtomicUsize::new(0));
+    let (_, url) = serve_forgetting(forgotten.clone()).await;
+    let server = at(&url, options());
     assert_eq!(names(&server).await.len(), 4);
-    // The library's own tests end a session; here it is enough that a call after a pause still has one.
-    assert_eq!(result(&server, "data", json!({})).await["asked"], json!({}));
+    forgotten.store(1, Ordering::SeqCst);
+    assert_eq!(
+        result(&server, "data", json!({"region": "a"})).await["asked"],
+        json!({"region": "a"})
+    );
+    assert_eq!(forgotten.load(Ordering::SeqCst), 2);
 }

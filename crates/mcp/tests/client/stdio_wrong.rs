@@ -4,7 +4,9 @@ use cellblock_interpreter::ToolServer;
 use cellblock_mcp::client::ServerOptions;
 use serde_json::{Value, json};
 
-use crate::support::{SHORT, good, names, options, refused, refused_with, result, scripted, scripted_with};
+use crate::support::{
+    SHORT, good, names, options, refused, refused_with, result, runs, scripted, scripted_with, until,
+};
 
 fn small() -> ServerOptions {
     ServerOptions {
@@ -139,7 +141,7 @@ async fn a_list_without_an_end_is_cut() {
 }
 
 /// Asks for tools twice: the second time costs nothing, and the server is left alone.
-async fn useless(how: &str, connect_timeout: std::time::Duration, told: &str, started: usize) {
+async fn useless(how: &str, connect_timeout: std::time::Duration, told: &str, most_started: usize) {
     let limits = ServerOptions {
         connect_timeout,
         ..options()
@@ -153,7 +155,8 @@ async fn useless(how: &str, connect_timeout: std::time::Duration, told: &str, st
         "{again}"
     );
     assert!(refused(&scripted.server).await.starts_with(told));
-    assert_eq!(scripted.pids().len(), started, "{how}");
+    // One that is killed at once had no time to say so.
+    assert!(scripted.pids().len() <= most_started, "{how}");
 }
 
 #[tokio::test]
@@ -220,6 +223,9 @@ async fn a_server_that_ended_since_the_last_call_is_started_again_without_a_word
     let scripted = scripted("leaves", options());
     for _ in 0..3 {
         assert_eq!(result(&scripted.server, "work", json!({})).await, "gone");
+        // What it is sent until then may be lost, and nobody can say whether it was.
+        let pid = *scripted.pids().last().unwrap();
+        until("it ended", || !runs(pid)).await;
     }
     assert_eq!(scripted.pids().len(), 3);
 }

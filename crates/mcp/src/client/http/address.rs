@@ -35,7 +35,7 @@ pub struct Address {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     /// Where a redirect may lead to, where that is less than the whole server.
-    pub(super) within: Option<UrlPattern>,
+    pub(super) within: Option<Box<UrlPattern>>,
 }
 
 /// Why there is no server at an address.
@@ -82,7 +82,7 @@ impl Address {
 
     /// The same, of which a redirect does not lead out.
     pub(in crate::client) fn within(mut self, pattern: UrlPattern) -> Self {
-        self.within = Some(pattern);
+        self.within = Some(Box::new(pattern));
         self
     }
 }

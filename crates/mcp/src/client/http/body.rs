@@ -1,25 +1,25 @@
 //! Bodies and streams of a server, bounded while they are read.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use reqwest::Response;
 
 use crate::client::failure::Failure;
+use crate::client::wire::Wire;
 
 /// The whole of a body.
-pub(super) async fn whole(mut response: Response, limit: u64) -> Result<String, Failure> {
+pub(super) async fn whole(mut response: Response, wire: &Wire) -> Result<String, Failure> {
     let announced = response.content_length();
-    if let Some(actual) = announced.filter(|announced| *announced > limit) {
-        return Err(Failure::TooLarge {
-            limit,
-            actual: Some(actual),
-        });
+    if announced.is_some_and(|announced| announced > wire.most()) {
+        return Err(wire.too_large(announced));
     }
     let mut body = Vec::new();
     while let Some(bytes) = response.chunk().await.map_err(broken)? {
-        if (body.len() + bytes.len()) as u64 > limit {
-            return Err(Failure::TooLarge { limit, actual: None });
+        if (body.len() + bytes.len()) as u64 > wire.most() {
+            return Err(wire.too_large(None));
         }
         body.extend_from_slice(&bytes);
     }
@@ -29,15 +29,13 @@ pub(super) async fn whole(mut response: Response, limit: u64) -> Result<String, 
 /// The bytes of a stream of events, up to the first event that is too large.
 pub(super) fn stream(
     response: Response,
-    limit: u64,
+    wire: Arc<Wire>,
 ) -> impl Stream<Item = Result<Bytes, Failure>> + Send + 'static {
-    unfold(Some((response, Event::default())), move |state| async move {
-        let (mut response, mut event) = state?;
+    unfold(Some((response, Event::default(), wire)), |state| async {
+        let (mut response, mut event, wire) = state?;
         match response.chunk().await {
-            Ok(Some(bytes)) if event.grow(&bytes) > limit => {
-                Some((Err(Failure::TooLarge { limit, actual: None }), None))
-            }
-            Ok(Some(bytes)) => Some((Ok(bytes), Some((response, event)))),
+            Ok(Some(bytes)) if event.grow(&bytes) > wire.most() => Some((Err(wire.too_large(None)), None)),
+            Ok(Some(bytes)) => Some((Ok(bytes), Some((response, event, wire)))),
             Ok(None) => None,
             Err(error) => Some((Err(broken(error)), None)),
         }
@@ -80,7 +78,7 @@ impl Event {
 
 /// A connection that broke. Its error holds no URL, in which there can be a secret.
 pub(super) fn broken(error: reqwest::Error) -> Failure {
-    Failure::Unreachable(Some(std::sync::Arc::new(error.without_url())))
+    Failure::Unreachable(Some(Arc::new(error.without_url())))
 }
 
 #[cfg(test)]

@@ -13,42 +13,33 @@ use super::body;
 use crate::client::failure::Failure;
 use crate::client::wire::Wire;
 
-/// What surrounds a result in its event.
-const AROUND: u64 = 4096;
-
 /// The events of a response. Where they answer a request, what is wrong with them is its failure.
 pub(super) fn read(
     response: Response,
     request: Option<RequestId>,
     wire: Arc<Wire>,
 ) -> BoxStream<'static, Result<Sse, SseError>> {
-    let bytes = body::stream(response, wire.limit() + AROUND);
+    let bytes = body::stream(response, Arc::clone(&wire));
     let events = SseStream::from_bytes_stream(bytes);
-    let read = events.filter_map(move |event| {
-        let read = one(event, request.as_ref(), &wire);
-        async move { read }
-    });
-    read.boxed()
+    events
+        .map(move |event| one(event, request.as_ref(), &wire))
+        .boxed()
 }
 
-/// An event as the library sees it, if at all.
-fn one(
-    event: Result<Sse, SseError>,
-    request: Option<&RequestId>,
-    wire: &Wire,
-) -> Option<Result<Sse, SseError>> {
+/// An event as the library sees it.
+fn one(event: Result<Sse, SseError>, request: Option<&RequestId>, wire: &Wire) -> Result<Sse, SseError> {
     let mut event = match event {
         Ok(event) => event,
         Err(SseError::Body(error)) => match error.downcast::<Failure>() {
             Ok(failure) if matches!(*failure, Failure::TooLarge { .. }) => {
-                return Some(failed(Sse::default(), *failure, request, wire));
+                return failed(Sse::default(), *failure, request, wire);
             }
-            Ok(failure) => return Some(Err(SseError::Body(failure))),
-            Err(error) => return Some(Err(SseError::Body(error))),
+            Ok(failure) => return Err(SseError::Body(failure)),
+            Err(error) => return Err(SseError::Body(error)),
         },
         Err(error) => {
             let failure = Failure::malformed(format!("its stream of events cannot be read: {error}"));
-            return Some(failed(Sse::default(), failure, request, wire));
+            return failed(Sse::default(), failure, request, wire);
         }
     };
     let is_message = matches!(event.event.as_deref(), None | Some("" | "message"));
@@ -57,16 +48,16 @@ fn one(
         .take()
         .filter(|text| is_message && !text.trim().is_empty())
     else {
-        return Some(Ok(event));
+        return Ok(event);
     };
     match wire.read(&text) {
         Ok(Some(message)) => {
             event.data = serde_json::to_string(&message).ok();
-            Some(Ok(event))
+            Ok(event)
         }
         // Its id may still matter: the stream can be taken up after it.
-        Ok(None) => Some(Ok(event)),
-        Err(failure) => Some(failed(event, failure, request, wire)),
+        Ok(None) => Ok(event),
+        Err(failure) => failed(event, failure, request, wire),
     }
 }
 

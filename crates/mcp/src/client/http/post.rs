@@ -28,8 +28,6 @@ use crate::client::wire::Wire;
 
 /// Bytes of an answer that is an error.
 const ERROR: u64 = 64 << 10;
-/// What surrounds a result in its message.
-const AROUND: u64 = 4096;
 /// How often a redirect is followed.
 const REDIRECTS: usize = 3;
 /// How often a stream that broke off is taken up again, and the longest wait before that.
@@ -120,7 +118,7 @@ impl Http {
                 Ok(StreamableHttpPostResponse::Sse(events, session))
             }
             Kind::Json => {
-                let text = body::whole(response, self.wire.limit() + AROUND).await?;
+                let text = body::whole(response, &self.wire).await?;
                 let message = self.wire.read(&text)?;
                 let message = message.map(|message| of(message, &id));
                 let answers = matches!(&message, Some(ServerJsonRpcMessage::Response(answer)) if same(&answer.id, &id))
@@ -152,7 +150,7 @@ impl Http {
         };
         let json = matches!(kind(&response), Kind::Json);
         let text = if json {
-            body::whole(response, ERROR).await.unwrap_or_default()
+            body::whole(response, &Wire::new(ERROR)).await.unwrap_or_default()
         } else {
             String::new()
         };

@@ -21,8 +21,6 @@ use crate::client::words;
 const QUEUE: usize = 64;
 /// Lines that are no messages before a server is given up: some greet, or log to the wrong stream.
 const NOISE: usize = 1000;
-/// What surrounds a result in its message.
-const AROUND: usize = 4096;
 /// How long a server whose stdin ended may take to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -47,9 +45,7 @@ impl Stdio {
     pub(super) fn new(process: Process, stdin: ChildStdin, stdout: ChildStdout, wire: Arc<Wire>) -> Self {
         let (queue, messages) = mpsc::channel(QUEUE);
         tokio::spawn(write(stdin, messages, Arc::clone(&wire)));
-        let limit = usize::try_from(wire.limit())
-            .unwrap_or(usize::MAX)
-            .saturating_add(AROUND);
+        let limit = usize::try_from(wire.most()).unwrap_or(usize::MAX);
         Self {
             process,
             lines: Lines::new(BufReader::with_capacity(64 << 10, stdout), limit),
@@ -64,12 +60,7 @@ impl Stdio {
         loop {
             let line = match self.lines.next().await {
                 Ok(Line::Whole(line)) => line,
-                Ok(Line::TooLong) => {
-                    return Err(Failure::TooLarge {
-                        limit: self.wire.limit(),
-                        actual: None,
-                    });
-                }
+                Ok(Line::TooLong) => return Err(self.wire.too_large(None)),
                 Ok(Line::End) => return Err(ended(None)),
                 Err(error) => return Err(ended(Some(error))),
             };
