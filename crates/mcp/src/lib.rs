@@ -4,10 +4,13 @@
 //! - [`serve_stdio`] connects one to stdin and stdout, [`http::service`] makes a tower service of one.
 //! - [`Engine`] is the interpreter behind it, there already or started when it is first needed.
 //!
+//! - [`client`] is the other side: servers of others, whose tools agents call.
+//!
 //! A session is named by an explicit handle, belongs to the [`Owner`] who made it, and expires. Nothing here knows OpenAI's names, a
 //! terminal, or how callers are authenticated: `http::service` is told who calls.
 
 mod answer;
+pub mod client;
 mod engine;
 pub mod http;
 mod options;

@@ -1,0 +1,287 @@
+//! Which servers a request may name: patterns of URLs, compared part by part, never as text.
+
+use url::{Host as Named, Url};
+
+use super::http::{AddressError, is_loopback, parse};
+
+/// The servers that an operator allows: a host or all hosts below one, and a path with what is below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UrlPattern {
+    scheme: String,
+    host: Host,
+    port: Option<u16>,
+    /// Parts of the path, of which a URL's are the first.
+    path: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Host {
+    Exact(String),
+    /// A host below this one, by one label or several.
+    Below(String),
+}
+
+/// Why a pattern is none.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PatternError {
+    /// It is no URL either.
+    #[error("it is no pattern of URLs such as `https://mcp.example.com/` or `https://*.example.com/mcp`")]
+    Url(#[source] AddressError),
+    /// A star stands where none may.
+    #[error(
+        "`*` stands for the first label of a host alone, before two others at least, as in `https://*.example.com/mcp`"
+    )]
+    Star,
+    /// It has a part that is not compared.
+    #[error(
+        "it must not have a `?`, nor `%2e`, `%2f`, `%5c` or `%25` in its path, nor end its host with a dot"
+    )]
+    Part,
+    /// It allows what anybody can read.
+    #[error(
+        "over `http://` to another machine anybody on the way reads what is sent; write `https://`, or allow it by `allow_http: true`"
+    )]
+    Plain,
+}
+
+impl UrlPattern {
+    /// A pattern: a URL, whose host may begin with `*.`. A path allows itself and what is below it.
+    pub fn new(text: &str, allow_http: bool) -> Result<Self, PatternError> {
+        let (below, url) = match text.split_once("://*.") {
+            Some((scheme, rest)) => (true, format!("{scheme}://{rest}")),
+            None => (false, text.to_owned()),
+        };
+        if url.contains('*') {
+            return Err(PatternError::Star);
+        }
+        let url = parse(&url).map_err(PatternError::Url)?;
+        let host = url.host_str().unwrap_or_default().to_owned();
+        if url.query().is_some() || host.ends_with('.') || !is_plain(&url) {
+            return Err(PatternError::Part);
+        }
+        if below && (!matches!(url.host(), Some(Named::Domain(_))) || !host.contains('.')) {
+            return Err(PatternError::Star);
+        }
+        if url.scheme() == "http" && !allow_http && (below || !is_loopback(&url)) {
+            return Err(PatternError::Plain);
+        }
+        Ok(Self {
+            scheme: url.scheme().to_owned(),
+            host: if below {
+                Host::Below(host)
+            } else {
+                Host::Exact(host)
+            },
+            port: url.port_or_known_default(),
+            path: parts(&url),
+        })
+    }
+
+    /// Whether a URL is one of those.
+    pub fn allows(&self, url: &Url) -> bool {
+        let host = url.host_str().unwrap_or_default();
+        let host = match &self.host {
+            Host::Exact(allowed) => host == allowed,
+            Host::Below(allowed) => {
+                let below = host
+                    .strip_suffix(allowed.as_str())
+                    .and_then(|rest| rest.strip_suffix('.'));
+                below.is_some_and(|labels| {
+                    !labels.is_empty() && labels.split('.').all(|label| !label.is_empty())
+                })
+            }
+        };
+        host && url.scheme() == self.scheme
+            && url.port_or_known_default() == self.port
+            && url.username().is_empty()
+            && url.password().is_none()
+            && is_plain(url)
+            && parts(url).starts_with(&self.path)
+    }
+}
+
+/// The parts of a path; an empty one at the end is none.
+fn parts(url: &Url) -> Vec<String> {
+    let mut parts: Vec<_> = url
+        .path_segments()
+        .into_iter()
+        .flatten()
+        .map(str::to_owned)
+        .collect();
+    while parts.last().is_some_and(String::is_empty) {
+        parts.pop();
+    }
+    parts
+}
+
+/// Whether a path means the same to everybody: servers differ in when they decode `%2f`, and in what they make of `..;`.
+fn is_plain(url: &Url) -> bool {
+    let mut parts = url.path_segments().into_iter().flatten();
+    parts.all(|part| {
+        let hides = part.split('%').skip(1).any(|rest| {
+            let byte = rest
+                .get(..2)
+                .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+            byte.is_none_or(|byte| matches!(byte, b'/' | b'\\' | b'.' | b'%' | b';' | ..b' ' | 0x7f))
+        });
+        let name = part.split(';').next().unwrap_or_default();
+        !hides && !matches!(name, "." | "..")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allows(pattern: &str, url: &str) -> bool {
+        let pattern = UrlPattern::new(pattern, true).unwrap();
+        // What cannot be read is not connected to either.
+        parse(url).is_ok_and(|url| pattern.allows(&url))
+    }
+
+    #[test]
+    fn a_pattern_allows_its_path_and_what_is_below() {
+        for url in [
+            "https://mcp.example.com/mcp",
+            "https://mcp.example.com/mcp/",
+            "https://mcp.example.com/mcp/a/b?x=1",
+            "https://MCP.Example.COM:443/mcp",
+            "HTTPS://mcp.example.com/x/../mcp",
+            "https://mcp.example.com/mcp/a%20b",
+        ] {
+            assert!(allows("https://mcp.example.com/mcp/", url), "{url}");
+        }
+        assert!(allows(
+            "https://mcp.example.com",
+            "https://mcp.example.com/anything"
+        ));
+        assert!(allows("http://127.0.0.1:8000/", "http://127.0.0.1:8000/mcp"));
+        assert!(allows("http://[::1]:8000/", "http://[0:0:0:0:0:0:0:1]:8000/mcp"));
+    }
+
+    #[test]
+    fn nothing_else_gets_past_it() {
+        for url in [
+            "http://mcp.example.com/mcp",
+            "https://mcp.example.com/",
+            "https://mcp.example.com/mcpx",
+            "https://mcp.example.com/MCP",
+            "https://mcp.example.com:8443/mcp",
+            "https://mcp.example.com./mcp",
+            "https://mcp.example.com.evil.example/mcp",
+            "https://evil.example/https://mcp.example.com/mcp",
+            "https://mcp.example.com@evil.example/mcp",
+            "https://evil.example#@mcp.example.com/mcp",
+            "https://evil.example\\@mcp.example.com/mcp",
+            "https://user@mcp.example.com/mcp",
+            "https://user:pw@mcp.example.com/mcp",
+            "https://mcp.example.com/mcp/../admin",
+            "https://mcp.example.com/mcp/%2e%2e/admin",
+            "https://mcp.example.com/mcp/.%2E/admin",
+            "https://mcp.example.com/mcp/..%2fadmin",
+            "https://mcp.example.com/mcp/..%5cadmin",
+            "https://mcp.example.com/mcp/%252e%252e/admin",
+            "https://mcp.example.com/mcp/..;/admin",
+            "https://mcp.example.com/mcp/..%3b/admin",
+            "https://mcp.example.com/mcp/%00",
+            "https://mcp.example.com/mcp/%zz",
+            "https://mcp.example.com/mcp\\..\\admin",
+            "https://mcp.example.com//mcp",
+            "https://mcp\u{3002}example\u{3002}com.evil.example/mcp",
+            "https://xn--mcp-example.com/mcp",
+            "https://mсp.example.com/mcp",
+            "ftp://mcp.example.com/mcp",
+            "//mcp.example.com/mcp",
+            "https://mcp.exam\tple.com/mcp",
+            "",
+        ] {
+            assert!(!allows("https://mcp.example.com/mcp", url), "{url}");
+        }
+        assert!(!allows("https://127.0.0.1/", "https://127.0.0.1.evil.example/"));
+        assert!(!allows("https://example.com/", "https://mcp.example.com/"));
+    }
+
+    #[test]
+    fn one_address_in_two_forms_is_one_address() {
+        // Full-width letters and the ideographic full stop are those of the plain name for everybody who resolves it.
+        assert!(allows("https://mcp.example.com/", "https://ｍcp。example.com/"));
+        assert!(allows(
+            "https://bücher.example/",
+            "https://xn--bcher-kva.example/"
+        ));
+        assert!(allows("https://127.0.0.1/", "https://0x7f.1/"));
+        assert!(allows("https://127.0.0.1/", "https://2130706433/"));
+    }
+
+    #[test]
+    fn a_star_stands_for_what_is_below_a_host() {
+        let below = |url| allows("https://*.example.com/mcp", url);
+        assert!(below("https://a.example.com/mcp"));
+        assert!(below("https://a.b.example.com/mcp/x"));
+        for url in [
+            "https://example.com/mcp",
+            "https://.example.com/mcp",
+            "https://aexample.com/mcp",
+            "https://a.example.com.evil.example/mcp",
+            "https://a.example.com./mcp",
+            "https://a..example.com/mcp",
+            "https://evil.example/.example.com/mcp",
+            "https://a.example.com@evil.example/mcp",
+        ] {
+            assert!(!below(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_says_too_much_or_nothing_is_none() {
+        for text in [
+            "*",
+            "https://*",
+            "https://*.com/",
+            "https://*.1.2.3/",
+            "https://a.*.example.com/",
+            "https://a*.example.com/",
+            "https://a.example.com/*",
+        ] {
+            assert!(
+                matches!(
+                    UrlPattern::new(text, true),
+                    Err(PatternError::Star | PatternError::Url(_))
+                ),
+                "{text}"
+            );
+        }
+        for text in [
+            "https://a.example/?x",
+            "https://a.example./",
+            "https://a.example/a%2fb",
+        ] {
+            let error = UrlPattern::new(text, true);
+            assert!(matches!(error, Err(PatternError::Part)), "{text}");
+        }
+        for text in [
+            "a.example",
+            "mailto:a@b",
+            "https://u@a.example/",
+            "https://a.example/#f",
+            "",
+        ] {
+            assert!(
+                matches!(UrlPattern::new(text, true), Err(PatternError::Url(_))),
+                "{text}"
+            );
+        }
+        for text in [
+            "http://a.example/",
+            "http://*.localhost.example/",
+            "http://10.1.1.1/",
+        ] {
+            assert!(
+                matches!(UrlPattern::new(text, false), Err(PatternError::Plain)),
+                "{text}"
+            );
+        }
+        assert!(UrlPattern::new("http://localhost:1234/mcp", false).is_ok());
+    }
+}

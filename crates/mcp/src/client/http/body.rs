@@ -1,0 +1,104 @@
+//! Bodies and streams of a server, bounded while they are read.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use reqwest::Response;
+
+use crate::client::failure::Failure;
+use crate::client::wire::Wire;
+
+/// The whole of a body.
+pub(super) async fn whole(mut response: Response, wire: &Wire) -> Result<String, Failure> {
+    let announced = response.content_length();
+    if announced.is_some_and(|announced| announced > wire.most()) {
+        return Err(wire.too_large(announced));
+    }
+    let mut body = Vec::new();
+    while let Some(bytes) = response.chunk().await.map_err(broken)? {
+        if (body.len() + bytes.len()) as u64 > wire.most() {
+            return Err(wire.too_large(None));
+        }
+        body.extend_from_slice(&bytes);
+    }
+    String::from_utf8(body).map_err(|error| Failure::unread("it is not UTF-8", error.utf8_error()))
+}
+
+/// The bytes of a stream of events, up to the first event that is too large.
+pub(super) fn stream(
+    response: Response,
+    wire: Arc<Wire>,
+) -> impl Stream<Item = Result<Bytes, Failure>> + Send + 'static {
+    unfold(Some((response, Event::default(), wire)), |state| async {
+        let (mut response, mut event, wire) = state?;
+        match response.chunk().await {
+            Ok(Some(bytes)) if event.grow(&bytes) > wire.most() => Some((Err(wire.too_large(None)), None)),
+            Ok(Some(bytes)) => Some((Ok(bytes), Some((response, event, wire)))),
+            Ok(None) => None,
+            Err(error) => Some((Err(broken(error)), None)),
+        }
+    })
+}
+
+/// The size of the event that is being read. An empty line ends it.
+#[derive(Debug, Default)]
+struct Event {
+    size: u64,
+    line: u64,
+    carriage_return: bool,
+}
+
+impl Event {
+    /// Reads on; gives the size of the largest event that was open meanwhile.
+    fn grow(&mut self, bytes: &[u8]) -> u64 {
+        let mut most = 0;
+        for byte in bytes {
+            let after = std::mem::replace(&mut self.carriage_return, *byte == b'\r');
+            match byte {
+                // The second half of a line end.
+                b'\n' if after => {}
+                b'\n' | b'\r' => {
+                    if self.line == 0 {
+                        self.size = 0;
+                    }
+                    self.line = 0;
+                }
+                _ => {
+                    self.line += 1;
+                    self.size += 1;
+                    most = most.max(self.size);
+                }
+            }
+        }
+        most
+    }
+}
+
+/// A connection that broke. Its error holds no URL, in which there can be a secret.
+pub(super) fn broken(error: reqwest::Error) -> Failure {
+    Failure::Unreachable(Some(Arc::new(error.without_url())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_as_large_as_its_lines_and_ends_with_an_empty_one() {
+        let grown = |pieces: &[&str]| {
+            let mut event = Event::default();
+            pieces
+                .iter()
+                .map(|piece| event.grow(piece.as_bytes()))
+                .max()
+                .unwrap()
+        };
+        assert_eq!(grown(&["data: abc\ndata: d\n\ndata: e\n\n"]), 16);
+        assert_eq!(grown(&["data: abc\r", "\ndata: d\r\n\r\ndata: e"]), 16);
+        assert_eq!(grown(&["aaaa\r\rbbbbb\r\rcc"]), 5);
+        // Ends of lines are not empty lines.
+        assert_eq!(grown(&["a\r\nb\r\nc\r\n", "d\r", "\ne\r\n"]), 5);
+    }
+}

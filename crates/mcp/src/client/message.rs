@@ -1,0 +1,67 @@
+//! The outside of a message: which of the four it is, with its parts as text.
+
+use rmcp::model::RequestId;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::failure::Failure;
+
+/// A message whose parts were not read yet.
+#[derive(Debug, Deserialize)]
+pub(super) struct Envelope<'a> {
+    #[serde(default, borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    method: Option<std::borrow::Cow<'a, str>>,
+    #[serde(default, borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    error: Option<&'a RawValue>,
+}
+
+/// What a message is.
+#[derive(Debug)]
+pub(super) enum Shape<'a> {
+    /// Something that wants an answer.
+    Request { id: RequestId, method: &'a str },
+    /// Something that wants none.
+    Notification(&'a str),
+    /// An answer.
+    Result { id: RequestId, result: &'a RawValue },
+    /// An error, of a request or of none.
+    Error { id: Option<RequestId> },
+}
+
+impl<'a> Envelope<'a> {
+    /// Reads the outside. That the inside is JSON is seen too, without memory for it.
+    pub(super) fn read(text: &'a str) -> Result<Self, Failure> {
+        if !text.trim_start().starts_with('{') {
+            return Err(Failure::malformed("it is no JSON object"));
+        }
+        serde_json::from_str(text)
+            .map_err(|error| Failure::unread("it is not valid JSON of such a message", error))
+    }
+
+    /// Says what it is.
+    pub(super) fn shape(&self) -> Result<Shape<'_>, Failure> {
+        match (&self.method, self.id, self.result, self.error) {
+            (Some(method), None, None, None) => Ok(Shape::Notification(method)),
+            (Some(method), Some(own), None, None) => Ok(Shape::Request { id: id(own)?, method }),
+            (None, Some(own), Some(result), None) => Ok(Shape::Result { id: id(own)?, result }),
+            (None, None, None, Some(_)) => Ok(Shape::Error { id: None }),
+            (None, Some(own), None, Some(_)) => Ok(Shape::Error { id: Some(id(own)?) }),
+            _ => Err(Failure::malformed("it is neither a request nor an answer")),
+        }
+    }
+}
+
+/// Bytes of an id.
+const ID: usize = 256;
+
+fn id(raw: &RawValue) -> Result<RequestId, Failure> {
+    if raw.get().len() > ID {
+        return Err(Failure::malformed("its `id` is too long"));
+    }
+    serde_json::from_str(raw.get())
+        .map_err(|error| Failure::unread("its `id` is neither text nor a number", error))
+}

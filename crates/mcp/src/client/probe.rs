@@ -1,0 +1,232 @@
+//! What is told about each call for dashboards: when it started, and how it ended.
+//!
+//! Three events with the target [`TARGET`] and the field `event`: `mcp_call_start` once per call, then `mcp_call_success` or
+//! `mcp_call_failure`, exactly one of them, also where a call is cancelled or the host panics.
+//!
+//! | field | in | is |
+//! |---|---|---|
+//! | `event` | all | the event's name |
+//! | `server`, `tool` | all | what was called |
+//! | `arguments_bytes` | start | the size of its arguments |
+//! | `result_bytes` | success | the size of what it gave, as JSON |
+//! | `tool_failed` | success | whether the tool answered that it failed |
+//! | `duration_ms` | success, failure | milliseconds since the start |
+//! | `stage` | failure | what failed: see [`Stage`] |
+//! | `reached` | failure | the stage in which the call was |
+//! | `message` | failure | why, on one line, at most 500 characters |
+
+use std::time::Instant;
+
+use tracing::{info, warn};
+
+use super::words;
+
+/// The target of the events.
+pub const TARGET: &str = "cellblock::mcp_call";
+
+/// Where a call can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The tool may not be called.
+    Allowed,
+    /// The server was connected to.
+    Connect,
+    /// The server was asked.
+    Call,
+    /// Its result was read.
+    Result,
+    /// It was given up: its future was dropped, or the host panicked.
+    Cancelled,
+}
+
+impl Stage {
+    /// Its name in the events.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Connect => "connect",
+            Self::Call => "call",
+            Self::Result => "result",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A call that is under way. Dropped without an end, it tells that the call was cancelled.
+#[derive(Debug)]
+#[must_use = "dropping it tells that the call was cancelled"]
+pub(super) struct Probe {
+    server: String,
+    tool: String,
+    begun: Instant,
+    reached: Stage,
+    ended: bool,
+}
+
+impl Probe {
+    /// Tells that a call starts.
+    pub(super) fn start(server: &str, tool: &str, arguments_bytes: usize) -> Self {
+        let (server, tool) = (words::told(server, 100), words::told(tool, 128));
+        info!(target: TARGET, event = "mcp_call_start", server, tool, arguments_bytes);
+        Self {
+            server,
+            tool,
+            begun: Instant::now(),
+            reached: Stage::Allowed,
+            ended: false,
+        }
+    }
+
+    /// Notes how far the call is.
+    pub(super) const fn reached(&mut self, stage: Stage) {
+        self.reached = stage;
+    }
+
+    /// Tells that the tool answered.
+    pub(super) fn succeed(mut self, result_bytes: usize, tool_failed: bool) {
+        self.ended = true;
+        info!(
+            target: TARGET,
+            event = "mcp_call_success",
+            server = self.server,
+            tool = self.tool,
+            result_bytes,
+            tool_failed,
+            duration_ms = self.duration_ms(),
+        );
+    }
+
+    /// Tells that the call failed where it was.
+    pub(super) fn fail(mut self, message: &str) {
+        self.failure(self.reached, message);
+    }
+
+    fn failure(&mut self, stage: Stage, message: &str) {
+        self.ended = true;
+        warn!(
+            target: TARGET,
+            event = "mcp_call_failure",
+            server = self.server,
+            tool = self.tool,
+            stage = stage.name(),
+            reached = self.reached.name(),
+            duration_ms = self.duration_ms(),
+            "{}",
+            words::told(message, words::MOST)
+        );
+    }
+
+    /// Milliseconds since the start, to the thousandth.
+    fn duration_ms(&self) -> f64 {
+        (self.begun.elapsed().as_secs_f64() * 1_000_000.0).round() / 1000.0
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        if !self.ended {
+            let why = if std::thread::panicking() {
+                "the host panicked"
+            } else {
+                "the call was cancelled"
+            };
+            self.failure(Stage::Cancelled, why);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// What a JSON layer writes.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The fields of the events that something tells, with a duration replaced by whether it is one.
+    fn told(act: impl FnOnce()) -> Vec<Value> {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .json()
+            .with_writer(move || writer.clone())
+            .finish();
+        tracing::subscriber::with_default(subscriber, act);
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let parse = |line: &str| {
+            let mut event: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(event["target"], TARGET);
+            let mut fields = event["fields"].take();
+            if let Some(duration) = fields.get_mut("duration_ms") {
+                *duration = json!(duration.as_f64().is_some_and(|it| it >= 0.0));
+            }
+            fields
+        };
+        text.lines().map(parse).collect()
+    }
+
+    fn started() -> Value {
+        json!({"event": "mcp_call_start", "server": "weather", "tool": "get", "arguments_bytes": 17})
+    }
+
+    fn failed(stage: &str, reached: &str, message: &str) -> Value {
+        json!({
+            "event": "mcp_call_failure", "server": "weather", "tool": "get", "stage": stage, "reached": reached,
+            "duration_ms": true, "message": message,
+        })
+    }
+
+    #[test]
+    fn a_call_tells_its_start_and_one_end() {
+        let success = json!({
+            "event": "mcp_call_success", "server": "weather", "tool": "get", "result_bytes": 5, "tool_failed": false,
+            "duration_ms": true,
+        });
+        let events = told(|| Probe::start("weather", "get", 17).succeed(5, false));
+        assert_eq!(events, [started(), success]);
+        let events = told(|| {
+            let mut probe = Probe::start("wea\nther".replace('\n', "").as_str(), "get", 17);
+            probe.reached(Stage::Connect);
+            probe.fail("no\nway");
+        });
+        assert_eq!(events, [started(), failed("connect", "connect", "no way")]);
+        let events = told(|| {
+            let mut probe = Probe::start("weather", "get", 17);
+            probe.reached(Stage::Call);
+        });
+        assert_eq!(
+            events,
+            [started(), failed("cancelled", "call", "the call was cancelled")]
+        );
+    }
+
+    #[test]
+    fn a_host_that_panics_tells_so() {
+        let events = told(|| {
+            let panics = || {
+                let _probe = Probe::start("weather", "get", 17);
+                panic!("on purpose");
+            };
+            std::panic::catch_unwind(panics).unwrap_err();
+        });
+        assert_eq!(
+            events,
+            [started(), failed("cancelled", "allowed", "the host panicked")]
+        );
+    }
+}

@@ -1,0 +1,230 @@
+//! Servers that requests name, as far as an operator allows them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use cellblock_interpreter::{ToolServer, ToolServerAddress, ToolServerError, ToolServers};
+
+use super::allowed::UrlPattern;
+use super::http::{Address, parse};
+use super::options::ServerOptions;
+use super::server::ForeignServer;
+use super::{Transport, words};
+
+/// Servers that are kept connected.
+const MOST_KEPT: usize = 64;
+/// How long one that is not used is.
+const KEPT: Duration = Duration::from_mins(10);
+
+/// Gives servers at URLs that an operator allows. A server is kept for who asks for it with the same headers, and for nobody else.
+#[derive(Debug)]
+pub struct RequestedServers {
+    allowed: Vec<UrlPattern>,
+    allow_http: bool,
+    options: ServerOptions,
+    kept: Arc<Mutex<Shelf>>,
+}
+
+/// Servers that were asked for. What is in a key proves who asks, so it is never shown.
+#[derive(Default)]
+struct Shelf(HashMap<Key, Kept>);
+
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    label: String,
+    url: String,
+    headers: Vec<(String, String)>,
+}
+
+struct Kept {
+    server: Arc<ForeignServer>,
+    used: Instant,
+}
+
+impl RequestedServers {
+    /// Servers below these patterns; without any, none.
+    pub fn new(allowed: Vec<UrlPattern>, allow_http: bool, options: ServerOptions) -> Self {
+        Self {
+            allowed,
+            allow_http,
+            options,
+            kept: Arc::default(),
+        }
+    }
+
+    fn find(&self, address: ToolServerAddress) -> Result<Arc<ForeignServer>, ToolServerError> {
+        let label = words::told(&address.label, 100);
+        let refused = |why: &dyn fmt::Display| {
+            ToolServerError::new(format!("the server `{label}` is not asked: {why}"))
+        };
+        let url = parse(&address.url).map_err(|error| refused(&error))?;
+        let pattern = self.allowed.iter().find(|pattern| pattern.allows(&url)).ok_or_else(|| {
+            refused(&"its URL is none of those that the operator allows; use another server, or ask the operator to allow it")
+        })?;
+        let mut headers = address.headers;
+        let at = Address::new(url.as_str(), &headers, self.allow_http).map_err(|error| refused(&error))?;
+        headers.sort();
+        let key = Key {
+            label: address.label,
+            url: url.into(),
+            headers,
+        };
+        let mut kept = lock(&self.kept);
+        kept.sweep();
+        if let Some(known) = kept.0.get_mut(&key) {
+            known.used = Instant::now();
+            return Ok(Arc::clone(&known.server));
+        }
+        kept.make_room();
+        let transport = Transport::Http(at.within(pattern.clone()));
+        let server = Arc::new(ForeignServer::new(label, transport, self.options.clone()));
+        let first = kept.0.is_empty();
+        kept.0.insert(
+            key,
+            Kept {
+                server: Arc::clone(&server),
+                used: Instant::now(),
+            },
+        );
+        if first && let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(sweep(Arc::downgrade(&self.kept)));
+        }
+        Ok(server)
+    }
+}
+
+/// Lets go of what is not used, as long as there is something.
+async fn sweep(kept: Weak<Mutex<Shelf>>) {
+    loop {
+        tokio::time::sleep(KEPT / 10).await;
+        let Some(kept) = kept.upgrade() else { return };
+        let mut kept = lock(&kept);
+        kept.sweep();
+        if kept.0.is_empty() {
+            return;
+        }
+    }
+}
+
+fn lock(kept: &Mutex<Shelf>) -> MutexGuard<'_, Shelf> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shelf {
+    fn sweep(&mut self) {
+        self.0.retain(|_, kept| kept.used.elapsed() < KEPT);
+    }
+
+    /// Lets go of the one that was not used for longest. Who uses it still has it.
+    fn make_room(&mut self) {
+        while self.0.len() >= MOST_KEPT {
+            let Some(oldest) = self.0.values().map(|kept| kept.used).min() else {
+                return;
+            };
+            let mut gone = false;
+            self.0
+                .retain(|_, kept| gone || kept.used != oldest || std::mem::replace(&mut gone, true));
+        }
+    }
+}
+
+impl fmt::Debug for Shelf {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Shelf")
+            .field("kept", &self.0.len())
+            .finish()
+    }
+}
+
+impl ToolServers for RequestedServers {
+    fn at(&self, address: ToolServerAddress) -> Result<Arc<dyn ToolServer>, ToolServerError> {
+        self.find(address).map(|server| server as Arc<dyn ToolServer>)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn servers(allowed: &[&str]) -> RequestedServers {
+        let allowed = allowed.iter().map(|text| UrlPattern::new(text, false).unwrap());
+        RequestedServers::new(allowed.collect(), false, ServerOptions::default())
+    }
+
+    fn address(label: &str, url: &str, key: &str) -> ToolServerAddress {
+        ToolServerAddress {
+            label: label.to_owned(),
+            url: url.to_owned(),
+            headers: vec![("Authorization".to_owned(), key.to_owned())],
+        }
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_told_without_its_url_or_headers() {
+        let allowed = servers(&["https://mcp.example.com/mcp"]);
+        assert!(
+            allowed
+                .at(address("a", "https://mcp.example.com/mcp", "k"))
+                .is_ok()
+        );
+        let told = |address| allowed.at(address).unwrap_err().to_string();
+        let refused = "the server `a b` is not asked: its URL is none of those that the operator allows; use another server, or ask the operator \
+                       to allow it";
+        assert_eq!(
+            told(address("a\nb", "https://evil.example/mcp?key=hunter2", "hunter2")),
+            refused
+        );
+        assert_eq!(
+            servers(&[])
+                .at(address("a b", "https://mcp.example.com/mcp", "k"))
+                .unwrap_err()
+                .to_string(),
+            refused
+        );
+        assert_eq!(
+            told(address("a", "https://u:hunter2@mcp.example.com/mcp", "k")),
+            "the server `a` is not asked: read the server's URL: it must not hold a user or a password; send a header"
+        );
+        let mut own = address("a", "https://mcp.example.com/mcp", "k");
+        own.headers = vec![("Host".to_owned(), "hunter2".to_owned())];
+        assert_eq!(
+            told(own),
+            "the server `a` is not asked: read the server's headers: `Host` is set here; remove it"
+        );
+        assert!(!format!("{allowed:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_server_is_kept_for_the_same_headers_alone() {
+        let allowed = servers(&["https://mcp.example.com/"]);
+        let at = |label, url, key| allowed.find(address(label, url, key)).unwrap();
+        let one = at("a", "https://mcp.example.com/mcp", "k");
+        assert!(Arc::ptr_eq(
+            &one,
+            &at("a", "https://MCP.example.com:443/mcp", "k")
+        ));
+        assert!(!Arc::ptr_eq(
+            &one,
+            &at("a", "https://mcp.example.com/mcp", "other")
+        ));
+        assert!(!Arc::ptr_eq(&one, &at("a", "https://mcp.example.com/other", "k")));
+    }
+
+    #[test]
+    fn only_so_many_are_kept() {
+        let allowed = servers(&["https://mcp.example.com/"]);
+        let first = allowed
+            .find(address("a", "https://mcp.example.com/0", "k"))
+            .unwrap();
+        for number in 1..=MOST_KEPT {
+            allowed
+                .at(address("a", &format!("https://mcp.example.com/{number}"), "k"))
+                .unwrap();
+        }
+        assert_eq!(lock(&allowed.kept).0.len(), MOST_KEPT);
+        assert_eq!(Arc::strong_count(&first), 1);
+    }
+}

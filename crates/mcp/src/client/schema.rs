@@ -1,0 +1,209 @@
+//! Whether a tool's schema is one.
+//!
+//! Only its form is looked at, once and from top to bottom: nothing that it names is fetched, and no pattern of it is compiled, as a library that
+//! validates with it would. Its arguments are judged by the tool itself.
+
+use serde_json::{Map, Value};
+
+/// Bytes of a schema, as compact JSON.
+pub(super) const MOST_BYTES: usize = 64 << 10;
+
+const TYPES: [&str; 7] = [
+    "array", "boolean", "integer", "null", "number", "object", "string",
+];
+/// Keywords whose value is a schema.
+const SCHEMA: [&str; 10] = [
+    "additionalItems",
+    "additionalProperties",
+    "contains",
+    "else",
+    "if",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+/// Keywords whose value is a list of schemas.
+const LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+/// Keywords whose value is schemas by name.
+const NAMED: [&str; 5] = [
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+    "patternProperties",
+    "properties",
+];
+/// Keywords whose value is a number.
+const NUMBER: [&str; 11] = [
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+];
+
+/// Reads a schema of arguments, which are an object; the error says what is wrong, and where.
+pub(super) fn read(schema: Value) -> Result<Map<String, Value>, String> {
+    let Value::Object(mut schema) = schema else {
+        return Err("its input schema is no JSON object".to_owned());
+    };
+    match schema.get("type") {
+        // Some servers leave it away for tools without arguments.
+        None => {
+            schema.insert("type".to_owned(), "object".into());
+        }
+        Some(Value::String(name)) if name == "object" => {}
+        Some(_) => return Err("its input schema is not of the type `object`".to_owned()),
+    }
+    let schema = Value::Object(schema);
+    check(&schema, "")?;
+    match schema {
+        Value::Object(schema) => Ok(schema),
+        _ => Err(String::new()),
+    }
+}
+
+fn check(schema: &Value, place: &str) -> Result<(), String> {
+    let schema = match schema {
+        Value::Bool(_) => return Ok(()),
+        Value::Object(schema) => schema,
+        _ => return wrong(place, "is neither an object nor a boolean"),
+    };
+    for (key, value) in schema {
+        keyword(key, value, &format!("{place}/{key}"))?;
+    }
+    Ok(())
+}
+
+fn keyword(key: &str, value: &Value, place: &str) -> Result<(), String> {
+    match key {
+        "$ref" | "$dynamicRef" => match value.as_str() {
+            Some(reference) if reference.starts_with('#') => Ok(()),
+            Some(_) => wrong(place, "leads out of the schema, where nothing is fetched"),
+            None => wrong(place, "is no text"),
+        },
+        "type" if is_type(value) => Ok(()),
+        "type" => wrong(place, "is no type of JSON"),
+        "enum" if !value.is_array() => wrong(place, "is no list"),
+        "required" if !is_names(value) => wrong(place, "is no list of names"),
+        "pattern" | "format" | "title" | "description" if !value.is_string() => wrong(place, "is no text"),
+        "items" => match value {
+            Value::Array(schemas) => each(schemas, place),
+            schema => check(schema, place),
+        },
+        key if SCHEMA.contains(&key) => check(value, place),
+        key if LIST.contains(&key) => match value {
+            Value::Array(schemas) => each(schemas, place),
+            _ => wrong(place, "is no list of schemas"),
+        },
+        key if NAMED.contains(&key) => match value {
+            Value::Object(schemas) => schemas
+                .iter()
+                .try_for_each(|(name, schema)| check(schema, &format!("{place}/{name}"))),
+            _ => wrong(place, "is no object of schemas"),
+        },
+        key if NUMBER.contains(&key) && !value.is_number() => wrong(place, "is no number"),
+        _ => Ok(()),
+    }
+}
+
+fn each(schemas: &[Value], place: &str) -> Result<(), String> {
+    let mut places = (0..).map(|number| format!("{place}/{number}"));
+    schemas
+        .iter()
+        .try_for_each(|schema| check(schema, &places.next().unwrap_or_default()))
+}
+
+fn is_type(value: &Value) -> bool {
+    let known = |value: &Value| value.as_str().is_some_and(|name| TYPES.contains(&name));
+    match value {
+        Value::Array(types) => !types.is_empty() && types.iter().all(known),
+        value => known(value),
+    }
+}
+
+fn is_names(value: &Value) -> bool {
+    value
+        .as_array()
+        .is_some_and(|names| names.iter().all(Value::is_string))
+}
+
+fn wrong(place: &str, what: &str) -> Result<(), String> {
+    let place = super::words::told(place, 200);
+    Err(format!("its input schema is none: `{place}` {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn schemas_of_real_tools_are_schemas() {
+        let schema = json!({
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "type": "object",
+            "properties": {
+                "type": {"type": "string", "enum": ["a"], "x-mcp-header": "A"},
+                "n": {"type": ["integer", "null"], "minimum": 0, "exclusiveMinimum": true, "default": 3},
+                "list": {"type": "array", "items": {"$ref": "#/$defs/item"}, "minItems": 1},
+                "any": true,
+                "properties": {"anyOf": [{"type": "string"}, {"const": 5}]},
+            },
+            "required": ["n"],
+            "additionalProperties": false,
+            "$defs": {"item": {"type": "object", "properties": {"required": {"type": "boolean"}}}},
+        });
+        assert_eq!(read(schema.clone()).unwrap(), *schema.as_object().unwrap());
+        assert_eq!(Value::Object(read(json!({})).unwrap()), json!({"type": "object"}));
+    }
+
+    #[test]
+    fn what_is_none_is_told_with_its_place() {
+        for (schema, told) in [
+            (json!("object"), "its input schema is no JSON object"),
+            (
+                json!({"type": "string"}),
+                "its input schema is not of the type `object`",
+            ),
+            (
+                json!({"type": ["object", "null"]}),
+                "its input schema is not of the type `object`",
+            ),
+            (
+                json!({"properties": {"a": {"type": "str"}}}),
+                "its input schema is none: `/properties/a/type` is no type of JSON",
+            ),
+            (
+                json!({"properties": {"a": {"$ref": "https://evil.example/schema.json"}}}),
+                "its input schema is none: `/properties/a/$ref` leads out of the schema, where nothing is fetched",
+            ),
+            (
+                json!({"properties": ["a"]}),
+                "its input schema is none: `/properties` is no object of schemas",
+            ),
+            (
+                json!({"required": "a"}),
+                "its input schema is none: `/required` is no list of names",
+            ),
+            (
+                json!({"anyOf": [{}, 5]}),
+                "its input schema is none: `/anyOf/1` is neither an object nor a boolean",
+            ),
+            (
+                json!({"minProperties": "1"}),
+                "its input schema is none: `/minProperties` is no number",
+            ),
+        ] {
+            assert_eq!(read(schema).unwrap_err(), told);
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Servers that are programs, started here, talked to over their stdin and stdout.
+
+mod child;
+mod lines;
+mod transport;
+
+use std::fmt;
+
+pub(super) use child::start;
+
+/// A program that is a server.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// What its environment holds besides `PATH`, `HOME` and a few more of this process' own. It may hold secrets.
+    pub environment: Vec<(String, String)>,
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.environment.iter().map(|(name, _)| name).collect();
+        formatter
+            .debug_struct("Program")
+            .field("command", &self.command.first())
+            .field("environment", &names)
+            .finish()
+    }
+}

@@ -1,0 +1,380 @@
+//! What comes from a server, before anything is made of it: bounded, sorted, and out of the library's hands where it is large.
+//!
+//! Results of tools and lists of tools are kept as the text that arrived, for who awaits them; the library is told only that they are there. So
+//! their memory is taken once, and one broken tool in a list does not break the list.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, NumberOrString, RequestId, ServerJsonRpcMessage, ServerResult,
+};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::failure::Failure;
+use super::message::{Envelope, Shape};
+use super::words;
+
+/// Bytes of a message that is no result of a tool and no list of tools.
+const SMALL: usize = 1 << 20;
+
+/// What surrounds a result in its message.
+const AROUND: u64 = 4096;
+
+/// Requests of a server that are not answered yet.
+const MOST_ASKED: usize = 32;
+
+/// What passes between a server and those who await something of it.
+#[derive(Debug)]
+pub(super) struct Wire {
+    limit: u64,
+    state: Mutex<State>,
+    tools_changed: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    awaited: HashMap<RequestId, Awaited>,
+    /// Given up before they were sent.
+    forgotten: HashSet<RequestId>,
+    /// Requests of the server that were not answered yet.
+    asked: usize,
+    /// Why nothing comes any more.
+    ended: Option<Failure>,
+}
+
+#[derive(Debug)]
+struct Awaited {
+    listing: bool,
+    sent: bool,
+    answer: Option<Result<Box<RawValue>, Failure>>,
+}
+
+impl Wire {
+    /// Nothing came yet. A message may have so many bytes.
+    pub(super) fn new(limit: u64) -> Self {
+        Self {
+            limit,
+            state: Mutex::default(),
+            tools_changed: AtomicBool::new(false),
+        }
+    }
+
+    /// Bytes that a message may have, with what surrounds its result.
+    pub(super) const fn most(&self) -> u64 {
+        self.limit.saturating_add(AROUND)
+    }
+
+    /// A message was larger. So many bytes were announced, if any.
+    pub(super) const fn too_large(&self, actual: Option<u64>) -> Failure {
+        Failure::TooLarge {
+            limit: self.limit,
+            actual,
+        }
+    }
+
+    /// Whether the server said, since this was asked last, that its tools are others now.
+    pub(super) fn tools_changed(&self) -> bool {
+        self.tools_changed.swap(false, Ordering::AcqRel)
+    }
+
+    /// Notes what is about to be sent.
+    pub(super) fn sending(&self, message: &ClientJsonRpcMessage) {
+        match message {
+            ClientJsonRpcMessage::Request(request) => {
+                let listing = match request.request {
+                    ClientRequest::ListToolsRequest(_) => true,
+                    ClientRequest::CallToolRequest(_) => false,
+                    _ => return,
+                };
+                let mut state = self.state();
+                if !state.forgotten.remove(&request.id) {
+                    let awaited = Awaited {
+                        listing,
+                        sent: false,
+                        answer: None,
+                    };
+                    state.awaited.insert(request.id.clone(), awaited);
+                }
+            }
+            ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_) => {
+                let mut state = self.state();
+                state.asked = state.asked.saturating_sub(1);
+            }
+            ClientJsonRpcMessage::Notification(_) => {}
+        }
+    }
+
+    /// A request has left this process; who knows what was done with it.
+    pub(super) fn sent(&self, id: &RequestId) {
+        if let Some(awaited) = self.state().awaited.get_mut(id) {
+            awaited.sent = true;
+        }
+    }
+
+    /// Nobody awaits the answer of a request any more.
+    pub(super) fn forget(&self, id: &RequestId) {
+        let mut state = self.state();
+        if state.awaited.remove(id).is_none() {
+            state.forgotten.insert(id.clone());
+        }
+    }
+
+    /// Takes what came for a request, and whether the request had left.
+    pub(super) fn take(&self, id: &RequestId) -> (Option<Result<Box<RawValue>, Failure>>, bool) {
+        match self.state().awaited.remove(id) {
+            Some(awaited) => (awaited.answer, awaited.sent),
+            None => (None, false),
+        }
+    }
+
+    /// A request failed; gives what the library is told instead of an answer, if somebody awaits it.
+    pub(super) fn fail(&self, id: &RequestId, failure: &Failure) -> Option<ServerJsonRpcMessage> {
+        self.state().awaited.get_mut(id)?.answer = Some(Err(failure.clone()));
+        Some(there(id.clone()))
+    }
+
+    /// Nothing comes any more. The first reason counts.
+    pub(super) fn end(&self, failure: Failure) {
+        self.state().ended.get_or_insert(failure);
+    }
+
+    /// Why nothing comes any more.
+    pub(super) fn ended(&self) -> Option<Failure> {
+        self.state().ended.clone()
+    }
+
+    /// Reads a message; gives what the library has to be told of it.
+    pub(super) fn read(&self, text: &str) -> Result<Option<ServerJsonRpcMessage>, Failure> {
+        let envelope = Envelope::read(text)?;
+        match envelope.shape()? {
+            Shape::Notification(method) => {
+                if method == "notifications/tools/list_changed" {
+                    self.tools_changed.store(true, Ordering::Release);
+                }
+                // Nothing else is asked for. What servers tell of themselves does not reach a model.
+                tracing::trace!(method = words::told(method, 100), "notification of a tool server");
+                Ok(None)
+            }
+            Shape::Request { id, method } => self.asked(&id, method).map(Some),
+            Shape::Result { id, result } => self.result(id, result, text).map(Some),
+            Shape::Error { id } => {
+                let mut message = small(text)?;
+                // Of which request it is goes without saying where there is one.
+                if let (None, ServerJsonRpcMessage::Error(error)) = (id, &mut message) {
+                    error.id = self.only_awaited();
+                }
+                Ok(Some(message))
+            }
+        }
+    }
+
+    /// A request of the server. Its parameters stay here: whatever it is, it is refused.
+    fn asked(&self, id: &RequestId, method: &str) -> Result<ServerJsonRpcMessage, Failure> {
+        let mut state = self.state();
+        state.asked += 1;
+        if state.asked > MOST_ASKED {
+            return Err(Failure::Asking { limit: MOST_ASKED });
+        }
+        drop(state);
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": words::told(method, 100)});
+        serde_json::from_value(message)
+            .map_err(|error| Failure::unread("a request that cannot be read", error))
+    }
+
+    fn result(&self, id: RequestId, result: &RawValue, text: &str) -> Result<ServerJsonRpcMessage, Failure> {
+        let mut state = self.state();
+        // Some servers give numbers back as text.
+        let id = match &id {
+            NumberOrString::String(text) if !state.awaited.contains_key(&id) => {
+                text.parse().map_or(id, NumberOrString::Number)
+            }
+            NumberOrString::String(_) | NumberOrString::Number(_) => id,
+        };
+        let Some(awaited) = state.awaited.get_mut(&id) else {
+            drop(state);
+            return small(text);
+        };
+        let headers = awaited.listing && result.get().contains("x-mcp-header");
+        awaited.answer = Some(Ok(result.to_owned()));
+        drop(state);
+        if headers && let Some(message) = with_headers(&id, result) {
+            return Ok(message);
+        }
+        Ok(there(id))
+    }
+
+    fn only_awaited(&self) -> Option<RequestId> {
+        let state = self.state();
+        let mut awaited = state.awaited.keys();
+        awaited.next().filter(|_| awaited.next().is_none()).cloned()
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// What the library is told of an answer that is kept here.
+fn there(id: RequestId) -> ServerJsonRpcMessage {
+    ServerJsonRpcMessage::response(ServerResult::empty(()), id)
+}
+
+/// A message that the library reads itself.
+fn small(text: &str) -> Result<ServerJsonRpcMessage, Failure> {
+    if text.len() > SMALL {
+        return Err(Failure::TooLarge {
+            limit: SMALL as u64,
+            actual: Some(text.len() as u64),
+        });
+    }
+    serde_json::from_str(text).map_err(|error| Failure::unread("an answer that cannot be read", error))
+}
+
+/// The tools of a list that want some of their arguments as headers, which the library sends.
+fn with_headers(id: &RequestId, result: &RawValue) -> Option<ServerJsonRpcMessage> {
+    if result.get().len() > SMALL {
+        return None;
+    }
+    let list: Value = serde_json::from_str(result.get()).ok()?;
+    let tools: Vec<_> = list["tools"]
+        .as_array()?
+        .iter()
+        .filter(|tool| tool["inputSchema"].is_object())
+        .collect();
+    let tools: Vec<_> = tools
+        .into_iter()
+        .map(|tool| json!({"name": tool["name"], "inputSchema": tool["inputSchema"]}))
+        .collect();
+    let message = json!({"jsonrpc": "2.0", "id": id, "result": {"tools": tools}});
+    serde_json::from_value(message).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{CallToolRequest, CallToolRequestParams, ListToolsRequest};
+
+    use super::*;
+
+    fn call(id: i64) -> ClientJsonRpcMessage {
+        let request = CallToolRequest::new(CallToolRequestParams::new("t"));
+        ClientJsonRpcMessage::request(ClientRequest::CallToolRequest(request), RequestId::Number(id))
+    }
+
+    fn told(message: &ServerJsonRpcMessage) -> Value {
+        serde_json::to_value(message).unwrap()
+    }
+
+    #[test]
+    fn a_result_is_kept_as_it_came_and_the_library_is_told_that_it_is_there() {
+        let wire = Wire::new(1 << 20);
+        wire.sending(&call(7));
+        for id in ["7", "\"7\""] {
+            let message = wire
+                .read(&format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content": [ 1.0 ]}}}}"#
+                ))
+                .unwrap();
+            assert_eq!(
+                told(&message.unwrap()),
+                json!({"jsonrpc": "2.0", "id": 7, "result": {}})
+            );
+        }
+        wire.sent(&RequestId::Number(7));
+        let (answer, sent) = wire.take(&RequestId::Number(7));
+        assert_eq!(answer.unwrap().unwrap().get(), r#"{"content": [ 1.0 ]}"#);
+        assert!(sent);
+        assert!(wire.take(&RequestId::Number(7)).0.is_none());
+    }
+
+    #[test]
+    fn what_nobody_awaits_any_more_is_not_kept() {
+        let wire = Wire::new(1 << 20);
+        let id = RequestId::Number(7);
+        wire.sending(&call(7));
+        wire.forget(&id);
+        assert!(wire.fail(&id, &Failure::malformed("late")).is_none());
+        // It was given up while it waited to be sent.
+        wire.forget(&RequestId::Number(8));
+        wire.sending(&call(8));
+        wire.read(r#"{"jsonrpc":"2.0","id":8,"result":{}}"#).unwrap();
+        assert!(wire.take(&RequestId::Number(8)).0.is_none());
+    }
+
+    #[test]
+    fn requests_of_a_server_lose_their_parameters_and_are_few() {
+        let wire = Wire::new(1 << 20);
+        let asks = r#"{"jsonrpc":"2.0","id":"a","method":"sampling/createMessage","params":{"messages":[]}}"#;
+        let message = wire.read(asks).unwrap().unwrap();
+        assert_eq!(
+            told(&message),
+            json!({"jsonrpc": "2.0", "id": "a", "method": "sampling/createMessage", "params": null})
+        );
+        for _ in 1..MOST_ASKED {
+            wire.read(asks).unwrap();
+        }
+        assert!(matches!(wire.read(asks), Err(Failure::Asking { limit: 32 })));
+    }
+
+    #[test]
+    fn only_the_change_of_tools_is_heard() {
+        let wire = Wire::new(1 << 20);
+        assert!(
+            wire.read(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#)
+                .unwrap()
+                .is_none()
+        );
+        assert!(!wire.tools_changed());
+        assert!(
+            wire.read(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)
+                .unwrap()
+                .is_none()
+        );
+        assert!(wire.tools_changed());
+        assert!(!wire.tools_changed());
+    }
+
+    #[test]
+    fn the_library_learns_which_arguments_become_headers() {
+        let wire = Wire::new(1 << 20);
+        let list = ClientRequest::ListToolsRequest(ListToolsRequest::default());
+        wire.sending(&ClientJsonRpcMessage::request(list, RequestId::Number(1)));
+        let schema =
+            json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
+        let tools = json!([{"name": "a", "inputSchema": schema, "description": "long"}, {"name": "b", "inputSchema": 5}]);
+        let list = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}}).to_string();
+        let message = told(&wire.read(&list).unwrap().unwrap());
+        assert_eq!(
+            message["result"]["tools"],
+            json!([{"name": "a", "inputSchema": schema}])
+        );
+    }
+
+    #[test]
+    fn what_is_no_message_is_an_error() {
+        let wire = Wire::new(1 << 20);
+        for text in [
+            "",
+            "{",
+            "[]",
+            "5",
+            "{}",
+            r#"{"id":{}, "result":{}}"#,
+            r#"{"id":1,"result":5"#,
+        ] {
+            assert!(
+                matches!(wire.read(text), Err(Failure::Malformed { .. })),
+                "{text}"
+            );
+        }
+        let large = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"result":{{"a":"{}"}}}}"#,
+            "a".repeat(SMALL)
+        );
+        assert!(matches!(wire.read(&large), Err(Failure::TooLarge { .. })));
+    }
+}

@@ -1,0 +1,74 @@
+//! Words of others in messages of ours: short, on one line, without characters that do something.
+
+/// Characters of a server's words in a message.
+pub(super) const MOST: usize = 500;
+
+/// A text on one line, cut after so many characters.
+pub(super) fn told(text: &str, most: usize) -> String {
+    let shown = text
+        .trim()
+        .chars()
+        .map(|character| if acts(character) { ' ' } else { character });
+    let mut told: String = shown.clone().take(most).collect();
+    if shown.count() > most {
+        told.push('…');
+    }
+    told
+}
+
+/// The same with its lines.
+pub(super) fn told_lines(text: &str, most: usize) -> String {
+    let lines: Vec<_> = text.trim().lines().collect();
+    let kept = |line: &&str| {
+        line.chars()
+            .map(|it| if acts(it) && it != '\t' { ' ' } else { it })
+            .collect::<String>()
+    };
+    let whole = lines.iter().map(kept).collect::<Vec<_>>().join("\n");
+    let length = whole.chars().count();
+    if length <= most {
+        return whole;
+    }
+    let cut: String = whole.chars().take(most).collect();
+    format!("{cut}… ({} characters more)", length - most)
+}
+
+/// Control characters, directions of writing, and characters that take no room.
+fn acts(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Bytes, in the unit that says them without a fraction.
+pub(super) fn bytes(bytes: u64) -> String {
+    match bytes {
+        0 => "0 bytes".to_owned(),
+        _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_others_are_short_and_do_nothing() {
+        assert_eq!(told(" a\nb\u{1b}[31m\u{202e}c ", 20), "a b [31m c");
+        assert_eq!(told("ééé", 2), "éé…");
+        assert_eq!(told("éé", 2), "éé");
+        assert_eq!(told_lines("a\u{1b}b\r\n\tc\n", 20), "a b\n\tc");
+        assert_eq!(told_lines("abcdef", 4), "abcd… (2 characters more)");
+    }
+
+    #[test]
+    fn sizes_are_told_in_the_unit_that_fits() {
+        assert_eq!(bytes(32 << 20), "32 MiB");
+        assert_eq!(bytes(1536), "1536 bytes");
+        assert_eq!(bytes(2 << 10), "2 KiB");
+        assert_eq!(bytes(0), "0 bytes");
+    }
+}

@@ -1,0 +1,35 @@
+//! A call that nobody awaits any more is cancelled at its server.
+
+use cellblock_interpreter::ToolServer;
+use serde_json::Map;
+
+use crate::http::{Kind, serve};
+use crate::support::{at, good, options, scripted_with, until};
+
+#[tokio::test]
+async fn over_stdio_the_server_is_told() {
+    for revision in ["before", "newest"] {
+        let scripted = scripted_with(&["slow", revision], options());
+        let server = scripted.server.clone();
+        let call = tokio::spawn(async move { server.call("work", Map::new()).await });
+        let noted = |what: &str| scripted.notes().iter().any(|note| note.starts_with(what));
+        until("it was called", || noted("called")).await;
+        call.abort();
+        until("it was told", || noted("cancelled")).await;
+        assert_eq!(good(&scripted.server).await, "call 2", "{revision}");
+        assert_eq!(scripted.pids().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn over_http_the_stream_of_the_newest_is_closed_and_the_one_before_is_told() {
+    for kind in [Kind::Newest, Kind::Before] {
+        let (tools, url) = serve(kind).await;
+        let server = std::sync::Arc::new(at(&url, options()));
+        let calling = server.clone();
+        let call = tokio::spawn(async move { calling.call("wait", Map::new()).await });
+        until("it was called", || tools.waiting() == 1).await;
+        call.abort();
+        until("it was told", || tools.cancelled() == 1).await;
+    }
+}
