@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use cellblock_interpreter::{ServerTool, ToolServer, ToolServerError};
+use cellblock_interpreter::{ServerTool, ToolServer};
 use futures_util::future::join_all;
 
 use super::source::Source;
@@ -51,16 +51,9 @@ impl Catalog {
         let mut answers = Vec::new();
         for (source, offered) in sources.iter().zip(offered) {
             let offers = match offered {
-                Err(error) => Err(failed(source, &error)),
+                // What caused it is in the operator's log.
+                Err(error) => Err(error.to_string()),
                 Ok(offered) => {
-                    for left_out in &offered.left_out {
-                        tracing::warn!(
-                            server = source.label,
-                            tool = left_out.name,
-                            reason = left_out.reason,
-                            "a tool is not offered"
-                        );
-                    }
                     let allowed = offered.tools.iter().filter(|tool| source.allows(tool));
                     let mut listed = Vec::new();
                     for tool in allowed {
@@ -141,16 +134,6 @@ impl Catalog {
             }
         })
     }
-}
-
-/// Why a server offers nothing, for the client. What caused it is the operator's to read.
-fn failed(source: &Source, error: &ToolServerError) -> String {
-    tracing::warn!(
-        server = source.label,
-        error = error as &dyn std::error::Error,
-        "a server of tools offers none"
-    );
-    error.to_string()
 }
 
 fn shown(tool: &ServerTool) -> ListedTool {

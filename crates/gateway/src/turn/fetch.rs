@@ -102,11 +102,6 @@ impl Telling<'_> {
                 return self.failed(slot, McpError::execution(words));
             }
             Err(error) => {
-                tracing::warn!(
-                    tool = fetched.tool,
-                    error = &error as &dyn std::error::Error,
-                    "a tool gave nothing"
-                );
                 return self.failed(slot, McpError::protocol(error.to_string()));
             }
         };
