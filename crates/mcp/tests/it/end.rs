@@ -45,7 +45,11 @@ fn a_call_has_its_time_and_then_is_interrupted_and_says_why() {
             // What comes later is told so, and begins nothing.
             let late = answer(&connected, "run_python", json!({"code": "1"})).await;
             assert_eq!(late.is_error, Some(true));
-            assert!(text(&late).starts_with("the server is stopping"), "{late:?}");
+            let told = text(&late);
+            assert!(
+                told.starts_with("no session is made any more\n[note] the server is stopping"),
+                "{told}"
+            );
         }
     });
 }
