@@ -3,6 +3,7 @@
 //! - [`Server`] answers both current revisions of the protocol, 2025-11-25 and 2026-07-28.
 //! - [`serve_stdio`] connects one to stdin and stdout, [`http::service`] makes a tower service of one.
 //! - [`Engine`] is the interpreter behind it, there already or started when it is first needed.
+//! - [`Meter`] says how much an owner may have and run.
 //!
 //! - [`client`] is the other side: servers of others, whose tools agents call.
 //!
@@ -13,6 +14,7 @@ mod answer;
 pub mod client;
 mod engine;
 pub mod http;
+mod meter;
 mod options;
 mod owner;
 mod progress;
@@ -26,6 +28,7 @@ mod tasks;
 mod tools;
 
 pub use engine::{Engine, StartError};
+pub use meter::{Asked, Denied, Meter, Permit};
 pub use options::{Dataset, Options, Toolset};
 pub use owner::Owner;
 pub use server::Server;

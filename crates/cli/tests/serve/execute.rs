@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::support::{call, said, serve};
 
 const EXECUTES: &str = "code runs at the server at `sandbox_url`, which only executes: variables and files are not kept from call to call, and \
-                        there are no containers and no sessions";
+                        there are no containers and no sessions, and nothing is served at `/mcp`";
 
 #[test]
 fn code_runs_at_a_server_that_keeps_nothing_and_its_files_come_back() {
@@ -60,6 +60,7 @@ fn code_runs_at_a_server_that_keeps_nothing_and_its_files_come_back() {
         );
     }
     assert_eq!(here.post("/execute", &json!({"code": "1"})).0, 501);
+    assert_eq!(here.post("/mcp", &json!({})).0, 404);
     assert_eq!(here.get("/health").0, 501);
     assert_eq!(here.get("/readyz"), (200, json!({"status": "ok"})));
     let tools = json!([{"type": "code_interpreter", "container": "cntr_1"}]);

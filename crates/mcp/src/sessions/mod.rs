@@ -1,6 +1,7 @@
 //! Sessions by their handles: each belongs to the owner who made it, and expires.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ mod handle;
 mod made;
 
 pub(crate) use entry::{Entry, Use};
+pub(crate) use handle::mint;
 pub(crate) use made::Made;
 
 /// How often expired sessions are looked for.
@@ -31,6 +33,8 @@ const LISTED: usize = 20;
 #[derive(Debug)]
 pub(crate) struct Sessions {
     entries: Mutex<HashMap<String, Arc<Entry>>>,
+    /// Whether the last one was made.
+    closed: AtomicBool,
     options: Options,
 }
 
@@ -39,6 +43,7 @@ impl Sessions {
     pub(crate) fn new(options: &Options) -> Arc<Self> {
         let sessions = Arc::new(Self {
             entries: Mutex::default(),
+            closed: AtomicBool::new(false),
             options: options.clone(),
         });
         let swept = Arc::downgrade(&sessions);
@@ -71,7 +76,8 @@ impl Sessions {
     /// A new session. Its sandbox is made by the first call that needs it.
     pub(crate) async fn create(&self, interpreter: &Interpreter, owner: &Owner) -> Result<Use, Refusal> {
         self.room(&self.entries(), owner)?;
-        let handle = handle::mint();
+        let permit = self.options.meter.session(owner).await?;
+        let handle = mint("sess_");
         let options = SessionOptions {
             idle: self.options.idle,
             ..SessionOptions::default()
@@ -80,6 +86,7 @@ impl Sessions {
             let aliases = AliasStore::new(interpreter.store().clone(), handle.clone(), Bounds::default());
             let policy = Policy {
                 idle: self.options.idle,
+                cell_time: self.options.cell_time,
                 ..Policy::default()
             };
             Some(interpreter.derivation(aliases, policy).await?)
@@ -115,6 +122,7 @@ impl Sessions {
             derivation: derivation.map(AsyncMutex::new),
             aliases,
             datasets,
+            _permit: permit,
             turn: Arc::default(),
             made: Mutex::default(),
             use_: Mutex::default(),
@@ -138,9 +146,13 @@ impl Sessions {
         used.close().await
     }
 
-    /// Ends all, and completes when their sandboxes are gone.
+    /// Ends all, and completes when their sandboxes are gone. No others are made.
     pub(crate) async fn close_all(&self) {
-        let all: Vec<_> = self.entries().drain().map(|(_, entry)| entry).collect();
+        let all: Vec<_> = {
+            let mut entries = self.entries();
+            self.closed.store(true, Ordering::Relaxed);
+            entries.drain().map(|(_, entry)| entry).collect()
+        };
         end(all).await;
     }
 
@@ -157,6 +169,9 @@ impl Sessions {
     }
 
     fn room(&self, entries: &HashMap<String, Arc<Entry>>, owner: &Owner) -> Result<(), Refusal> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(Refusal::new("no session is made any more"));
+        }
         let own = entries.values().filter(|entry| entry.owner == *owner).count();
         if own >= self.options.sessions_per_owner {
             return Err(Refusal::new(format!(

@@ -14,32 +14,74 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use tokio_util::sync::CancellationToken;
 
 use crate::owner::Owner;
-use crate::server::Server;
+use crate::server::{OwnerOf, Server};
+
+mod conversations;
+mod endpoint;
+
+pub(crate) use conversations::{Conversations, Followed};
+pub use endpoint::Endpoint;
+pub(crate) use endpoint::conversation;
 
 /// Bytes of a request: a file of 5 MiB in base64, and some.
 const MOST_BYTES: usize = 8 << 20;
 
+/// Headers of the protocol that requests have.
+pub const REQUEST_HEADERS: [&str; 5] = [
+    "mcp-protocol-version",
+    "mcp-method",
+    "mcp-name",
+    "mcp-session-id",
+    "last-event-id",
+];
+/// Headers of the protocol that answers have.
+pub const RESPONSE_HEADERS: [&str; 1] = ["mcp-session-id"];
+
 /// How a server is reached.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct HttpOptions {
+    /// Whether `Host` and `Origin` were checked before a request comes here; the two lists are not looked at then.
+    pub checked: bool,
     /// What `Host` may say, with or without a port; loopback names if there is none.
     pub allowed_hosts: Vec<String>,
     /// What `Origin` may say, such as `https://app.example.com:443` or `http://localhost:*`. A request with another one is refused, one without
     /// passes: browsers send it, other clients do not.
     pub allowed_origins: Vec<String>,
-    /// Told when the server stops: streams end.
+    /// The most bytes of a request.
+    pub max_body: usize,
+    /// Told when the server stops: streams end where they are.
     pub stopping: CancellationToken,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            checked: false,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            max_body: MOST_BYTES,
+            stopping: CancellationToken::new(),
+        }
+    }
 }
 
 /// A tower service that answers MCP over streamable HTTP. `owner` says whose a request is; one that is nobody's is refused.
 ///
-/// No state is kept between requests but the sessions of code: a client that closes the stream of its call interrupts it.
+/// No state is kept between requests but the sessions of code. A client that closes the stream of its call interrupts it; one of the revisions before
+/// 2026-07-28 may say so in a request of its own, too.
 pub fn service(
     server: &Server,
     owner: impl Fn(&Parts) -> Option<Owner> + Send + Sync + 'static,
     options: HttpOptions,
-) -> StreamableHttpService<Server, LocalSessionManager> {
-    mount(server.for_requests(Arc::new(owner)), options)
+) -> Endpoint {
+    let owner: OwnerOf = Arc::new(owner);
+    let server = server.for_requests(Arc::clone(&owner));
+    Endpoint {
+        max_body: options.max_body,
+        inner: mount(server.clone(), options),
+        server,
+        owner,
+    }
 }
 
 /// The same of any handler, for tests that put something before the server.
@@ -51,11 +93,13 @@ pub fn mount<H: ServerHandler + Clone>(
     let mut config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_cancellation_token(options.stopping)
-        .with_max_request_body_bytes(MOST_BYTES)
+        .with_max_request_body_bytes(options.max_body)
         .with_allowed_origins(options.allowed_origins)
         .enforce_origin_validation();
-    // An empty list would let every host pass.
-    if !options.allowed_hosts.is_empty() {
+    if options.checked {
+        config = config.disable_allowed_hosts().disable_allowed_origins();
+    } else if !options.allowed_hosts.is_empty() {
+        // An empty list would let every host pass.
         config = config.with_allowed_hosts(options.allowed_hosts);
     }
     StreamableHttpService::new(move || Ok(handler.clone()), Arc::default(), config)
