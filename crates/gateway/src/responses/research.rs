@@ -1,6 +1,7 @@
 //! What the turn of a response fetches with and derives from, and what is kept of that.
 
 use std::error::Error;
+use std::sync::Arc;
 
 use cellblock_artifact::{ArtifactId, Urls};
 use cellblock_interpreter::derivation::Policy;
@@ -111,7 +112,7 @@ fn deriving(gateway: &Gateway) -> Option<Deriving> {
             urls: urls(gateway),
             ..Policy::default()
         },
-        libraries: interpreter.libraries(),
+        interpreter: Arc::clone(interpreter),
     })
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use serde_json::{Map, Value};
 
+use super::chart::{Drawing, Drawn};
 use super::fetch::{Fetch, Fetched};
 use super::step::{self, Call, Stop, Wants};
 use super::{Code, Place, Ran, Telling};
@@ -22,6 +23,22 @@ enum Moment {
     Begins(usize),
     Ended(usize, Box<Ran>),
     Fetched(usize, Fetched),
+    Drawn(usize, Box<Drawn>),
+}
+
+/// What is done for a call of a tool.
+enum Work {
+    Fetch(Fetch),
+    Draw(Box<Drawing>),
+}
+
+impl Work {
+    async fn run(self, index: usize) -> Moment {
+        match self {
+            Self::Fetch(fetch) => Moment::Fetched(index, fetch.run().await),
+            Self::Draw(drawing) => Moment::Drawn(index, Box::new(drawing.run().await)),
+        }
+    }
 }
 
 /// Code of one container, in order.
@@ -35,7 +52,7 @@ struct Calls {
     results: Vec<Option<Output>>,
     running: Vec<Option<Running>>,
     lines: Vec<Line>,
-    fetches: Vec<(usize, Fetch)>,
+    works: Vec<(usize, Work)>,
 }
 
 /// A call that runs, as the client sees it.
@@ -61,10 +78,10 @@ pub(super) async fn serve(
     let lines: Vec<_> = std::mem::take(&mut calls.lines).into_iter().map(follow).collect();
     let code = stream::iter(lines).flatten_unordered(AT_ONCE);
     // Results are taken in the calls' order, so that aliases are numbered in it.
-    let fetches = stream::iter(std::mem::take(&mut calls.fetches))
-        .map(|(index, fetch)| async move { Moment::Fetched(index, fetch.run().await) })
+    let works = stream::iter(std::mem::take(&mut calls.works))
+        .map(|(index, work)| work.run(index))
         .buffered(AT_ONCE);
-    let mut moments = stream::select(code, fetches.boxed());
+    let mut moments = stream::select(code, works.boxed());
     loop {
         // Dropping what runs stops it.
         let moment = tokio::select! {
@@ -89,11 +106,17 @@ impl Calls {
             }
             Wants::Tool { slot, bound, .. } => {
                 telling.draft.call_mcp(&slot);
-                match Fetch::read(bound, &call.arguments) {
-                    Ok(fetch) if *left > 0 => {
+                let work = match bound {
+                    Some(bound) => Fetch::read(bound, &call.arguments).map(Work::Fetch),
+                    None => telling
+                        .drawing(&call.arguments)
+                        .map(|drawing| Work::Draw(Box::new(drawing))),
+                };
+                match work {
+                    Ok(work) if *left > 0 => {
                         *left -= 1;
                         self.running[index] = Some(Running::Tool(slot));
-                        self.fetches.push((index, fetch));
+                        self.works.push((index, work));
                     }
                     Ok(_) => self.results[index] = Some(telling.failed(slot, McpError::protocol(NONE_LEFT))),
                     Err(error) => self.results[index] = Some(telling.failed(slot, error)),
@@ -128,6 +151,11 @@ impl Calls {
             Moment::Ended(index, ran) => {
                 if let Some(Running::Code(slot)) = self.running[index].take() {
                     self.results[index] = Some(telling.end(slot, *ran));
+                }
+            }
+            Moment::Drawn(index, drawn) => {
+                if let Some(Running::Tool(slot)) = self.running[index].take() {
+                    self.results[index] = Some(telling.end_drawing(slot, *drawn));
                 }
             }
             Moment::Fetched(index, fetched) => {

@@ -1,5 +1,6 @@
 //! Asking servers for their tools, and calling these.
 
+use cellblock_interpreter::derivation::tools::RENDER_CHART;
 use cellblock_interpreter::{ToolReply, ToolServerError};
 use serde_json::{Map, Value};
 
@@ -76,7 +77,7 @@ impl Telling<'_> {
         }
         self.flush().await?;
         let mut taken: Vec<_> = self.functions.iter().map(String::as_str).collect();
-        taken.push(crate::provider::INTERPRETER);
+        taken.extend([crate::provider::INTERPRETER, RENDER_CHART]);
         let (catalog, answers) = tokio::select! {
             asked = Catalog::ask(&research.sources, &taken) => asked,
             () = self.events.closed() => return Err(Stop::Gone),

@@ -11,6 +11,7 @@
 //! The end is always told: `completed`, `incomplete` with a reason, or `failed`. A client that is gone stops the model and the code.
 
 mod calls;
+mod chart;
 mod cite;
 mod conclude;
 mod evidence;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use cellblock_interpreter::turn::{Budget, Plan, Progress};
 use serde_json::json;
 
+use super::research::Deriving;
 use super::{Telling, Turn};
 use crate::provider::{INTERPRETER, ModelRequest};
 use crate::wire::{AllowedMode, ChoiceMode, Function, Item, Request, Tool, ToolChoice, ToolName};
@@ -89,7 +90,8 @@ impl Telling<'_> {
             Tool::CodeInterpreter { .. } => Some(interpreter.clone()),
             Tool::Mcp(_) => None,
         });
-        own.chain(self.catalog.functions()).collect()
+        let chart = self.draws().then(Deriving::chart_tool);
+        own.chain(chart).chain(self.catalog.functions()).collect()
     }
 
     /// The choice in names that the model knows.

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cellblock_artifact::{ArtifactEnvelope, Urls};
+use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::alias::AliasStore;
 use cellblock_interpreter::contract::Attempts;
 use cellblock_interpreter::derivation::Policy;
 use cellblock_interpreter::derivation::prompt::{AliasLine, PromptSettings, prompt_section};
-use cellblock_interpreter::derivation::tools::{Offer, code_interpreter};
+use cellblock_interpreter::derivation::tools::{Offer, code_interpreter, render_chart};
 use cellblock_interpreter::turn::{DerivationCall, Derived, Plan};
 use serde_json::{Map, Value};
 
@@ -40,8 +41,8 @@ pub(crate) struct Deriving {
     /// Whether code without a contract is refused.
     pub(crate) required: bool,
     pub(crate) policy: Policy,
-    /// What code may import.
-    pub(crate) libraries: Vec<String>,
+    /// What draws charts without code, and says what code may import.
+    pub(crate) interpreter: Arc<Interpreter>,
 }
 
 /// The terms on which code derives from results.
@@ -68,7 +69,7 @@ pub struct Derivation {
     pub result: Option<Value>,
 }
 
-/// Structured charts are part of it in Python; without Python they would be a tool of their own.
+/// Structured charts are part of it, in Python and without.
 const OFFER: Offer = Offer {
     render_chart: true,
     require_inputs: false,
@@ -108,7 +109,7 @@ impl Deriving {
             })
             .collect();
         prompt_section(&PromptSettings {
-            libraries: &self.libraries,
+            libraries: &self.interpreter.libraries(),
             render_chart: OFFER.render_chart,
             require_inputs: OFFER.require_inputs,
             max_attempts: self.policy.max_attempts,
@@ -161,6 +162,19 @@ impl Deriving {
                     result: None,
                 }))
             }
+        }
+    }
+}
+
+impl Deriving {
+    /// The tool that draws a chart from one result, as a model is told of it.
+    pub(super) fn chart_tool() -> Function {
+        let definition = render_chart();
+        Function {
+            name: definition.name,
+            description: Some(definition.description),
+            parameters: definition.parameters.as_object().cloned(),
+            strict: None,
         }
     }
 }

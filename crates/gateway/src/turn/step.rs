@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use cellblock_interpreter::derivation::tools::RENDER_CHART;
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
 
+use super::chart;
 use super::cite::cite;
 use super::{Place, Telling};
 use crate::arguments::{ArgumentsDecoder, ArgumentsError};
@@ -49,7 +51,8 @@ pub(super) enum Wants {
         /// The id of its item.
         id: String,
         slot: McpSlot,
-        bound: Box<Bound>,
+        /// `None` for the chart that is drawn here.
+        bound: Option<Box<Bound>>,
     },
     /// A tool that is not there.
     Nothing,
@@ -302,9 +305,15 @@ impl Telling<'_> {
         } else if let Some(bound) = self.catalog.find(name) {
             let bound = Box::new(bound.clone());
             let id = self.ids.mint("mcp");
-            let slot = self
-                .draft
-                .mcp_call(id.clone(), bound.label.clone(), bound.tool.name.clone());
+            let (label, tool) = (bound.label.clone(), bound.tool.name.clone());
+            let slot = self.draft.mcp_call(id.clone(), label, tool);
+            let bound = Some(bound);
+            Wants::Tool { id, slot, bound }
+        } else if name == RENDER_CHART && self.draws() {
+            let id = self.ids.mint("mcp");
+            let label = chart::LABEL.to_owned();
+            let slot = self.draft.mcp_call(id.clone(), label, name.to_owned());
+            let bound = None;
             Wants::Tool { id, slot, bound }
         } else {
             Wants::Nothing

@@ -250,7 +250,15 @@ fn a_question_is_fetched_for_derived_from_repaired_and_answered() {
             "{instructions}"
         );
         let offered: Vec<_> = first.tools.iter().map(|tool| tool.name.as_str()).collect();
-        assert_eq!(offered, ["code_interpreter", "get_price_history", "get_net_flow"]);
+        assert_eq!(
+            offered,
+            [
+                "code_interpreter",
+                "render_chart",
+                "get_price_history",
+                "get_net_flow"
+            ]
+        );
         assert!(
             provider.asked()[1]
                 .instructions
@@ -258,6 +266,53 @@ fn a_question_is_fetched_for_derived_from_repaired_and_answered() {
                 .unwrap()
                 .contains("`get_net_flow_1`")
         );
+    });
+}
+
+#[test]
+fn a_chart_is_drawn_from_one_result_without_code() {
+    block_on(async {
+        let draws = |alias: &str, x: &str| {
+            let arguments = json!({
+                "alias": alias, "title": "Flow", "alt": "flow by day",
+                "spec": {"type": "line", "xKey": x, "series": [{"key": "net_flow"}]},
+            });
+            Answer::new().call("c3", "render_chart", &arguments.to_string())
+        };
+        let answers = vec![
+            fetches(),
+            draws("get_net_flow_1", "day"),
+            draws("get_net_flow_1", "date"),
+            says("There."),
+        ];
+        let (server, provider) = start(answers, |_| {}).await;
+        let response = server.create(asking()).await.ok();
+        let calls = items(&response, "mcp_call");
+        assert_eq!(
+            (&calls[2]["server_label"], &calls[2]["name"], &calls[2]["status"]),
+            (&json!("cellblock"), &json!("render_chart"), &json!("failed"))
+        );
+        assert_eq!(calls[3]["status"], "completed");
+        let mistake = &read(&provider, 2)[2];
+        assert!(
+            mistake.contains("date") && mistake.contains("attempts are left"),
+            "{mistake}"
+        );
+        let report = &response["cellblock"];
+        assert_eq!(
+            (&report["outcome"], &report["derivations"]),
+            (&json!("answer"), &json!(0))
+        );
+        let chart = &report["artifacts"][0];
+        assert_eq!(
+            (&chart["kind"], &chart["title"]),
+            (&json!("chart"), &json!("Flow"))
+        );
+        let path = chart["url"].as_str().unwrap().strip_prefix("/v1/").unwrap();
+        let document = server.get(path).await.ok();
+        assert!(document.to_string().contains("net_flow"), "{document}");
+        // No sandbox was needed.
+        assert!(items(&response, "code_interpreter_call").is_empty());
     });
 }
 
