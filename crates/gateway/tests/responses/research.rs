@@ -295,7 +295,7 @@ fn a_chart_is_drawn_from_one_result_without_code() {
         assert_eq!(calls[3]["status"], "completed");
         let mistake = &read(&provider, 2)[2];
         assert!(
-            mistake.contains("date") && mistake.contains("attempts are left"),
+            mistake.contains("no row has the key") && mistake.contains("attempts are left"),
             "{mistake}"
         );
         let report = &response["cellblock"];
