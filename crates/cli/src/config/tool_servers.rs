@@ -63,7 +63,12 @@ impl Loaded {
     }
 
     fn transport(&self, name: &str, server: &McpServer, check: &mut Check<'_>) -> Option<Transport> {
-        let Some(url) = &server.url else {
+        let url = match (&server.url, &server.url_env) {
+            (Some(url), _) => Some(("url", Ok(url.clone()))),
+            (None, Some(name)) => Some(("url_env", variable(name))),
+            (None, None) => None,
+        };
+        let Some((written, url)) = url else {
             let shown = server.env.clone();
             let environment =
                 self.values(name, shown, (&server.env_from, &server.env_files), "env", check)?;
@@ -91,10 +96,17 @@ impl Loaded {
             }
             None => {}
         }
-        match Address::new(url, &headers, server.allow_http) {
+        let url = match url {
+            Ok(url) => url,
+            Err(error) => {
+                check.failed(&["mcp_servers", name, written], &error);
+                return None;
+            }
+        };
+        match Address::new(&url, &headers, server.allow_http) {
             Ok(address) => Some(Transport::Http(address)),
             Err(error) => {
-                let key = if error.is_of_headers() { "headers" } else { "url" };
+                let key = if error.is_of_headers() { "headers" } else { written };
                 check.failed(&["mcp_servers", name, key], &error);
                 None
             }

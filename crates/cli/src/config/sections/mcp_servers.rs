@@ -34,6 +34,9 @@ pub(crate) struct McpServer {
     /// The server's address, such as `https://mcp.example.com/mcp`.
     #[serde(default)]
     pub(crate) url: Option<String>,
+    /// The environment variable that holds the address, where a secret is part of it.
+    #[serde(default)]
+    pub(crate) url_env: Option<String>,
     /// The environment variable that holds its key, which is sent as `Authorization: Bearer …`.
     #[serde(default)]
     pub(crate) key_env: Option<String>,
@@ -94,8 +97,9 @@ pub(super) fn max_result() -> Bytes {
 
 /// Keys of a server that is a program, and those of one behind a URL.
 const OF_PROGRAMS: [&str; 4] = ["command", "env", "env_from", "env_files"];
-const OF_URLS: [&str; 7] = [
+const OF_URLS: [&str; 8] = [
     "url",
+    "url_env",
     "key_env",
     "key_file",
     "headers",
@@ -120,9 +124,14 @@ impl McpServers {
 }
 
 impl McpServer {
+    /// Whether it is behind a URL.
+    pub(in crate::config) const fn is_remote(&self) -> bool {
+        self.url.is_some() || self.url_env.is_some()
+    }
+
     /// Whether a key of a server means something.
     pub(in crate::config) fn has(&self, key: &str) -> bool {
-        let other = if self.url.is_some() {
+        let other = if self.is_remote() {
             &OF_PROGRAMS[..]
         } else {
             &OF_URLS
@@ -132,19 +141,19 @@ impl McpServer {
 
     fn check(&self, name: &str, check: &mut Check<'_>) {
         let path = |key| ["mcp_servers", name, key];
-        match (self.command.is_empty(), self.url.is_some()) {
+        match (self.command.is_empty(), self.is_remote()) {
             (true, false) => check.wrong(
                 &["mcp_servers", name],
                 "the key `command` is missing, the program and its arguments, such as `[uvx, weather-mcp]`; or `url`, the server's address",
             ),
             (false, true) => check.wrong(
-                &path("url"),
+                &path(if self.url.is_some() { "url" } else { "url_env" }),
                 "it cannot stand beside `command`: a server is a program or behind a URL; remove one of the two",
             ),
             _ => {
                 for key in OF_PROGRAMS.into_iter().chain(OF_URLS) {
                     if !self.has(key) && check.has(&path(key)) {
-                        let instead = if self.url.is_some() { "url" } else { "command" };
+                        let instead = if self.is_remote() { "url" } else { "command" };
                         check.wrong(&path(key), format!("it is of no use with `{instead}`; remove it"));
                     }
                 }
@@ -198,6 +207,17 @@ impl McpServer {
         }
         if self.key_env.is_some() && self.key_file.is_some() {
             twice(&["mcp_servers", name, "key_file"], "key_env", check);
+        }
+        if self.url.is_some() && self.url_env.is_some() {
+            twice(&["mcp_servers", name, "url_env"], "url", check);
+        }
+        let query = self.url.as_deref().and_then(|url| url.split_once('?'));
+        let mut parameters = query.into_iter().flat_map(|(_, query)| query.split('&'));
+        if parameters.any(|parameter| is_secret(parameter.split('=').next().unwrap_or_default())) {
+            check.wrong(
+                &["mcp_servers", name, "url"],
+                "a secret does not stand in a configuration; write `url_env` and the name of an environment variable that holds the address",
+            );
         }
     }
 }
