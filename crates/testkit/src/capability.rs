@@ -34,13 +34,15 @@ pub enum Capability {
     S3Server,
     /// Node 22 or newer is on PATH, with the packages that `tests/clients/node` pins beside its tests.
     NodeClients,
+    /// Node is on PATH, and the server that `tests/clients/everything` pins is installed there.
+    EverythingServer,
     /// The packages that `tests/clients/python` pins are in a virtual environment beside its tests.
     PythonClients,
 }
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -51,6 +53,7 @@ impl Capability {
         Self::Python313,
         Self::S3Server,
         Self::NodeClients,
+        Self::EverythingServer,
         Self::PythonClients,
     ];
 
@@ -67,6 +70,7 @@ impl Capability {
             Self::Python313 => "python313",
             Self::S3Server => "s3_server",
             Self::NodeClients => "node_clients",
+            Self::EverythingServer => "everything_server",
             Self::PythonClients => "python_clients",
         }
     }
@@ -99,6 +103,8 @@ impl Capability {
                 let new_enough = "process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)";
                 succeeds(Command::new("node").args(["-e", new_enough]))
             }),
+            Self::EverythingServer => clients("everything", "node_modules/.package-lock.json", "npm ci")
+                .and_then(|_| succeeds(Command::new("node").arg("--version"))),
             Self::PythonClients => {
                 clients("python", ".venv/bin/python", "pip").and_then(|python| {
                     let installed = "from importlib.metadata import version\n\

@@ -32,6 +32,7 @@ fn act(command: ConfigCommand) -> Result<String, ConfigError> {
             loaded.models(Models::default())?;
             loaded.site()?;
             loaded.mcp()?;
+            loaded.tool_servers()?;
             Ok(match &loaded.file {
                 Some(file) => format!("{}: nothing is wrong", file.display()),
                 None => "there is no file; nothing is wrong with the environment and the defaults".to_owned(),

@@ -13,6 +13,7 @@ use cellblock_gateway::provider::demo::Demo;
 use cellblock_gateway::records::Records;
 use cellblock_gateway::remote::{self, Found, Site};
 use cellblock_gateway::server::{self, Gateway};
+use cellblock_gateway::tools::{ConfiguredServer, Tools};
 use cellblock_gateway::{Elsewhere, Engine, Models};
 use cellblock_interpreter::{Config, Interpreter, Remote};
 use cellblock_sandbox::image::Home;
@@ -21,7 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::image;
 use crate::args::serve::ServeArgs;
-use crate::config::{Loaded, Sources};
+use crate::config::{Loaded, OfferPolicy, Sources};
 use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
@@ -62,6 +63,7 @@ async fn serve(args: &ServeArgs) -> Result<()> {
     let site = loaded.site()?;
     let tools = loaded.mcp()?;
     let mut options = loaded.options();
+    options.tools = servers_of_tools(&loaded)?;
     if let Some(seconds) = args.grace {
         options.stop.grace = Duration::from_secs(seconds.into());
     }
@@ -105,6 +107,19 @@ async fn serve(args: &ServeArgs) -> Result<()> {
         }
     });
     Ok(gateway.serve_with(listener, &mounted).await?)
+}
+
+/// The servers whose tools turns may call. None is started or asked yet.
+fn servers_of_tools(loaded: &Loaded) -> Result<Tools> {
+    let (offered, named) = loaded.tool_servers()?;
+    let configured = offered.into_iter().map(|(server, policy)| ConfiguredServer {
+        server,
+        always: policy == OfferPolicy::Always,
+    });
+    Ok(Tools {
+        configured: configured.collect(),
+        named: (!loaded.settings.mcp_requests.allowed_urls.is_empty()).then_some(named),
+    })
 }
 
 fn models(loaded: &Loaded, demo: bool) -> Result<Models> {

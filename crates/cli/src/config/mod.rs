@@ -20,6 +20,7 @@ mod show;
 mod site;
 #[cfg(test)]
 mod tests;
+mod tool_servers;
 mod units;
 mod yaml;
 
@@ -40,6 +41,9 @@ use sections::files::Files;
 use sections::http::Http;
 use sections::limits::Limits;
 use sections::mcp::Mcp;
+use sections::mcp_requests::McpRequests;
+use sections::mcp_servers::McpServers;
+pub(crate) use sections::mcp_servers::OfferPolicy;
 use sections::metrics::Metrics;
 use sections::models::Models;
 use sections::pool::Pool;
@@ -73,6 +77,8 @@ pub(crate) struct Settings {
     /// Providers of models by name, and the tool `code_interpreter`.
     pub(crate) providers: Providers,
     pub(crate) models: Models,
+    pub(crate) mcp_servers: McpServers,
+    pub(crate) mcp_requests: McpRequests,
     pub(crate) limits: Limits,
     pub(crate) pool: Pool,
     pub(crate) protections: Protections,
@@ -103,6 +109,8 @@ impl Default for Settings {
             sandbox_allow_http: false,
             providers: Providers::default(),
             models: Models::default(),
+            mcp_servers: McpServers::default(),
+            mcp_requests: McpRequests::default(),
             limits: Limits::default(),
             pool: Pool::default(),
             protections: Protections::default(),
@@ -148,6 +156,8 @@ impl Settings {
         self.providers.check(check);
         self.check_site(check);
         self.models.check(check);
+        self.mcp_servers.check(check);
+        self.mcp_requests.check(check);
         self.limits.check(check);
         self.pool.check(check);
         self.turn.check(check);

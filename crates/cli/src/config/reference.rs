@@ -18,7 +18,7 @@ where it comes from, and `cellblock config schema` prints the [JSON Schema](conf
 - A **time** is a number of seconds, or a number and `h`, `m`, `s` or `ms`: `60`, `1.5`, `20m`.
 - A **size** is a number of bytes, or a number and a unit: `512MiB`, `2GB`.
 - A relative **path** counts from the file's own directory.
-- Keys of providers are never written here: `key_env` names an environment variable, `key_file` a file.
+- Keys of providers and of servers of tools are never written here: `key_env` names an environment variable, `key_file` a file.
 ";
 
 /// The page.
@@ -55,15 +55,19 @@ A variable counts more than the file: `{0}` and the path of a key in upper case,
             env::PREFIX
         );
         let root = self.properties(self.schema);
-        let (sections, plain): (Vec<_>, Vec<_>) = root
-            .into_iter()
-            .partition(|(_, schema)| !self.properties(self.resolve(schema)).is_empty());
+        let (sections, plain): (Vec<_>, Vec<_>) = root.into_iter().partition(|(key, schema)| {
+            *key == "mcp_servers" || !self.properties(self.resolve(schema)).is_empty()
+        });
         self.table(&plain, defaults);
         for (key, schema) in sections {
             let schema = self.resolve(schema);
             let _ = write!(self.text, "\n## `{key}`\n\n{}\n", described(schema));
             if key == "providers" {
                 self.providers(schema, &defaults[key]);
+            } else if key == "mcp_servers" {
+                let server = self.resolve(&schema["additionalProperties"]);
+                let _ = write!(self.text, "\n### `mcp_servers.NAME`\n\n{}\n", described(server));
+                self.nested("mcp_servers.NAME", server, &Value::Null);
             } else {
                 self.table(&self.properties(schema), &defaults[key]);
             }

@@ -46,6 +46,10 @@ impl Loaded {
     /// Whether a key has a meaning where it stands.
     fn counts(&self, path: &[String]) -> bool {
         let [first, name, key, ..] = path else { return true };
+        if first == "mcp_servers" {
+            let server = self.settings.mcp_servers.0.get(name);
+            return server.is_none_or(|server| server.has(key));
+        }
         let providers = &self.settings.providers.models;
         let provider = providers.iter().find(|(known, _)| known == name);
         first != "providers" || provider.is_none_or(|(_, provider)| provider.kind.has(key))

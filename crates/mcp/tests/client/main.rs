@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod cancel;
+mod everything;
 mod http;
 mod http_wrong;
 mod process;

@@ -8,6 +8,8 @@ pub(super) mod files;
 pub(super) mod http;
 pub(super) mod limits;
 pub(super) mod mcp;
+pub(super) mod mcp_requests;
+pub(super) mod mcp_servers;
 pub(super) mod metrics;
 pub(super) mod models;
 pub(super) mod pool;

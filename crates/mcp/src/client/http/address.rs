@@ -66,6 +66,13 @@ pub enum AddressError {
     Headers,
 }
 
+impl AddressError {
+    /// Whether it is about headers, and not about the URL.
+    pub const fn is_of_headers(&self) -> bool {
+        matches!(self, Self::Header { .. } | Self::Headers)
+    }
+}
+
 impl Address {
     /// A server at `https://`, or at `http://` on this machine; with `allow_http` on another one too.
     pub fn new(url: &str, headers: &[(String, String)], allow_http: bool) -> Result<Self, AddressError> {

@@ -1,0 +1,57 @@
+//! Servers of tools that a request names.
+
+use cellblock_mcp::client::UrlPattern;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::mcp_servers::{check_result, connect_timeout, max_result, timeout};
+use crate::config::check::Check;
+use crate::config::units::{Bytes, Time};
+
+/// Servers of tools that a request names by their URL, as OpenAI's tool `mcp` does. Without an allowed URL there are none.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct McpRequests {
+    /// URLs that a request may name: a URL with everything below its path, such as `https://mcp.example.com/`; `https://*.example.com/` is every host
+    /// below that one.
+    pub(crate) allowed_urls: Vec<String>,
+    /// Send calls and a request's headers over `http://` to another machine, where anybody on the way reads them.
+    pub(crate) allow_http: bool,
+    /// Until a call is answered.
+    pub(crate) timeout: Time,
+    /// Until a server is connected to, and until it has listed its tools.
+    pub(crate) connect_timeout: Time,
+    /// Bytes of a result.
+    pub(crate) max_result: Bytes,
+}
+
+impl Default for McpRequests {
+    fn default() -> Self {
+        Self {
+            allowed_urls: Vec::new(),
+            allow_http: false,
+            timeout: timeout(),
+            connect_timeout: connect_timeout(),
+            max_result: max_result(),
+        }
+    }
+}
+
+impl McpRequests {
+    /// The patterns, which were checked.
+    pub(in crate::config) fn patterns(&self) -> Vec<UrlPattern> {
+        let read = |text: &String| UrlPattern::new(text, self.allow_http).ok();
+        self.allowed_urls.iter().filter_map(read).collect()
+    }
+
+    pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
+        for (place, text) in self.allowed_urls.iter().enumerate() {
+            if let Err(error) = UrlPattern::new(text, self.allow_http) {
+                check.failed(&["mcp_requests", "allowed_urls", &place.to_string()], &error);
+            }
+        }
+        check.positive(&["mcp_requests", "timeout"], self.timeout);
+        check.positive(&["mcp_requests", "connect_timeout"], self.connect_timeout);
+        check_result(&["mcp_requests", "max_result"], self.max_result, check);
+    }
+}

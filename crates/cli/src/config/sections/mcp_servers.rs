@@ -1,0 +1,257 @@
+//! Servers of tools by name, whose tools a model is offered.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use cellblock_mcp::client::ServerOptions;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::check::Check;
+use crate::config::units::{Bytes, Time};
+
+/// Servers that speak the Model Context Protocol, by name. A model calls their tools from here, never from a sandbox.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct McpServers(pub(crate) BTreeMap<String, McpServer>);
+
+/// A server of tools: a program that is started here (`command`), or one behind a URL (`url`).
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct McpServer {
+    /// The program and its arguments. It is started when it is first used, and ended with the server.
+    #[serde(default)]
+    pub(crate) command: Vec<String>,
+    /// What its environment holds besides `PATH`, `HOME`, `USER`, `LOGNAME`, `LANG`, `LC_ALL`, `LC_CTYPE`, `TMPDIR` and `TZ`. No secrets: they are shown.
+    #[serde(default)]
+    pub(crate) env: BTreeMap<String, String>,
+    /// Names in its environment, and the variable of this process that holds the value of each.
+    #[serde(default)]
+    pub(crate) env_from: BTreeMap<String, String>,
+    /// Names in its environment, and the file that holds the value of each.
+    #[serde(default)]
+    pub(crate) env_files: BTreeMap<String, PathBuf>,
+    /// The server's address, such as `https://mcp.example.com/mcp`.
+    #[serde(default)]
+    pub(crate) url: Option<String>,
+    /// The environment variable that holds the address, where a secret is part of it.
+    #[serde(default)]
+    pub(crate) url_env: Option<String>,
+    /// The environment variable that holds its key, which is sent as `Authorization: Bearer …`.
+    #[serde(default)]
+    pub(crate) key_env: Option<String>,
+    /// The file that holds its key.
+    #[serde(default)]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Headers of every request. No secrets: they are shown.
+    #[serde(default)]
+    pub(crate) headers: BTreeMap<String, String>,
+    /// Headers, and the environment variable that holds the value of each.
+    #[serde(default)]
+    pub(crate) headers_from: BTreeMap<String, String>,
+    /// Headers, and the file that holds the value of each.
+    #[serde(default)]
+    pub(crate) headers_files: BTreeMap<String, PathBuf>,
+    /// Send calls, and the key, over `http://` to another machine, where anybody on the way reads them.
+    #[serde(default)]
+    pub(crate) allow_http: bool,
+    /// The tools that are offered and may be called; all if there is no list.
+    #[serde(default)]
+    pub(crate) allowed_tools: Option<Vec<String>>,
+    /// Until a call is answered.
+    #[serde(default = "timeout")]
+    pub(crate) timeout: Time,
+    /// Until it is connected to, and until it has listed its tools.
+    #[serde(default = "connect_timeout")]
+    pub(crate) connect_timeout: Time,
+    /// Bytes of a result.
+    #[serde(default = "max_result")]
+    pub(crate) max_result: Bytes,
+    /// When its tools are offered.
+    #[serde(default)]
+    pub(crate) offer: OfferPolicy,
+}
+
+/// When tools are offered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OfferPolicy {
+    /// With every request that has the tool `code_interpreter`.
+    #[default]
+    Always,
+    /// With requests that name the server.
+    OnRequest,
+}
+
+pub(super) fn timeout() -> Time {
+    Time(ServerOptions::default().timeout)
+}
+
+pub(super) fn connect_timeout() -> Time {
+    Time(ServerOptions::default().connect_timeout)
+}
+
+pub(super) fn max_result() -> Bytes {
+    Bytes(ServerOptions::default().max_result)
+}
+
+/// Keys of a server that is a program, and those of one behind a URL.
+const OF_PROGRAMS: [&str; 4] = ["command", "env", "env_from", "env_files"];
+const OF_URLS: [&str; 8] = [
+    "url",
+    "url_env",
+    "key_env",
+    "key_file",
+    "headers",
+    "headers_from",
+    "headers_files",
+    "allow_http",
+];
+
+impl McpServers {
+    pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
+        for (name, server) in &self.0 {
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+            if name.is_empty() || name.len() > 32 || !name.bytes().all(fits) {
+                check.wrong(
+                    &["mcp_servers", name],
+                    "a server's name has 1 to 32 letters, digits, `_` and `-`",
+                );
+            }
+            server.check(name, check);
+        }
+    }
+}
+
+impl McpServer {
+    /// Whether it is behind a URL.
+    pub(in crate::config) const fn is_remote(&self) -> bool {
+        self.url.is_some() || self.url_env.is_some()
+    }
+
+    /// Whether a key of a server means something.
+    pub(in crate::config) fn has(&self, key: &str) -> bool {
+        let other = if self.is_remote() {
+            &OF_PROGRAMS[..]
+        } else {
+            &OF_URLS
+        };
+        !other.contains(&key)
+    }
+
+    fn check(&self, name: &str, check: &mut Check<'_>) {
+        let path = |key| ["mcp_servers", name, key];
+        match (self.command.is_empty(), self.is_remote()) {
+            (true, false) => check.wrong(
+                &["mcp_servers", name],
+                "the key `command` is missing, the program and its arguments, such as `[uvx, weather-mcp]`; or `url`, the server's address",
+            ),
+            (false, true) => check.wrong(
+                &path(if self.url.is_some() { "url" } else { "url_env" }),
+                "it cannot stand beside `command`: a server is a program or behind a URL; remove one of the two",
+            ),
+            _ => {
+                for key in OF_PROGRAMS.into_iter().chain(OF_URLS) {
+                    if !self.has(key) && check.has(&path(key)) {
+                        let instead = if self.is_remote() { "url" } else { "command" };
+                        check.wrong(&path(key), format!("it is of no use with `{instead}`; remove it"));
+                    }
+                }
+            }
+        }
+        self.check_names(name, check);
+        check.positive(&path("timeout"), self.timeout);
+        check.positive(&path("connect_timeout"), self.connect_timeout);
+        check_result(&path("max_result"), self.max_result, check);
+    }
+
+    /// Each name stands once, and none says that its value is a secret where values are shown.
+    fn check_names(&self, name: &str, check: &mut Check<'_>) {
+        for (shown, from, files, forms) in [
+            (
+                &self.env,
+                &self.env_from,
+                &self.env_files,
+                ["env", "env_from", "env_files"],
+            ),
+            (
+                &self.headers,
+                &self.headers_from,
+                &self.headers_files,
+                ["headers", "headers_from", "headers_files"],
+            ),
+        ] {
+            for key in shown.keys().filter(|key| is_secret(key)) {
+                check.wrong(
+                    &["mcp_servers", name, forms[0], key],
+                    format!(
+                        "a secret does not stand in a configuration; write `{}` and the name of an environment variable, or `{}` and a file",
+                        forms[1], forms[2]
+                    ),
+                );
+            }
+            for key in from.keys().filter(|key| shown.contains_key(*key)) {
+                twice(&["mcp_servers", name, forms[1], key], forms[0], check);
+            }
+            for key in files
+                .keys()
+                .filter(|key| shown.contains_key(*key) || from.contains_key(*key))
+            {
+                let other = if from.contains_key(key) {
+                    forms[1]
+                } else {
+                    forms[0]
+                };
+                twice(&["mcp_servers", name, forms[2], key], other, check);
+            }
+        }
+        if self.key_env.is_some() && self.key_file.is_some() {
+            twice(&["mcp_servers", name, "key_file"], "key_env", check);
+        }
+        if self.url.is_some() && self.url_env.is_some() {
+            twice(&["mcp_servers", name, "url_env"], "url", check);
+        }
+        let query = self.url.as_deref().and_then(|url| url.split_once('?'));
+        let mut parameters = query.into_iter().flat_map(|(_, query)| query.split('&'));
+        if parameters.any(|parameter| is_secret(parameter.split('=').next().unwrap_or_default())) {
+            check.wrong(
+                &["mcp_servers", name, "url"],
+                "a secret does not stand in a configuration; write `url_env` and the name of an environment variable that holds the address",
+            );
+        }
+    }
+}
+
+fn twice(path: &[&str], other: &str, check: &mut Check<'_>) {
+    check.wrong(
+        path,
+        format!("it stands under `{other}` too; remove one of the two"),
+    );
+}
+
+/// Less than a list of tools needs.
+const MIN_RESULT: u64 = 64 << 10;
+/// More than the memory of a server should be asked for.
+const MAX_RESULT: u64 = 1 << 30;
+
+pub(super) fn check_result(path: &[&str], size: Bytes, check: &mut Check<'_>) {
+    if !(MIN_RESULT..=MAX_RESULT).contains(&size.0) {
+        check.wrong(path, "write a size between 64KiB and 1GiB");
+    }
+}
+
+/// Whether a name says that its value is one.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_lowercase();
+    let words = [
+        "key",
+        "token",
+        "secret",
+        "password",
+        "passwd",
+        "authorization",
+        "cookie",
+        "credential",
+    ];
+    words.iter().any(|word| name.contains(word))
+}

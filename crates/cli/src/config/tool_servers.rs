@@ -1,0 +1,171 @@
+//! The servers of tools that a configuration names, and those that it lets requests name.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cellblock_interpreter::{ToolServer, ToolServers};
+use cellblock_mcp::client::{Address, ForeignServer, Program, RequestedServers, ServerOptions, Transport};
+
+use super::check::Check;
+use super::sections::mcp_servers::{McpServer, OfferPolicy};
+use super::{ConfigError, Loaded};
+
+/// Bytes of a secret.
+const MOST: u64 = 64 << 10;
+
+/// Servers of tools, and when each is offered.
+pub(crate) type Offered = Vec<(Arc<dyn ToolServer>, OfferPolicy)>;
+
+/// Why there is no secret.
+#[derive(Debug, thiserror::Error)]
+enum SecretError {
+    #[error("read the value: the environment variable `{0}` is not set or is not text")]
+    Variable(String),
+    #[error("read the value from `{}`", .0.display())]
+    File(PathBuf, #[source] std::io::Error),
+    #[error("read the value: it is empty")]
+    Empty,
+}
+
+impl Loaded {
+    /// The servers by name, and what finds those that requests name. Secrets are read now; nothing is started or asked yet.
+    pub(crate) fn tool_servers(&self) -> Result<(Offered, Arc<dyn ToolServers>), ConfigError> {
+        let mut check = Check::new(&self.tree);
+        let mut offered: Offered = Vec::new();
+        for (name, server) in &self.settings.mcp_servers.0 {
+            let Some(transport) = self.transport(name, server, &mut check) else {
+                continue;
+            };
+            let options = ServerOptions {
+                allowed_tools: server.allowed_tools.clone(),
+                timeout: server.timeout.0,
+                connect_timeout: server.connect_timeout.0,
+                max_result: server.max_result.0,
+            };
+            offered.push((
+                Arc::new(ForeignServer::new(name, transport, options)),
+                server.offer,
+            ));
+        }
+        if !check.mistakes.is_empty() {
+            return Err(ConfigError::Wrong(check.mistakes));
+        }
+        let requests = &self.settings.mcp_requests;
+        let options = ServerOptions {
+            allowed_tools: None,
+            timeout: requests.timeout.0,
+            connect_timeout: requests.connect_timeout.0,
+            max_result: requests.max_result.0,
+        };
+        let requested = RequestedServers::new(requests.patterns(), requests.allow_http, options);
+        Ok((offered, Arc::new(requested)))
+    }
+
+    fn transport(&self, name: &str, server: &McpServer, check: &mut Check<'_>) -> Option<Transport> {
+        let url = match (&server.url, &server.url_env) {
+            (Some(url), _) => Some(("url", Ok(url.clone()))),
+            (None, Some(name)) => Some(("url_env", variable(name))),
+            (None, None) => None,
+        };
+        let Some((written, url)) = url else {
+            let shown = server.env.clone();
+            let environment =
+                self.values(name, shown, (&server.env_from, &server.env_files), "env", check)?;
+            let command = server.command.clone();
+            return Some(Transport::Stdio(Program { command, environment }));
+        };
+        let shown = server.headers.clone();
+        let mut headers = self.values(
+            name,
+            shown,
+            (&server.headers_from, &server.headers_files),
+            "headers",
+            check,
+        )?;
+        let key = match (&server.key_env, &server.key_file) {
+            (Some(name), _) => Some(("key_env", variable(name))),
+            (None, Some(path)) => Some(("key_file", file(&self.path(path)))),
+            (None, None) => None,
+        };
+        match key {
+            Some((_, Ok(key))) => headers.push(("Authorization".to_owned(), format!("Bearer {key}"))),
+            Some((written, Err(error))) => {
+                check.failed(&["mcp_servers", name, written], &error);
+                return None;
+            }
+            None => {}
+        }
+        let url = match url {
+            Ok(url) => url,
+            Err(error) => {
+                check.failed(&["mcp_servers", name, written], &error);
+                return None;
+            }
+        };
+        match Address::new(&url, &headers, server.allow_http) {
+            Ok(address) => Some(Transport::Http(address)),
+            Err(error) => {
+                let key = if error.is_of_headers() { "headers" } else { written };
+                check.failed(&["mcp_servers", name, key], &error);
+                None
+            }
+        }
+    }
+
+    /// Values by name: those that are shown, those of variables and those of files.
+    fn values(
+        &self,
+        server: &str,
+        shown: BTreeMap<String, String>,
+        (variables, files): (&BTreeMap<String, String>, &BTreeMap<String, PathBuf>),
+        form: &str,
+        check: &mut Check<'_>,
+    ) -> Option<Vec<(String, String)>> {
+        let mut values: Vec<_> = shown.into_iter().collect();
+        let (from, in_files) = (format!("{form}_from"), format!("{form}_files"));
+        let variables = variables
+            .iter()
+            .map(|(name, source)| (&from, name, variable(source)));
+        let files = files
+            .iter()
+            .map(|(name, path)| (&in_files, name, file(&self.path(path))));
+        let mut whole = true;
+        for (key, name, read) in variables.chain(files) {
+            match read {
+                Ok(value) => values.push((name.clone(), value)),
+                Err(error) => {
+                    check.failed(&["mcp_servers", server, key, name], &error);
+                    whole = false;
+                }
+            }
+        }
+        whole.then_some(values)
+    }
+}
+
+fn variable(name: &str) -> Result<String, SecretError> {
+    let value = std::env::var(name).map_err(|_| SecretError::Variable(name.to_owned()))?;
+    filled(&value)
+}
+
+fn file(path: &Path) -> Result<String, SecretError> {
+    let failed = |source| SecretError::File(path.to_owned(), source);
+    let size = std::fs::metadata(path).map_err(failed)?.len();
+    if size > MOST {
+        let source = std::io::Error::other(format!("it has {size} bytes, and {MOST} are the most"));
+        return Err(failed(source));
+    }
+    filled(&std::fs::read_to_string(path).map_err(failed)?)
+}
+
+/// A value without the line end of its file.
+fn filled(value: &str) -> Result<String, SecretError> {
+    match value.trim() {
+        "" => Err(SecretError::Empty),
+        value => Ok(value.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
