@@ -66,10 +66,11 @@ impl Default for HttpOptions {
     }
 }
 
-/// What a client is told of a request that was not let through to the service: an error that answers no request in particular.
+/// What a client is told of a request that was not let through to the service: an error that answers no request in
+/// particular, for it was not read.
 pub fn refusal(why: &str) -> String {
     let error = ErrorData::invalid_request(why.to_owned(), None);
-    json!({"jsonrpc": "2.0", "error": error}).to_string()
+    json!({"jsonrpc": "2.0", "id": null, "error": error}).to_string()
 }
 
 /// A tower service that answers MCP over streamable HTTP. `owner` says whose a request is; one that is nobody's is refused.

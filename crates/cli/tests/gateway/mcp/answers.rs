@@ -115,7 +115,7 @@ fn the_servers_own_names_and_pages_decide() {
     let told = "the gateway is not reached by this name; list it under `hosts` if it should be";
     assert_eq!(
         answer.json(),
-        json!({"jsonrpc": "2.0", "error": {"code": -32600, "message": told}})
+        json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": told}})
     );
     let answer = ask(&own, &[("Origin", "https://evil.example")]);
     assert_eq!(answer.status, 403);

@@ -42,7 +42,7 @@ fn without_a_key_that_counts_nothing_is_answered() {
     let told = "an API key is needed; send it as `Authorization: Bearer <key>`";
     assert_eq!(
         answer.json(),
-        json!({"jsonrpc": "2.0", "error": {"code": -32600, "message": told}})
+        json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": told}})
     );
     assert_eq!(
         answer.header("www-authenticate"),
