@@ -1,5 +1,7 @@
 //! How the configuration has MCP served.
 
+use std::path::PathBuf;
+
 use cellblock_mcp::{Dataset, Options};
 
 use super::check::Check;
@@ -13,7 +15,7 @@ impl Loaded {
         let mut datasets = Vec::new();
         for (name, path) in &mcp.datasets {
             // Whoever is told of it later has another working directory.
-            match std::fs::canonicalize(self.path(path)).and_then(|path| readable(path)) {
+            match std::fs::canonicalize(self.path(path)).and_then(readable) {
                 Ok(path) => datasets.push(Dataset {
                     name: name.clone(),
                     path,
@@ -39,7 +41,7 @@ impl Loaded {
     }
 }
 
-fn readable(path: std::path::PathBuf) -> std::io::Result<std::path::PathBuf> {
+fn readable(path: PathBuf) -> std::io::Result<PathBuf> {
     let file = std::fs::File::open(&path)?;
     if file.metadata()?.is_file() {
         Ok(path)
