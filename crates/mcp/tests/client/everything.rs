@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 
 use cellblock_interpreter::{ToolReply, ToolServer};
 use cellblock_mcp::client::{ForeignServer, Program, ServerOptions, Transport};
@@ -30,12 +29,12 @@ async fn serve() -> Served {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
-    let served = Served(spawn(port), port);
+    let process = Served(spawn(port), port);
     until("it listens", || {
         std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
     })
     .await;
-    served
+    process
 }
 
 fn spawn(port: u16) -> Child {
@@ -129,23 +128,22 @@ async fn a_foreign_server_over_stdio_works() {
 #[tokio::test]
 async fn a_foreign_server_over_http_works() {
     require!(EverythingServer);
-    let served = serve().await;
-    works(&at(&format!("http://127.0.0.1:{}/mcp", served.1), options())).await;
+    let process = serve().await;
+    works(&at(&format!("http://127.0.0.1:{}/mcp", process.1), options())).await;
 }
 
 #[tokio::test]
 async fn a_foreign_server_that_takes_too_long_goes_on_afterwards() {
     require!(EverythingServer);
-    let served = serve().await;
+    let process = serve().await;
     let short = ServerOptions {
         timeout: std::time::Duration::from_secs(2),
         ..options()
     };
     for server in [
         over_stdio(short.clone()),
-        at(&format!("http://127.0.0.1:{}/mcp", served.1), short),
+        at(&format!("http://127.0.0.1:{}/mcp", process.1), short),
     ] {
-        let server = Arc::new(server);
         assert!(names(&server).await.len() > 5);
         let long = object(json!({"duration": 600, "steps": 600}));
         let error = server
@@ -169,18 +167,18 @@ async fn a_foreign_server_that_takes_too_long_goes_on_afterwards() {
 #[tokio::test]
 async fn a_foreign_server_that_was_started_anew_is_found_again() {
     require!(EverythingServer);
-    let mut served = serve().await;
-    let server = at(&format!("http://127.0.0.1:{}/mcp", served.1), options());
+    let mut process = serve().await;
+    let server = at(&format!("http://127.0.0.1:{}/mcp", process.1), options());
     assert_eq!(result(&server, "echo", json!({"message": "a"})).await, "Echo: a");
-    served.0.kill().unwrap();
-    served.0.wait().unwrap();
+    process.0.kill().unwrap();
+    process.0.wait().unwrap();
     let refused = refused(&server).await;
     assert_eq!(
         refused,
         "the server `weather` cannot be reached; go on without it, or try again later"
     );
-    served.0 = spawn(served.1);
-    let port = served.1;
+    process.0 = spawn(process.1);
+    let port = process.1;
     until("it listens", || {
         std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
     })

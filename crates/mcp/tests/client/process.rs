@@ -7,9 +7,30 @@ use serde_json::json;
 
 use crate::support::{good, options, refused, result, runs, scripted, until};
 
-/// What the log was told.
+/// What the log was told by any test: one for a thread alone would miss what another thread came by first.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn begin() -> Self {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(move || writer.clone())
+            .with_ansi(false)
+            .finish();
+        tracing::subscriber::set_global_default(subscriber).unwrap();
+        log
+    }
+
+    /// The first line with these words.
+    fn line(&self, words: &[&str]) -> Option<String> {
+        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        let mut lines = text.lines();
+        let line = lines.find(|line| words.iter().all(|word| line.contains(word)))?;
+        Some(line.to_owned())
+    }
+}
 
 impl std::io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -23,13 +44,7 @@ impl std::io::Write for Log {
 
 #[tokio::test]
 async fn a_server_gets_little_of_our_environment_and_its_stderr_goes_to_the_log() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(move || writer.clone())
-        .finish();
-    // The test's runtime has this one thread.
-    let _told = tracing::subscriber::set_default(subscriber);
+    let log = Log::begin();
     let scripted = scripted("environment", options());
     let environment = result(&scripted.server, "work", json!({})).await;
     let names: Vec<_> = environment
@@ -55,21 +70,14 @@ async fn a_server_gets_little_of_our_environment_and_its_stderr_goes_to_the_log(
     assert!(!names.iter().any(|name| name.starts_with("CARGO")), "{names:?}");
     // Cargo sets it for every test.
     assert!(std::env::var_os("CARGO_PKG_NAME").is_some());
-    let told = || String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    until("the log was told", || told().contains("a line for the log")).await;
-    let lines = told();
-    let line = lines
-        .lines()
-        .find(|line| line.contains("a line for the log"))
-        .unwrap();
-    assert!(
-        line.contains("cellblock::mcp_server") && line.contains("weather"),
-        "{line}"
-    );
-    assert!(
-        lines.contains("mcp_call_start") && lines.contains("mcp_call_success"),
-        "{lines}"
-    );
+    let line = ["a line for the log", "cellblock::mcp_server", "weather"];
+    until("the log was told", || log.line(&line).is_some()).await;
+    for event in ["mcp_call_start", "mcp_call_success"] {
+        assert!(
+            log.line(&[event, "cellblock::mcp_call", "weather"]).is_some(),
+            "{event}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -33,6 +33,11 @@ def answer(id: Any, result: Any) -> None:
     send({"jsonrpc": "2.0", "id": id, "result": result})
 
 
+def begin_answer(id: Any, result: str) -> None:
+    """Writes an answer whose result is text that may be anything."""
+    sys.stdout.write(f'{{"jsonrpc": "2.0", "id": {json.dumps(id)}, "result": {result}')
+
+
 def text(said: str) -> dict[str, Any]:
     """A result of text."""
     return {"content": [{"type": "text", "text": said}]}
@@ -55,17 +60,38 @@ def forever() -> None:
 
 def tools(params: dict[str, Any]) -> dict[str, Any]:
     """The tools, good or bad."""
-    listed: list[dict[str, Any]] = [{"name": "work", "description": "Works.", "inputSchema": OBJECT}]
+    listed: list[dict[str, Any]] = [
+        {"name": "work", "description": "Works.", "inputSchema": OBJECT}
+    ]
     match HOW:
         case "names":
-            listed += [{"name": "work", "inputSchema": OBJECT}, {"name": "a b", "inputSchema": OBJECT}]
-            listed += [{"name": "schema", "inputSchema": {"properties": 5}}, {"name": "good", "inputSchema": OBJECT}]
-            listed += [{"name": "away", "inputSchema": {"properties": {"a": {"$ref": "http://127.0.0.1:9/s"}}}}]
+            listed += [
+                {"name": "work", "inputSchema": OBJECT},
+                {"name": "a b", "inputSchema": OBJECT},
+            ]
+            listed += [
+                {"name": "schema", "inputSchema": {"properties": 5}},
+                {"name": "good", "inputSchema": OBJECT},
+            ]
+            listed += [
+                {
+                    "name": "away",
+                    "inputSchema": {
+                        "properties": {"a": {"$ref": "http://127.0.0.1:9/s"}}
+                    },
+                }
+            ]
         case "pages":
             page = int(params.get("cursor") or 0)
-            return {"tools": [{"name": f"work{page}", "inputSchema": OBJECT}], "nextCursor": str(page + 1)}
+            return {
+                "tools": [{"name": f"work{page}", "inputSchema": OBJECT}],
+                "nextCursor": str(page + 1),
+            }
         case "changes":
-            listed += [{"name": f"new{count}", "inputSchema": OBJECT} for count in range(CALLS[0])]
+            listed += [
+                {"name": f"new{count}", "inputSchema": OBJECT}
+                for count in range(CALLS[0])
+            ]
     return {"tools": listed}
 
 
@@ -82,7 +108,7 @@ def call(id: Any, params: dict[str, Any]) -> None:
     match HOW:
         case "large":
             mebibyte = "a" * (1 << 20)
-            sys.stdout.write('{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "text", "text": "' % id)
+            begin_answer(id, '{"content": [{"type": "text", "text": "')
             for _ in range(int(arguments.get("mib", 200))):
                 sys.stdout.write(mebibyte)
             sys.stdout.write('"}]}}\n')
@@ -101,7 +127,7 @@ def call(id: Any, params: dict[str, Any]) -> None:
             answer(id, text("gone"))
             os._exit(0)
         case "invalid":
-            sys.stdout.write('{"jsonrpc": "2.0", "id": %d, "result": {\n' % id)
+            begin_answer(id, "{\n")
             sys.stdout.flush()
         case "binary":
             sys.stdout.buffer.write(b"{\xff\xfe}\n")
@@ -114,15 +140,24 @@ def call(id: Any, params: dict[str, Any]) -> None:
             while True:
                 print("no message")
         case "deep":
-            answer_text = "[" * 5000 + "]" * 5000
-            sys.stdout.write('{"jsonrpc": "2.0", "id": %d, "result": {"structuredContent": %s}}\n' % (id, answer_text))
+            nested = "[" * 5000 + "]" * 5000
+            begin_answer(id, f'{{"structuredContent": {nested}}}}}\n')
             sys.stdout.flush()
         case "many":
             answer(id, {"structuredContent": [0] * 50_000})
         case "asks":
             refusals = []
-            for number, method in enumerate(["sampling/createMessage", "elicitation/create", "roots/list", "ping"]):
-                send({"jsonrpc": "2.0", "id": f"s{number}", "method": method, "params": {"messages": [], "maxTokens": 5}})
+            for number, method in enumerate(
+                ["sampling/createMessage", "elicitation/create", "roots/list", "ping"]
+            ):
+                send(
+                    {
+                        "jsonrpc": "2.0",
+                        "id": f"s{number}",
+                        "method": method,
+                        "params": {"messages": [], "maxTokens": 5},
+                    }
+                )
                 told = receive()
                 assert told["id"] == f"s{number}", told
                 refusals.append(told.get("error", {}).get("code", "answered"))
@@ -135,7 +170,13 @@ def call(id: Any, params: dict[str, Any]) -> None:
         case "failed":
             answer(id, text("no such city") | {"isError": True})
         case "refuses":
-            send({"jsonrpc": "2.0", "id": None, "error": {"code": -32602, "message": "wrong\nargument"}})
+            send(
+                {
+                    "jsonrpc": "2.0",
+                    "id": None,
+                    "error": {"code": -32602, "message": "wrong\nargument"},
+                }
+            )
         case "changes":
             send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
             answer(id, text("changed"))
@@ -143,22 +184,49 @@ def call(id: Any, params: dict[str, Any]) -> None:
             print("a line for the log", file=sys.stderr)
             answer(id, {"structuredContent": dict(os.environ)})
         case _:
-            answer(id, {"content": [], "structuredContent": arguments | {"text": str(CALLS[0])}})
+            answer(
+                id,
+                {
+                    "content": [],
+                    "structuredContent": arguments | {"text": str(CALLS[0])},
+                },
+            )
 
 
 def begin(message: dict[str, Any]) -> None:
     """The beginning of a conversation."""
-    about = {"capabilities": {"tools": {"listChanged": True}}, "serverInfo": {"name": "test", "version": "1"}}
+    about = {
+        "capabilities": {"tools": {"listChanged": True}},
+        "serverInfo": {"name": "test", "version": "1"},
+    }
     match message["method"]:
         case "server/discover" if NEWEST:
-            answer(message["id"], about | {"resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private"})
+            answer(
+                message["id"],
+                about
+                | {
+                    "resultType": "complete",
+                    "supportedVersions": ["2026-07-28"],
+                    "ttlMs": 0,
+                    "cacheScope": "private",
+                },
+            )
         case "server/discover" if HOW == "before":
             # As some servers of before do with what they do not know.
             sys.exit(1)
         case "initialize":
-            answer(message["id"], about | {"protocolVersion": message["params"]["protocolVersion"]})
+            answer(
+                message["id"],
+                about | {"protocolVersion": message["params"]["protocolVersion"]},
+            )
         case method:
-            send({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": f"no {method}"}})
+            send(
+                {
+                    "jsonrpc": "2.0",
+                    "id": message["id"],
+                    "error": {"code": -32601, "message": f"no {method}"},
+                }
+            )
 
 
 def main() -> None:
@@ -180,7 +248,9 @@ def main() -> None:
                 answer(message["id"], tools(message.get("params") or {}))
             case "tools/call":
                 meta = message["params"].get("_meta", {})
-                note(f"called at {meta.get('io.modelcontextprotocol/protocolVersion', 'a session')}")
+                note(
+                    f"called at {meta.get('io.modelcontextprotocol/protocolVersion', 'a session')}"
+                )
                 call(message["id"], message["params"])
             case "ping":
                 answer(message["id"], {})
