@@ -19,16 +19,43 @@ use crate::server::Server;
 /// Bytes of a request: a file of 5 MiB in base64, and some.
 const MOST_BYTES: usize = 8 << 20;
 
+/// Headers of the protocol that requests have.
+pub const REQUEST_HEADERS: [&str; 5] = [
+    "mcp-protocol-version",
+    "mcp-method",
+    "mcp-name",
+    "mcp-session-id",
+    "last-event-id",
+];
+/// Headers of the protocol that answers have.
+pub const RESPONSE_HEADERS: [&str; 1] = ["mcp-session-id"];
+
 /// How a server is reached.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct HttpOptions {
+    /// Whether `Host` and `Origin` were checked before a request comes here; the two lists are not looked at then.
+    pub checked: bool,
     /// What `Host` may say, with or without a port; loopback names if there is none.
     pub allowed_hosts: Vec<String>,
     /// What `Origin` may say, such as `https://app.example.com:443` or `http://localhost:*`. A request with another one is refused, one without
     /// passes: browsers send it, other clients do not.
     pub allowed_origins: Vec<String>,
-    /// Told when the server stops: streams end.
+    /// The most bytes of a request.
+    pub max_body: usize,
+    /// Told when the server stops: streams end where they are.
     pub stopping: CancellationToken,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            checked: false,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            max_body: MOST_BYTES,
+            stopping: CancellationToken::new(),
+        }
+    }
 }
 
 /// A tower service that answers MCP over streamable HTTP. `owner` says whose a request is; one that is nobody's is refused.
@@ -51,11 +78,13 @@ pub fn mount<H: ServerHandler + Clone>(
     let mut config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_cancellation_token(options.stopping)
-        .with_max_request_body_bytes(MOST_BYTES)
+        .with_max_request_body_bytes(options.max_body)
         .with_allowed_origins(options.allowed_origins)
         .enforce_origin_validation();
-    // An empty list would let every host pass.
-    if !options.allowed_hosts.is_empty() {
+    if options.checked {
+        config = config.disable_allowed_hosts().disable_allowed_origins();
+    } else if !options.allowed_hosts.is_empty() {
+        // An empty list would let every host pass.
         config = config.with_allowed_hosts(options.allowed_hosts);
     }
     StreamableHttpService::new(move || Ok(handler.clone()), Arc::default(), config)

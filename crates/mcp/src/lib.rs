@@ -3,6 +3,7 @@
 //! - [`Server`] answers both current revisions of the protocol, 2025-11-25 and 2026-07-28.
 //! - [`serve_stdio`] connects one to stdin and stdout, [`http::service`] makes a tower service of one.
 //! - [`Engine`] is the interpreter behind it, there already or started when it is first needed.
+//! - [`Meter`] says how much an owner may have and run.
 //!
 //! A session is named by an explicit handle, belongs to the [`Owner`] who made it, and expires. Nothing here knows OpenAI's names, a
 //! terminal, or how callers are authenticated: `http::service` is told who calls.
@@ -10,6 +11,7 @@
 mod answer;
 mod engine;
 pub mod http;
+mod meter;
 mod options;
 mod owner;
 mod progress;
@@ -23,6 +25,7 @@ mod tasks;
 mod tools;
 
 pub use engine::{Engine, StartError};
+pub use meter::{Asked, Denied, Meter, Permit};
 pub use options::{Dataset, Options, Toolset};
 pub use owner::Owner;
 pub use server::Server;

@@ -2,7 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use cellblock_interpreter::{Limits, MAX_CELL_TIME};
+
+use crate::meter::{Meter, Unmetered};
 
 /// How a server is set up.
 #[derive(Clone, Debug)]
@@ -19,6 +24,12 @@ pub struct Options {
     pub sessions: usize,
     /// How long a call runs before a client that declared tasks gets one instead of the answer.
     pub task_after: Duration,
+    /// How long code runs that does not say how long it needs: that of the interpreter's limits.
+    pub cell_time: Duration,
+    /// The longest that a call may ask for.
+    pub max_cell_time: Duration,
+    /// Asked before a session is made and code is run.
+    pub meter: Arc<dyn Meter>,
     /// Files of the host that every session finds in `/tmp/data`, read-only.
     pub datasets: Vec<Dataset>,
 }
@@ -52,6 +63,9 @@ impl Default for Options {
             sessions_per_owner: 16,
             sessions: 256,
             task_after: Duration::from_secs(5),
+            cell_time: Limits::default().cell_time,
+            max_cell_time: MAX_CELL_TIME,
+            meter: Arc::new(Unmetered),
             datasets: Vec::new(),
         }
     }

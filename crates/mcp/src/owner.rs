@@ -12,6 +12,11 @@ impl Owner {
         Self(name.into())
     }
 
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
     /// The one owner where callers are not told apart.
     pub fn local() -> Self {
         Self::new("local")

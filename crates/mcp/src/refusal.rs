@@ -6,6 +6,8 @@ use cellblock_interpreter::{Blame, Error, Retry};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::meter::Denied;
+
 /// Why a call did nothing, and what to do about it. It is an answer of the tool, not an error of the protocol: models do not get to see
 /// those.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +25,12 @@ impl Refusal {
     /// The client gave the call up; nobody reads this.
     pub(crate) fn cancelled() -> Self {
         Self::new("the call was cancelled before it began")
+    }
+}
+
+impl From<Denied> for Refusal {
+    fn from(Denied(why): Denied) -> Self {
+        Self::new(format!("nothing was done: {why}"))
     }
 }
 

@@ -1,24 +1,27 @@
 //! The server: what a client may ask, and who answers it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CreateTaskResult,
-    GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
+    CreateTaskResult, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
+    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
     ServerConfig, Tool as Listed, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::engine::Engine;
 use crate::options::Options;
 use crate::owner::Owner;
 use crate::progress::Progress;
+use crate::refusal::Refusal;
 use crate::sessions::Sessions;
 use crate::tasks::{Tasks, Working};
 use crate::tools::{Call, Tool};
@@ -26,6 +29,11 @@ use crate::{prompts, resources};
 
 /// Milliseconds for which what never changes while a server runs may be kept.
 const FRESH: u64 = 300_000;
+/// How long calls may take to end that were interrupted.
+const LAST: Duration = Duration::from_secs(3);
+/// What is told of a call that the server's end has stopped.
+const STOPPING: &str =
+    "the server is stopping, and its sessions end: tell the user, or begin again when it is back";
 /// Resources of one page.
 const PAGE: usize = 200;
 
@@ -60,6 +68,10 @@ pub(crate) struct Shared {
     pub(crate) sessions: Arc<Sessions>,
     tasks: Tasks,
     tools: Vec<Tool>,
+    /// Calls that are at work.
+    calls: TaskTracker,
+    /// Told when they have to end, and no others may begin.
+    ending: CancellationToken,
 }
 
 impl Server {
@@ -68,7 +80,9 @@ impl Server {
         Self {
             shared: Arc::new(Shared {
                 sessions: Sessions::new(&options),
-                tasks: Tasks::default(),
+                tasks: Tasks::new(options.max_cell_time),
+                calls: TaskTracker::new(),
+                ending: CancellationToken::new(),
                 tools: Tool::offered(&options.toolsets),
                 engine,
                 options,
@@ -90,8 +104,28 @@ impl Server {
         &self.shared.engine
     }
 
-    /// Ends all sessions, and completes when their sandboxes are gone.
+    /// Lets calls that are at work come to their ends until `ending` completes; then interrupts them, and lets them say so. Then [closes](Self::close).
+    pub async fn drain(&self, ending: impl Future<Output = ()>) {
+        self.shared.calls.close();
+        tokio::select! {
+            biased;
+            () = self.shared.calls.wait() => {}
+            () = ending => {}
+        }
+        self.close().await;
+    }
+
+    /// Interrupts what runs, ends all sessions, and completes when their sandboxes are gone. Nothing is begun any more.
     pub async fn close(&self) {
+        self.shared.ending.cancel();
+        self.shared.calls.close();
+        // Answers come before what they are about is gone.
+        if timeout(LAST, self.shared.calls.wait()).await.is_err() {
+            tracing::warn!(
+                calls = self.shared.calls.len(),
+                "calls do not end when they are told to"
+            );
+        }
         self.shared.tasks.shutdown();
         self.shared.sessions.close_all().await;
     }
@@ -110,7 +144,7 @@ impl Server {
 
     /// Begins a call in a task of its own, so that what it has begun comes to its end in order whatever becomes of the request.
     fn begin(&self, tool: Tool, owner: Owner, arguments: Value, progress: Progress) -> Working {
-        let stop = CancellationToken::new();
+        let stop = self.shared.ending.child_token();
         let mut call = Call {
             owner,
             arguments,
@@ -118,10 +152,19 @@ impl Server {
             stop: stop.clone(),
         };
         let shared = Arc::clone(&self.shared);
-        let answer = tokio::spawn(async move {
+        let answer = self.shared.calls.spawn(async move {
+            if shared.ending.is_cancelled() {
+                return Refusal::new(STOPPING).into();
+            }
             let answered = tool.call(&shared, &mut call).await;
             call.progress.finish().await;
-            answered.map_or_else(CallToolResult::from, CallToolResult::from)
+            let mut answer = answered.map_or_else(CallToolResult::from, CallToolResult::from);
+            if answer.is_error == Some(true) && shared.ending.is_cancelled() {
+                answer
+                    .content
+                    .push(ContentBlock::text(format!("[note] {STOPPING}")));
+            }
+            answer
         });
         Working {
             answer,
@@ -150,13 +193,17 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.shared.tools.iter().map(|tool| tool.listed());
+        let tools = self
+            .shared
+            .tools
+            .iter()
+            .map(|tool| tool.listed(&self.shared.options));
         Ok(ListToolsResult::with_all_items(tools.collect()).with_ttl_ms(FRESH))
     }
 
     fn get_tool(&self, name: &str) -> Option<Listed> {
         let tool = self.shared.tools.iter().find(|tool| tool.name() == name);
-        tool.map(|tool| tool.listed())
+        tool.map(|tool| tool.listed(&self.shared.options))
     }
 
     async fn call_tool(

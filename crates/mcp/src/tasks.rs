@@ -12,7 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::owner::Owner;
 
-/// How long a task may run, and how long its answer is kept afterwards: longer than any cell with those that it waits for.
+/// How long a task may run, and how long its answer is kept afterwards, where cells do not run longer.
 const KEPT: Duration = Duration::from_mins(15);
 /// How often clients are advised to ask.
 const POLL: Duration = Duration::from_secs(1);
@@ -27,13 +27,24 @@ pub(crate) struct Working {
 }
 
 /// The tasks of each owner, who sees no others.
-#[derive(Default)]
-pub(crate) struct Tasks(Mutex<HashMap<Owner, TaskManager>>);
+pub(crate) struct Tasks {
+    all: Mutex<HashMap<Owner, TaskManager>>,
+    /// Longer than any cell with those that it waits for.
+    kept: Duration,
+}
 
 impl Tasks {
+    /// None yet, of calls whose code runs no longer than this.
+    pub(crate) fn new(longest: Duration) -> Self {
+        Self {
+            all: Mutex::default(),
+            kept: KEPT.max(longest * 3),
+        }
+    }
+
     /// An owner's.
     pub(crate) fn of(&self, owner: &Owner) -> TaskManager {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(owner.clone()).or_default().clone()
     }
 
@@ -41,7 +52,7 @@ impl Tasks {
     pub(crate) fn begin(&self, owner: &Owner, working: Working) -> Task {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let options = TaskOptions::new()
-            .with_ttl_ms(millis(KEPT))
+            .with_ttl_ms(millis(self.kept))
             .with_poll_interval_ms(millis(POLL))
             .with_status_message("the code is running");
         self.of(owner).spawn(options, |task| {
@@ -71,7 +82,7 @@ impl Tasks {
 
     /// Ends all.
     pub(crate) fn shutdown(&self) {
-        for tasks in self.0.lock().unwrap_or_else(PoisonError::into_inner).values() {
+        for tasks in self.all.lock().unwrap_or_else(PoisonError::into_inner).values() {
             tasks.shutdown();
         }
     }

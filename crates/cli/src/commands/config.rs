@@ -31,6 +31,7 @@ fn act(command: ConfigCommand) -> Result<String, ConfigError> {
             let loaded = load(file)?;
             loaded.models(Models::default())?;
             loaded.site()?;
+            loaded.mcp()?;
             Ok(match &loaded.file {
                 Some(file) => format!("{}: nothing is wrong", file.display()),
                 None => "there is no file; nothing is wrong with the environment and the defaults".to_owned(),

@@ -1,5 +1,7 @@
 //! `cellblock serve`: the HTTP API.
 
+mod mcp;
+
 use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -38,7 +40,7 @@ serve: there is no model to answer with; run `cellblock serve --demo` to try it 
 /// What is said of the server at `sandbox_url`.
 const SANDBOXES: &str = "code runs in the sandboxes of the Cellblock at `sandbox_url`";
 const EXECUTES: &str = "code runs at the server at `sandbox_url`, which only executes: variables and files are not kept from call to call, and \
-                        there are no containers and no sessions";
+                        there are no containers and no sessions, and nothing is served at `/mcp`";
 /// What to do where there are no sandboxes to give.
 const SERVES_NOTHING: &str = "serve: the server at `sandbox_url` has no sandboxes, so there are none that `remote.serve` could give to others; \
                               remove one of the two";
@@ -58,6 +60,7 @@ async fn serve(args: &ServeArgs) -> Result<()> {
     let loaded = Sources::of_process(args.config.clone(), args.listen).load()?;
     let models = models(&loaded, args.demo)?;
     let site = loaded.site()?;
+    let tools = loaded.mcp()?;
     let mut options = loaded.options();
     if let Some(seconds) = args.grace {
         options.stop.grace = Duration::from_secs(seconds.into());
@@ -85,6 +88,10 @@ async fn serve(args: &ServeArgs) -> Result<()> {
     };
     let address = listener.local_addr().map_err(Error::process("listen"))?;
     tracing::info!(%address, "listening");
+    let mounted: Vec<_> = tools
+        .into_iter()
+        .filter_map(|options| mcp::mount(&gateway, options))
+        .collect();
     tell(address, &gateway, site.is_some(), args.demo);
     let stopping = gateway.clone();
     tokio::spawn(async move {
@@ -97,7 +104,7 @@ async fn serve(args: &ServeArgs) -> Result<()> {
             stopping.stop();
         }
     });
-    Ok(gateway.serve(listener).await?)
+    Ok(gateway.serve_with(listener, &mounted).await?)
 }
 
 fn models(loaded: &Loaded, demo: bool) -> Result<Models> {

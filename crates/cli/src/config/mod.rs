@@ -8,6 +8,7 @@ mod decode;
 pub(crate) mod env;
 mod file;
 pub(crate) mod listen;
+mod mcp;
 mod mistake;
 mod node;
 mod offer;
@@ -38,6 +39,7 @@ use sections::execute::Execute;
 use sections::files::Files;
 use sections::http::Http;
 use sections::limits::Limits;
+use sections::mcp::Mcp;
 use sections::metrics::Metrics;
 use sections::models::Models;
 use sections::pool::Pool;
@@ -80,6 +82,7 @@ pub(crate) struct Settings {
     pub(crate) files: Files,
     pub(crate) sessions: Sessions,
     pub(crate) execute: Execute,
+    pub(crate) mcp: Mcp,
     pub(crate) remote: Remote,
     pub(crate) auth: Auth,
     pub(crate) quotas: Quotas,
@@ -109,6 +112,7 @@ impl Default for Settings {
             files: Files::default(),
             sessions: Sessions::default(),
             execute: Execute::default(),
+            mcp: Mcp::default(),
             remote: Remote::default(),
             auth: Auth::default(),
             quotas: Quotas::default(),
@@ -151,6 +155,7 @@ impl Settings {
         self.containers.check(check);
         self.sessions.check(check);
         self.execute.check(check);
+        self.mcp.check(check);
         self.tls.check(check);
         self.http.check(check);
     }

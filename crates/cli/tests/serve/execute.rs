@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::support::{call, said, serve};
 
 const EXECUTES: &str = "code runs at the server at `sandbox_url`, which only executes: variables and files are not kept from call to call, and \
-                        there are no containers and no sessions";
+                        there are no containers and no sessions, and nothing is served at `/mcp`";
 
 #[test]
 fn code_runs_at_a_server_that_keeps_nothing_and_its_files_come_back() {

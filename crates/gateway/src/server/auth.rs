@@ -22,6 +22,8 @@ pub struct AuthOptions {
 
 /// Headers in which clients send keys, beside `Authorization: Bearer`.
 const KEY_HEADERS: [&str; 2] = ["x-api-key", "api-key"];
+/// What a client without a key is asked for.
+const CHALLENGE: &str = "Bearer realm=\"cellblock\"";
 /// What everybody may ask.
 const OPEN: [&str; 3] = ["/healthz", "/readyz", "/health"];
 
@@ -100,7 +102,14 @@ fn refuse(request: &Request, why: &'static str, message: &str) -> Response {
         message: message.to_owned(),
         param: None,
     };
-    let challenge = HeaderValue::from_static("Bearer realm=\"cellblock\"");
+    // Some clients show nothing but this. A request without a key is told of no error: it did not know that there is one to send.
+    let challenge = match why {
+        "missing" => HeaderValue::from_static(CHALLENGE),
+        _ => HeaderValue::from_str(&format!(
+            "{CHALLENGE}, error=\"invalid_token\", error_description=\"{message}\""
+        ))
+        .unwrap_or(HeaderValue::from_static(CHALLENGE)),
+    };
     (
         StatusCode::UNAUTHORIZED,
         [(WWW_AUTHENTICATE, challenge)],

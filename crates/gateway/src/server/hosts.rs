@@ -15,6 +15,7 @@ use axum::response::{IntoResponse as _, Response};
 use tower_http::cors::CorsLayer;
 
 use super::Gateway;
+use super::mount::Mount;
 use super::observe::REQUEST_ID;
 use super::throttle::Throttle;
 use crate::wire::{ApiError, ErrorKind};
@@ -33,12 +34,24 @@ pub struct HostOptions {
 static REFUSALS: Throttle = Throttle::new();
 
 /// Says to browsers which pages may read answers; without configured origins, none but the gateway's own.
-pub(super) fn cors(options: &HostOptions) -> CorsLayer {
+pub(super) fn cors(options: &HostOptions, mounts: &[Mount]) -> CorsLayer {
     let origins = options.origins.iter();
     let origins: Vec<_> = origins
         .filter_map(|origin| HeaderValue::from_str(origin).ok())
         .collect();
     let name = HeaderName::from_static;
+    let mut read = vec![
+        AUTHORIZATION,
+        CONTENT_TYPE,
+        REQUEST_ID,
+        name("x-api-key"),
+        name("api-key"),
+    ];
+    let mut written = vec![REQUEST_ID, RETRY_AFTER];
+    for mount in mounts {
+        read.extend_from_slice(mount.read());
+        written.extend_from_slice(mount.written());
+    }
     CorsLayer::new()
         .allow_origin(origins)
         .allow_methods([
@@ -48,14 +61,8 @@ pub(super) fn cors(options: &HostOptions) -> CorsLayer {
             Method::PATCH,
             Method::DELETE,
         ])
-        .allow_headers([
-            AUTHORIZATION,
-            CONTENT_TYPE,
-            REQUEST_ID,
-            name("x-api-key"),
-            name("api-key"),
-        ])
-        .expose_headers([REQUEST_ID, RETRY_AFTER])
+        .allow_headers(read)
+        .expose_headers(written)
 }
 
 /// Refuses requests for other names and from other pages.

@@ -12,6 +12,7 @@ mod error;
 mod hosts;
 mod json;
 mod linger;
+mod mount;
 mod observe;
 pub(crate) mod retry;
 mod scrape;
@@ -36,6 +37,7 @@ pub use auth::AuthOptions;
 pub use caller::Caller;
 pub use hosts::HostOptions;
 pub use json::Json;
+pub use mount::Mount;
 pub use observe::RequestId;
 pub use start::{ServeError, check};
 pub use stop::StopOptions;
@@ -135,7 +137,15 @@ impl Gateway {
 
     /// Its routes, with all that stands before them. A layer around them that puts a [`Caller`] into a request's extensions has said who calls.
     pub fn router(&self) -> Router {
+        self.router_with(&[])
+    }
+
+    /// The same, and services of others beside them.
+    pub fn router_with(&self, mounts: &[Mount]) -> Router {
         let body_timeout = self.options.connections.body_timeout;
+        let mounted = mounts
+            .iter()
+            .fold(Router::new(), |router, mount| router.merge(mount.route()));
         Router::new()
             .merge(responses::routes())
             .merge(models::routes())
@@ -148,9 +158,10 @@ impl Gateway {
             .merge(health::routes())
             .merge(scrape::routes())
             .merge(openapi::routes())
+            .merge(mounted)
             .layer(DefaultBodyLimit::max(self.options.max_body))
             .layer(from_fn_with_state(self.clone(), auth::check))
-            .layer(hosts::cors(&self.options.hosts))
+            .layer(hosts::cors(&self.options.hosts, mounts))
             .layer(from_fn_with_state(self.clone(), hosts::check))
             .layer(CatchPanicLayer::custom(answers::panicked))
             .layer(from_fn(answers::complete))

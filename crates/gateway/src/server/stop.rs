@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::accept::Acceptor;
 use super::start::{ServeError, check};
 use super::tls::Tls;
-use super::{Gateway, scrape};
+use super::{Gateway, Mount, scrape};
 
 /// How a gateway stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,12 @@ impl Gateway {
     ///
     /// When this returns no turn runs any more. Sandboxes that sessions still hold end with the interpreter, when the gateway is dropped.
     pub async fn serve(&self, listener: TcpListener) -> Result<(), ServeError> {
+        self.serve_with(listener, &[]).await
+    }
+
+    /// The same, and answers with services of others beside its own routes. What they do beyond a request they put among its `tasks`, and end
+    /// when `ending` says so.
+    pub async fn serve_with(&self, listener: TcpListener, mounts: &[Mount]) -> Result<(), ServeError> {
         check(&self.options, &self.records).await?;
         let address = self.options.listen;
         let listen = |source| ServeError::Listen { address, source };
@@ -46,7 +52,7 @@ impl Gateway {
         crate::responses::start(self).await?;
         self.tasks.spawn(crate::containers::sweep(self.clone()));
         let acceptor = Acceptor {
-            router: self.router(),
+            router: self.router_with(mounts),
             options: self.options.connections,
             tls: tls.map(Arc::new),
             stopping: self.stopping.clone(),

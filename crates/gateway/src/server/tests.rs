@@ -176,7 +176,7 @@ async fn pages_may_read_answers_where_their_origin_is_listed() {
             ..HostOptions::default()
         };
         let mut acceptor = acceptor(ConnectionOptions::default(), None);
-        acceptor.router = router().layer(hosts::cors(&options));
+        acceptor.router = router().layer(hosts::cors(&options, &[]));
         let preflight = "OPTIONS /works HTTP/1.1\r\nHost: localhost\r\nOrigin: https://app.example\r\n\
                          Access-Control-Request-Method: GET\r\nConnection: close\r\n\r\n";
         ask(serve(&acceptor).await, preflight).await

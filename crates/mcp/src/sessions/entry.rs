@@ -14,6 +14,7 @@ use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 
 use super::made::{Made, Remembered};
+use crate::meter::Permit;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
 
@@ -33,6 +34,8 @@ pub(crate) struct Entry {
     pub(crate) aliases: Option<AliasStore>,
     /// Files of the host that its code sees.
     pub(crate) datasets: Vec<Mounted>,
+    /// Given back when nothing is left of it.
+    pub(super) _permit: Permit,
     /// Held while code of a call runs, so that a cancelled call stops its own code and no other.
     pub(super) turn: Arc<AsyncMutex<()>>,
     pub(super) made: Mutex<Remembered>,

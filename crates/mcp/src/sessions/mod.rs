@@ -71,6 +71,7 @@ impl Sessions {
     /// A new session. Its sandbox is made by the first call that needs it.
     pub(crate) async fn create(&self, interpreter: &Interpreter, owner: &Owner) -> Result<Use, Refusal> {
         self.room(&self.entries(), owner)?;
+        let permit = self.options.meter.session(owner).await?;
         let handle = handle::mint();
         let options = SessionOptions {
             idle: self.options.idle,
@@ -80,6 +81,7 @@ impl Sessions {
             let aliases = AliasStore::new(interpreter.store().clone(), handle.clone(), Bounds::default());
             let policy = Policy {
                 idle: self.options.idle,
+                cell_time: self.options.cell_time,
                 ..Policy::default()
             };
             Some(interpreter.derivation(aliases, policy).await?)
@@ -115,6 +117,7 @@ impl Sessions {
             derivation: derivation.map(AsyncMutex::new),
             aliases,
             datasets,
+            _permit: permit,
             turn: Arc::default(),
             made: Mutex::default(),
             use_: Mutex::default(),

@@ -108,6 +108,7 @@ pub(super) async fn code(server: &Shared, call: &mut Call) -> Result<Answer, Ref
     let (used, arguments) = session(server, call)?;
     let _turn = used.turn(&call.stop).await?;
     let mut derivation = derivation(&used)?.lock().await;
+    let _permit = call.permit(server).await?;
     let derived = match DerivationCall::read(&arguments) {
         Err(rejections) => derivation.refuse("", rejections),
         Ok(wanted) => {
@@ -130,6 +131,7 @@ pub(super) async fn code(server: &Shared, call: &mut Call) -> Result<Answer, Ref
 pub(super) async fn chart(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
     let (used, arguments) = session(server, call)?;
     let mut derivation: tokio::sync::MutexGuard<'_, Derivation> = derivation(&used)?.lock().await;
+    let _permit = call.permit(server).await?;
     let derived = match ChartCall::read(&arguments) {
         Ok(wanted) => derivation.render_chart(&wanted).await?,
         Err(rejections) => derivation.refuse("", rejections),

@@ -160,6 +160,11 @@ pub(super) fn list_definition() -> Definition {
 
 pub(super) async fn upload(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
     let upload: Upload = Tool::UploadFile.arguments(call)?;
+    let bytes = match upload.encoding {
+        Encoded::Text => upload.content.len(),
+        Encoded::Base64 => upload.content.len() / 4 * 3,
+    };
+    server.options.meter.upload(&call.owner, bytes as u64).await?;
     let used = call.session(server, upload.session.as_deref()).await?;
     let _turn = used.turn(&call.stop).await?;
     let written = used.workbench.write_file(WriteArgs {

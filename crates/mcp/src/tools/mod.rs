@@ -9,7 +9,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::Answer;
-use crate::options::Toolset;
+use crate::meter::Permit;
+use crate::options::{Options, Toolset};
 use crate::owner::Owner;
 use crate::progress::Progress;
 use crate::refusal::{self, Refusal};
@@ -123,8 +124,8 @@ impl Tool {
     }
 
     /// As the protocol lists it.
-    pub(crate) fn listed(self) -> Listed {
-        let definition = self.definition();
+    pub(crate) fn listed(self, options: &Options) -> Listed {
+        let definition = self.definition(options);
         let (reads, destroys, idempotent) = match definition.effect {
             Effect::Reads => (true, false, true),
             Effect::Adds => (false, false, false),
@@ -147,9 +148,9 @@ impl Tool {
         .with_annotations(annotations)
     }
 
-    fn definition(self) -> Definition {
+    fn definition(self, options: &Options) -> Definition {
         match self {
-            Self::RunPython => run_python::definition(),
+            Self::RunPython => run_python::definition(options),
             Self::CreateSession => manage::create_definition(),
             Self::ListSessions => manage::list_definition(),
             Self::ResetSession => manage::reset_definition(),
@@ -158,7 +159,9 @@ impl Tool {
             Self::UploadFile => files::upload_definition(),
             Self::DownloadFile => files::download_definition(),
             Self::ListFiles => files::list_definition(),
-            Self::SandboxExec | Self::SandboxWriteFile | Self::SandboxEditFile => workbench::definition(self),
+            Self::SandboxExec | Self::SandboxWriteFile | Self::SandboxEditFile => {
+                workbench::definition(self, options)
+            }
             Self::RecordResult => derivation::record_definition(),
             Self::CodeInterpreter => derivation::code_definition(),
             Self::RenderChart => derivation::chart_definition(),
@@ -193,6 +196,11 @@ impl Tool {
 }
 
 impl Call {
+    /// Leave to run something, held while it runs.
+    async fn permit(&self, server: &Shared) -> Result<Permit, Refusal> {
+        Ok(server.options.meter.cell(&self.owner).await?)
+    }
+
     /// The session of this handle, or a new one.
     async fn session(&self, server: &Shared, handle: Option<&str>) -> Result<Use, Refusal> {
         if let Some(handle) = handle {

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use cellblock_interpreter::{Cell, Event, MAX_CELL_TIME};
+use cellblock_interpreter::{Cell, Event};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::{Call, Definition, Effect, Tool, schema};
 use crate::answer::{self, Answer, Ran};
+use crate::options::Options;
 use crate::refusal::Refusal;
 use crate::server::Shared;
 
@@ -25,9 +27,8 @@ struct Arguments {
     /// The session's handle; without one a new session is made, and the answer tells its handle.
     #[serde(default)]
     session: Option<String>,
-    /// Seconds after which the code is interrupted: 60 by default, 300 at most.
+    /// Seconds after which the code is interrupted.
     #[serde(default)]
-    #[schemars(range(min = 1, max = 300))]
     timeout_seconds: Option<f64>,
     /// Packages of PyPI that the code needs besides the libraries that are there, such as `["lifelines>=0.30"]`. They are installed for this
     /// and all later calls of the session.
@@ -36,14 +37,25 @@ struct Arguments {
     requirements: Vec<String>,
 }
 
-pub(super) fn definition() -> Definition {
+pub(super) fn definition(options: &Options) -> Definition {
+    let mut input = schema::read::<Arguments>();
+    let (usual, most) = (
+        options.cell_time.as_secs_f64(),
+        options.max_cell_time.as_secs_f64(),
+    );
+    let timeout = &mut input["properties"]["timeout_seconds"];
+    timeout["description"] = json!(format!(
+        "Seconds after which the code is interrupted: {usual} by default, {most} at most."
+    ));
+    timeout["exclusiveMinimum"] = json!(0);
+    timeout["maximum"] = json!(most);
     Definition {
         title: "Run Python",
         description: "Runs Python in an isolated sandbox without network, and answers what it printed and showed: tables, charts as pictures, \
                       files, an exception with its line. pandas, numpy, scipy, matplotlib, statsmodels, polars, scikit-learn and others are \
                       there. Variables and files stay for later calls with the same `session`."
             .into(),
-        input: schema::read::<Arguments>(),
+        input,
         output: schema::written::<Ran>(),
         effect: Effect::Changes,
     }
@@ -51,9 +63,10 @@ pub(super) fn definition() -> Definition {
 
 pub(super) async fn call(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
     let arguments: Arguments = Tool::RunPython.arguments(call)?;
-    let wanted = cell(&arguments)?;
+    let wanted = cell(&arguments, &server.options)?;
     let used = call.session(server, arguments.session.as_deref()).await?;
     let _turn = used.turn(&call.stop).await?;
+    let _permit = call.permit(server).await?;
     let work = async {
         let mut running = used.session.start_cell(wanted).await?;
         while let Some(event) = running.events.recv().await {
@@ -70,7 +83,7 @@ pub(super) async fn call(server: &Shared, call: &mut Call) -> Result<Answer, Ref
     Ok(answer::told(&used, store, &execution, server.options.tokens).await)
 }
 
-fn cell(arguments: &Arguments) -> Result<Cell, Refusal> {
+fn cell(arguments: &Arguments, options: &Options) -> Result<Cell, Refusal> {
     if arguments.code.trim().is_empty() {
         return Err(Refusal::new("`code` is empty: give the Python code to run"));
     }
@@ -90,10 +103,12 @@ fn cell(arguments: &Arguments) -> Result<Cell, Refusal> {
     match arguments.timeout_seconds {
         None => Ok(cell),
         Some(seconds) => match Duration::try_from_secs_f64(seconds) {
-            Ok(timeout) if !timeout.is_zero() && timeout <= MAX_CELL_TIME => Ok(cell.with_timeout(timeout)),
+            Ok(timeout) if !timeout.is_zero() && timeout <= options.max_cell_time => {
+                Ok(cell.with_timeout(timeout))
+            }
             _ => Err(Refusal::new(format!(
                 "`timeout_seconds` is {seconds}: give more than 0 and at most {}",
-                MAX_CELL_TIME.as_secs()
+                options.max_cell_time.as_secs_f64()
             ))),
         },
     }
@@ -110,7 +125,7 @@ mod tests {
             timeout_seconds,
             requirements: Vec::new(),
         };
-        cell(&arguments).map_err(|refusal| refusal.message)
+        cell(&arguments, &Options::default()).map_err(|refusal| refusal.message)
     }
 
     #[test]

@@ -4,17 +4,21 @@ use cellblock_artifact::ArtifactId;
 use cellblock_interpreter::output::ArtifactRef;
 use cellblock_interpreter::render::{self, CHARS_PER_TOKEN};
 use cellblock_interpreter::workbench::{Workbench, WorkbenchEvent};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::{Call, Definition, Effect, Tool, schema};
 use crate::answer::{Answer, Link};
+use crate::options::Options;
 use crate::refusal::Refusal;
 use crate::resources::{media_type, uri};
 use crate::server::Shared;
 use crate::sessions::{Made, Use};
 
-pub(super) fn definition(tool: Tool) -> Definition {
+/// Seconds that a command has which does not say how long it needs.
+const DEFAULT_SECONDS: f64 = 60.0;
+
+pub(super) fn definition(tool: Tool, options: &Options) -> Definition {
     let (title, required, effect) = match tool {
         Tool::SandboxEditFile => ("Edit a file", true, Effect::Changes),
         Tool::SandboxWriteFile => ("Write a file", false, Effect::Settles),
@@ -26,10 +30,19 @@ pub(super) fn definition(tool: Tool) -> Definition {
     let (description, input, output) = known
         .map(|it| (it.description, it.input_schema, it.output_schema))
         .unwrap_or_default();
+    let mut input = schema::with_session(input, required);
+    if let Some(timeout) = input["properties"].get_mut("timeout") {
+        let most = options.max_cell_time.as_secs_f64();
+        for bound in ["maximum", "default"] {
+            if timeout[bound].as_f64().is_some_and(|bound| bound > most) {
+                timeout[bound] = json!(most);
+            }
+        }
+    }
     Definition {
         title,
         description: description.into(),
-        input: schema::with_session(input, required),
+        input,
         output: schema::telling_session(output),
         effect,
     }
@@ -38,8 +51,12 @@ pub(super) fn definition(tool: Tool) -> Definition {
 pub(super) async fn call(tool: Tool, server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
     let mut arguments = call.arguments.take();
     let handle = handle(tool, &mut arguments)?;
+    if tool == Tool::SandboxExec {
+        time(&mut arguments, &server.options)?;
+    }
     let used = call.session(server, handle.as_deref()).await?;
     let _turn = used.turn(&call.stop).await?;
+    let _permit = call.permit(server).await?;
     let mut events = used.workbench.events();
     let work = used.unless(&call.stop, used.workbench.call(tool.name(), arguments));
     tokio::pin!(work);
@@ -82,6 +99,24 @@ fn handle(tool: Tool, arguments: &mut Value) -> Result<Option<String>, Refusal> 
         None | Some(Value::Null) => Ok(None),
         Some(_) => Err(Refusal::new("`session` is no text: give the handle of a session")),
     }
+}
+
+/// Bounds a command's time as the operator has it. What is no time is told by the toolset.
+fn time(arguments: &mut Value, options: &Options) -> Result<(), Refusal> {
+    let most = options.max_cell_time.as_secs_f64();
+    match &arguments["timeout"] {
+        Value::Null if most < DEFAULT_SECONDS => arguments["timeout"] = json!(most),
+        given => {
+            if let Some(seconds) = given.as_f64()
+                && seconds > most
+            {
+                return Err(Refusal::new(format!(
+                    "`timeout` is {seconds}: give more than 0 and at most {most} seconds"
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Shows a stream within so many tokens; what is left out can be had in the sandbox.

@@ -7,6 +7,7 @@ pub(super) mod execute;
 pub(super) mod files;
 pub(super) mod http;
 pub(super) mod limits;
+pub(super) mod mcp;
 pub(super) mod metrics;
 pub(super) mod models;
 pub(super) mod pool;

@@ -1,0 +1,66 @@
+//! `/mcp` of a server: the gateway says who calls and how much they may, MCP answers.
+
+use std::sync::Arc;
+
+use cellblock_gateway::quotas::Quotas;
+use cellblock_gateway::server::{Caller, Gateway, Mount};
+use cellblock_gateway::wire::ApiError;
+use cellblock_mcp::http::{self, HttpOptions};
+use cellblock_mcp::{Asked, Denied, Engine, Meter, Options, Owner, Permit, Server};
+
+/// Where it is.
+const PATH: &str = "/mcp";
+
+/// Mounts a server of MCP over the gateway's sandboxes, which ends with the gateway. Where code runs at a server that keeps nothing there are
+/// no sessions, and so there is none.
+pub(super) fn mount(gateway: &Gateway, mut options: Options) -> Option<Mount> {
+    let interpreter = gateway.interpreter().ok()?;
+    options.meter = Arc::new(Metered(gateway.quotas.clone()));
+    let server = Server::new(Engine::ready((**interpreter).clone()), options);
+    let service = http::service(
+        &server,
+        |request| {
+            let caller = request.extensions.get::<Caller>()?;
+            Some(Owner::new(caller.owner.clone()))
+        },
+        HttpOptions {
+            checked: true,
+            max_body: gateway.options.max_body,
+            ..HttpOptions::default()
+        },
+    );
+    let (stopping, ending) = (gateway.stopping.clone(), gateway.ending.clone());
+    gateway.tasks.spawn(async move {
+        stopping.cancelled().await;
+        server.drain(ending.cancelled()).await;
+    });
+    Some(Mount::new(PATH, service).headers(&http::REQUEST_HEADERS, &http::RESPONSE_HEADERS))
+}
+
+/// The gateway's quotas: a session is a sandbox of its owner's, a cell a cell.
+#[derive(Debug)]
+struct Metered(Quotas);
+
+impl Meter for Metered {
+    fn session<'a>(&'a self, owner: &'a Owner) -> Asked<'a, Permit> {
+        Box::pin(async {
+            self.0
+                .sandbox(owner.name())
+                .await
+                .map(Permit::new)
+                .map_err(denied)
+        })
+    }
+
+    fn cell<'a>(&'a self, owner: &'a Owner) -> Asked<'a, Permit> {
+        Box::pin(async { self.0.cell(owner.name()).await.map(Permit::new).map_err(denied) })
+    }
+
+    fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Asked<'a, ()> {
+        Box::pin(async move { self.0.upload(owner.name(), bytes).await.map_err(denied) })
+    }
+}
+
+fn denied(error: ApiError) -> Denied {
+    Denied(error.message)
+}

@@ -1,0 +1,106 @@
+//! MCP over HTTP, `/mcp`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use cellblock_mcp::{Options, Toolset};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::check::Check;
+use crate::config::units::Time;
+
+/// The Model Context Protocol over HTTP, `/mcp`: tools, resources and prompts for agents that take a URL.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Mcp {
+    /// Answer at `/mcp`.
+    pub(crate) serve: bool,
+    /// Which tools there are besides those for sessions and files: `interpreter`, `workbench`, `derivation`.
+    pub(crate) toolsets: Vec<McpToolset>,
+    /// Tokens of text that an answer may have.
+    pub(crate) tokens: u32,
+    /// How long a session lives while nothing is asked of it.
+    pub(crate) idle: Time,
+    /// The most sessions at a time.
+    pub(crate) sessions: usize,
+    /// The most that an owner has at a time.
+    pub(crate) sessions_per_owner: usize,
+    /// How long a call runs before a client that declared tasks gets one instead of the answer.
+    pub(crate) task_after: Time,
+    /// Files that every session finds in `/tmp/data`, read-only, by the names that they have there without an extension.
+    pub(crate) datasets: BTreeMap<String, PathBuf>,
+}
+
+/// A set of tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum McpToolset {
+    /// `run_python`.
+    Interpreter,
+    /// Commands, and files to write and edit.
+    Workbench,
+    /// Code that derives from recorded tool results, under a contract.
+    Derivation,
+}
+
+/// Fewer do not hold a table's head and an error.
+const LEAST_TOKENS: u32 = 500;
+/// More is no answer for a model.
+const MOST_TOKENS: u32 = 1_000_000;
+
+impl Default for Mcp {
+    fn default() -> Self {
+        let options = Options::default();
+        Self {
+            serve: true,
+            toolsets: vec![McpToolset::Interpreter],
+            tokens: u32::try_from(options.tokens).unwrap_or(MOST_TOKENS),
+            idle: Time(options.idle),
+            sessions: options.sessions,
+            sessions_per_owner: options.sessions_per_owner,
+            task_after: Time(options.task_after),
+            datasets: BTreeMap::new(),
+        }
+    }
+}
+
+impl Mcp {
+    pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
+        if self.toolsets.is_empty() {
+            check.wrong(
+                &["mcp", "toolsets"],
+                "without a toolset no code runs; write one, or `serve: false` instead",
+            );
+        }
+        if !(LEAST_TOKENS..=MOST_TOKENS).contains(&self.tokens) {
+            let message = format!("write a number from {LEAST_TOKENS} to {MOST_TOKENS}");
+            check.wrong(&["mcp", "tokens"], message);
+        }
+        check.positive(&["mcp", "idle"], self.idle);
+        for (key, most) in [
+            ("sessions", self.sessions),
+            ("sessions_per_owner", self.sessions_per_owner),
+        ] {
+            if most == 0 {
+                check.wrong(
+                    &["mcp", key],
+                    "without a session no code runs; write 1 or more, or `serve: false` instead",
+                );
+            }
+        }
+        if self.datasets.contains_key("") {
+            check.wrong(&["mcp", "datasets"], "a dataset needs a name");
+        }
+    }
+}
+
+impl From<McpToolset> for Toolset {
+    fn from(toolset: McpToolset) -> Self {
+        match toolset {
+            McpToolset::Interpreter => Self::Interpreter,
+            McpToolset::Workbench => Self::Workbench,
+            McpToolset::Derivation => Self::Derivation,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Who says how much an owner may have and run.
+
+use std::any::Any;
+use std::fmt;
+use std::pin::Pin;
+
+use crate::owner::Owner;
+
+/// What is asked for, when it is known.
+pub type Asked<'a, T> = Pin<Box<dyn Future<Output = Result<T, Denied>> + Send + 'a>>;
+
+/// Says how much an owner may have and run. It is asked before something begins; what it gives is dropped when that has ended.
+pub trait Meter: fmt::Debug + Send + Sync {
+    /// Asked before a session is made.
+    fn session<'a>(&'a self, owner: &'a Owner) -> Asked<'a, Permit>;
+
+    /// Asked before a cell or a command runs, when it is its turn.
+    fn cell<'a>(&'a self, owner: &'a Owner) -> Asked<'a, Permit>;
+
+    /// Told of so many bytes before they are put into a session.
+    fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Asked<'a, ()>;
+}
+
+/// Leave to have or run something, given back when it is dropped.
+pub struct Permit(#[expect(dead_code, reason = "held for what its end does")] Box<dyn Any + Send + Sync>);
+
+impl Permit {
+    /// One that is given back when this is dropped.
+    pub fn new(held: impl Any + Send + Sync) -> Self {
+        Self(Box::new(held))
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit").finish_non_exhaustive()
+    }
+}
+
+/// Why not: which limit it is, and when to try again, as a fragment that a model reads.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Denied(pub String);
+
+/// Anything, for callers who are limited by nothing but the options.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Unmetered;
+
+impl Meter for Unmetered {
+    fn session<'a>(&'a self, _: &'a Owner) -> Asked<'a, Permit> {
+        Box::pin(async { Ok(Permit::new(())) })
+    }
+
+    fn cell<'a>(&'a self, _: &'a Owner) -> Asked<'a, Permit> {
+        Box::pin(async { Ok(Permit::new(())) })
+    }
+
+    fn upload<'a>(&'a self, _: &'a Owner, _: u64) -> Asked<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
