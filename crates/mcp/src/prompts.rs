@@ -15,6 +15,9 @@ use crate::sessions::Use;
 /// Tokens of a tool result's summary.
 const SUMMARY: usize = 50;
 
+/// Seconds that the workbench's own text says a command may have.
+const TOLD_SECONDS: f64 = 300.0;
+
 const INTERPRETER: &str = "## Python (run_python)\n\n\
     - `run_python` runs a cell of Python in an isolated sandbox without network. The value of a trailing expression is shown, as in a \
     notebook; so are figures that are open at the end. Print only what you need to read.\n\
@@ -125,7 +128,13 @@ fn workbench(server: &Shared, session: Option<&Use>) -> String {
     } else {
         String::new()
     };
-    format!("{text}\n**SESSION**\n- Pass {handle} as `session` in every call: files stay there.{data}")
+    let most = server.options.max_cell_time.as_secs_f64();
+    let time = if most < TOLD_SECONDS {
+        format!("\n- Whatever else is said of time: a command has {most} s at most here.")
+    } else {
+        String::new()
+    };
+    format!("{text}\n**SESSION**\n- Pass {handle} as `session` in every call: files stay there.{data}{time}")
 }
 
 fn derivation(server: &Shared, session: Option<&Use>) -> String {

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::engine::Engine;
+use crate::http::{Conversations, Followed, conversation};
 use crate::options::Options;
 use crate::owner::Owner;
 use crate::progress::Progress;
@@ -44,7 +45,7 @@ const INSTRUCTIONS: &str = "Cellblock runs code in isolated sandboxes without ne
 /// A server. Clones share sessions; all of them end when the last clone is gone.
 #[derive(Clone, Debug)]
 pub struct Server {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     access: Access,
 }
 
@@ -68,6 +69,8 @@ pub(crate) struct Shared {
     pub(crate) sessions: Arc<Sessions>,
     tasks: Tasks,
     tools: Vec<Tool>,
+    /// Calls that a request of their conversation may stop.
+    pub(crate) conversations: Conversations,
     /// Calls that are at work.
     calls: TaskTracker,
     /// Told when they have to end, and no others may begin.
@@ -81,6 +84,7 @@ impl Server {
             shared: Arc::new(Shared {
                 sessions: Sessions::new(&options),
                 tasks: Tasks::new(options.max_cell_time),
+                conversations: Conversations::default(),
                 calls: TaskTracker::new(),
                 ending: CancellationToken::new(),
                 tools: Tool::offered(&options.toolsets),
@@ -140,6 +144,19 @@ impl Server {
                 .and_then(|parts| owner_of(parts)),
         };
         owner.ok_or_else(|| ErrorData::invalid_request("the request does not say whose it is", None))
+    }
+
+    /// Lets a client that has no other way stop the call by a request of its own.
+    fn follow(
+        &self,
+        context: &RequestContext<RoleServer>,
+        owner: &Owner,
+        working: &Working,
+    ) -> Option<Followed> {
+        let parts = context.extensions.get::<::http::request::Parts>()?;
+        let conversation = conversation(parts, owner.clone())?;
+        let conversations = &self.shared.conversations;
+        Some(conversations.follow(conversation, context.id.clone(), working.stop.clone()))
     }
 
     /// Begins a call in a task of its own, so that what it has begun comes to its end in order whatever becomes of the request.
@@ -223,6 +240,7 @@ impl ServerHandler for Server {
             .client_capabilities()
             .is_some_and(|it| it.supports_tasks());
         let mut working = self.begin(*tool, owner.clone(), arguments, Progress::of(&context));
+        let _followed = self.follow(&context, &owner, &working);
         let ended = tokio::select! {
             ended = &mut working.answer => ended,
             () = context.ct.cancelled() => {

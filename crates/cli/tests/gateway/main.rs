@@ -7,6 +7,7 @@ mod crash;
 mod http;
 mod keys;
 mod load;
+mod mcp;
 mod refusals;
 mod server;
 mod stop;

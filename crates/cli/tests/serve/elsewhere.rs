@@ -57,6 +57,16 @@ fn a_conversation_keeps_its_variables_in_the_sandboxes_of_another_server() {
         "{cell}"
     );
 
+    // And MCP, whose sessions are as far away.
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "run_python", "arguments": {"code": "6 * 7"}}});
+    let (status, answer) = here.message("/mcp", &call);
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(
+        answer["result"]["structuredContent"]["outputs"][0]["value"], 42,
+        "{answer}"
+    );
+    assert_eq!(given(&there), "cellblock_sandboxes 3");
+
     let mut owners = [here.owner(), there.owner()];
     owners.iter_mut().for_each(Owner::look);
     assert_eq!(here.end(Signal::INT), Some(0));

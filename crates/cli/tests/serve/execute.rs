@@ -60,6 +60,7 @@ fn code_runs_at_a_server_that_keeps_nothing_and_its_files_come_back() {
         );
     }
     assert_eq!(here.post("/execute", &json!({"code": "1"})).0, 501);
+    assert_eq!(here.post("/mcp", &json!({})).0, 404);
     assert_eq!(here.get("/health").0, 501);
     assert_eq!(here.get("/readyz"), (200, json!({"status": "ok"})));
     let tools = json!([{"type": "code_interpreter", "container": "cntr_1"}]);

@@ -90,6 +90,14 @@ impl Server {
         ask(self.address, "POST", path, &body.to_string())
     }
 
+    /// Posts a message of MCP; gives that of its answer which answers it.
+    pub(crate) fn message(&self, path: &str, body: &Value) -> (u16, Value) {
+        let (status, body) = ask_text(self.address, "POST", path, &body.to_string());
+        let mut data = body.lines().filter_map(|line| line.strip_prefix("data: "));
+        let last = data.next_back().unwrap_or_default();
+        (status, serde_json::from_str(last).unwrap_or_default())
+    }
+
     /// Asks the demonstration to run code, after a response where there is one.
     pub(crate) fn run_code(&self, code: &str, after: Option<&Value>) -> Value {
         let request = json!({
@@ -168,7 +176,7 @@ fn ask_text(address: SocketAddr, method: &str, path: &str, body: &str) -> (u16, 
     let length = body.len();
     write!(
         stream,
-        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: {length}\r\n\r\n{body}"
     )
     .unwrap();
     let mut answer = String::new();

@@ -11,7 +11,7 @@ pub(super) fn after(execution: &Execution, raised: Option<&Exception>) -> String
             of_exception(&it.exception, &it.message)
         }),
         Outcome::Interrupted => {
-            "do less in one call, work on a sample first, or ask for more time with `timeout_seconds` (at most 300)"
+            "do less in one call, work on a sample first, or ask for more time with `timeout_seconds` (its description says how much there is)"
         }
         Outcome::KernelLost { .. } => {
             "run what defines your variables again where they are lost, and avoid what ended the kernel"

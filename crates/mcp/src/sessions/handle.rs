@@ -1,18 +1,18 @@
-//! Handles of sessions: 160 bits that nobody can guess.
+//! Handles: 160 bits that nobody can guess.
 
 use std::fmt::Write as _;
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
 /// A new handle such as `sess_4f…`.
-pub(super) fn mint() -> String {
+pub(crate) fn mint(prefix: &str) -> String {
     let mut bytes = [0; 20];
     let mut filled = 0;
     while filled < bytes.len() {
         // The call cannot fail for so few bytes but when it is interrupted.
         filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty()).unwrap_or(0);
     }
-    let mut handle = "sess_".to_owned();
+    let mut handle = prefix.to_owned();
     for byte in bytes {
         // Writing to a string does not fail.
         let _ = write!(handle, "{byte:02x}");

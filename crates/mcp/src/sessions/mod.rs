@@ -20,6 +20,7 @@ mod handle;
 mod made;
 
 pub(crate) use entry::{Entry, Use};
+pub(crate) use handle::mint;
 pub(crate) use made::Made;
 
 /// How often expired sessions are looked for.
@@ -72,7 +73,7 @@ impl Sessions {
     pub(crate) async fn create(&self, interpreter: &Interpreter, owner: &Owner) -> Result<Use, Refusal> {
         self.room(&self.entries(), owner)?;
         let permit = self.options.meter.session(owner).await?;
-        let handle = handle::mint();
+        let handle = mint("sess_");
         let options = SessionOptions {
             idle: self.options.idle,
             ..SessionOptions::default()

@@ -186,3 +186,81 @@ fn closing_the_stream_of_a_call_stops_its_code() {
         assert_eq!(kept["outputs"][0]["value"], 42);
     });
 }
+
+/// Posts a request of an earlier revision; gives the open connection.
+async fn earlier(port: u16, headers: &str, body: &Value) -> TcpStream {
+    let body = body.to_string();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer anna\r\n{headers}Content-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+}
+
+async fn rest(mut stream: TcpStream) -> String {
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[test]
+fn an_earlier_client_stops_its_call_by_a_request_of_its_own() {
+    block_on(async {
+        let port = serve(&server(|_| {}).await).await;
+        let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+        }});
+        let mut conversations = Vec::new();
+        for _ in 0..2 {
+            let begun = rest(earlier(port, "", &begin).await).await;
+            let name = begun
+                .lines()
+                .find_map(|line| line.strip_prefix("mcp-session-id: "));
+            conversations.push(name.unwrap_or_else(|| panic!("{begun}")).to_owned());
+        }
+        assert_ne!(conversations[0], conversations[1]);
+        let headers = |name: &str| format!("MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: {name}\r\n");
+        let endless = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
+            "name": "run_python", "arguments": {"code": "print('on', flush=True)\nwhile True: pass"}, "_meta": {"progressToken": 1},
+        }});
+        let mut call = earlier(port, &headers(&conversations[0]), &endless).await;
+        let mut heard = String::new();
+        while !heard.contains("\"message\":\"on") {
+            let mut piece = vec![0; 4096];
+            let read = call.read(&mut piece).await.unwrap();
+            assert_ne!(read, 0, "{heard}");
+            heard.push_str(&String::from_utf8_lossy(&piece[..read]));
+        }
+        let give_up =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
+        // What another conversation calls 7 is another call.
+        for name in [&conversations[1], &conversations[0]] {
+            let answer = rest(earlier(port, &headers(name), &give_up).await).await;
+            assert!(answer.starts_with("HTTP/1.1 202"), "{answer}");
+        }
+        let end = rest(call).await;
+        assert!(end.contains("\"outcome\":\"interrupted\""), "{end}");
+    });
+}
+
+#[test]
+fn a_request_that_is_too_large_is_refused_by_both_revisions() {
+    block_on(async {
+        let port = serve(&server(|_| {}).await).await;
+        let large = "x".repeat(9 << 20);
+        let headers =
+            format!("Host: 127.0.0.1:{port}\r\nAuthorization: Bearer anna\r\nConnection: close\r\n");
+        let params = json!({"name": "run_python", "arguments": {"code": large}});
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params.clone()});
+        let newest = async || post(port, &headers, "tools/call", "run_python", params.clone()).await;
+        for mut stream in [newest().await, earlier(port, "", &message).await] {
+            let mut answer = vec![0; 4096];
+            let read = stream.read(&mut answer).await.unwrap();
+            let answer = String::from_utf8_lossy(&answer[..read]);
+            assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+        }
+    });
+}

@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod derivation;
+mod end;
 mod files;
 mod http;
+mod meter;
 mod prompts;
 mod run_python;
 mod sessions;

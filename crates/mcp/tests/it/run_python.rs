@@ -4,7 +4,7 @@ use rmcp::model::ContentBlock;
 use serde_json::json;
 
 use crate::support::{
-    Client, answer, block_on, connect, ordinary, read, refused, revisions, run, server, text,
+    Client, all, answer, block_on, connect, newest, ordinary, read, refused, revisions, run, server, text,
 };
 
 #[test]
@@ -198,5 +198,48 @@ fn a_lost_kernel_and_a_deadline_are_told_as_what_they_are() {
         assert_eq!(structured["outcome"], "interrupted");
         assert_eq!(structured["variables"], "kept");
         assert!(text(&result).contains("`timeout_seconds`"), "{}", text(&result));
+    });
+}
+
+#[test]
+fn the_time_that_a_call_may_ask_for_is_the_operators() {
+    block_on(async {
+        let server = server(|options| {
+            all(options);
+            options.max_cell_time = std::time::Duration::from_secs(7);
+            options.cell_time = std::time::Duration::from_secs(5);
+        })
+        .await;
+        let client = connect(&server, Client::default(), newest()).await;
+        let listed = client.list_tools(None).await.unwrap().tools;
+        let schema = |name: &str| {
+            let tool = listed.iter().find(|tool| tool.name == name).unwrap();
+            serde_json::to_value(&*tool.input_schema).unwrap()["properties"].clone()
+        };
+        let timeout = &schema("run_python")["timeout_seconds"];
+        assert_eq!(timeout["maximum"], 7.0);
+        assert_eq!(
+            timeout["description"],
+            "Seconds after which the code is interrupted: 5 by default, 7 at most."
+        );
+        let timeout = &schema("sandbox_exec")["timeout"];
+        assert_eq!(
+            (&timeout["maximum"], &timeout["default"]),
+            (&7.0.into(), &7.0.into())
+        );
+        let told = refused(
+            &client,
+            "run_python",
+            json!({"code": "1", "timeout_seconds": 7.5}),
+        )
+        .await;
+        assert_eq!(told, "`timeout_seconds` is 7.5: give more than 0 and at most 7");
+        let told = refused(
+            &client,
+            "sandbox_exec",
+            json!({"command": ["true"], "timeout": 8}),
+        )
+        .await;
+        assert_eq!(told, "`timeout` is 8: give more than 0 and at most 7 seconds");
     });
 }

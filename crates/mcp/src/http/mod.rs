@@ -14,7 +14,14 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use tokio_util::sync::CancellationToken;
 
 use crate::owner::Owner;
-use crate::server::Server;
+use crate::server::{OwnerOf, Server};
+
+mod conversations;
+mod endpoint;
+
+pub(crate) use conversations::{Conversations, Followed};
+pub use endpoint::Endpoint;
+pub(crate) use endpoint::conversation;
 
 /// Bytes of a request: a file of 5 MiB in base64, and some.
 const MOST_BYTES: usize = 8 << 20;
@@ -60,13 +67,21 @@ impl Default for HttpOptions {
 
 /// A tower service that answers MCP over streamable HTTP. `owner` says whose a request is; one that is nobody's is refused.
 ///
-/// No state is kept between requests but the sessions of code: a client that closes the stream of its call interrupts it.
+/// No state is kept between requests but the sessions of code. A client that closes the stream of its call interrupts it; one of the revisions before
+/// 2026-07-28 may say so in a request of its own, too.
 pub fn service(
     server: &Server,
     owner: impl Fn(&Parts) -> Option<Owner> + Send + Sync + 'static,
     options: HttpOptions,
-) -> StreamableHttpService<Server, LocalSessionManager> {
-    mount(server.for_requests(Arc::new(owner)), options)
+) -> Endpoint {
+    let owner: OwnerOf = Arc::new(owner);
+    let server = server.for_requests(Arc::clone(&owner));
+    Endpoint {
+        max_body: options.max_body,
+        inner: mount(server.clone(), options),
+        server,
+        owner,
+    }
 }
 
 /// The same of any handler, for tests that put something before the server.

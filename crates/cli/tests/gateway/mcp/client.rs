@@ -1,0 +1,171 @@
+//! A client of the protocol, and requests as bytes.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig, ContentBlock,
+    Implementation, ProgressNotificationParam, ProtocolVersion,
+};
+use rmcp::service::{ClientInitializeError, NotificationContext, RoleClient, RunningService};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt};
+use serde_json::{Value, json};
+
+use crate::http::{self, Sent};
+use crate::server::Server;
+
+/// Longer than anything takes on a busy machine.
+const LONG: Duration = Duration::from_mins(4);
+
+pub(super) type Connected = RunningService<RoleClient, Client>;
+
+/// Runs a test, for a bounded time.
+pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async { tokio::time::timeout(LONG, future).await.unwrap() })
+}
+
+/// A client that remembers what it was told meanwhile.
+#[derive(Clone, Default)]
+pub(super) struct Client {
+    told: Arc<Mutex<String>>,
+    pub(super) tasks: bool,
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let capabilities = if self.tasks {
+            ClientCapabilities::builder().enable_tasks().build()
+        } else {
+            ClientCapabilities::default()
+        };
+        ClientConfig::new(capabilities, Implementation::new("test", "1"))
+    }
+
+    async fn on_progress(&self, told: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.told
+            .lock()
+            .unwrap()
+            .push_str(&told.message.unwrap_or_default());
+    }
+}
+
+impl Client {
+    /// What it was told of progress, in one text.
+    pub(super) fn heard(&self) -> String {
+        self.told.lock().unwrap().clone()
+    }
+}
+
+/// Both revisions.
+pub(super) fn revisions() -> [ClientLifecycleMode; 2] {
+    [ClientLifecycleMode::Initialize, newest()]
+}
+
+pub(super) fn newest() -> ClientLifecycleMode {
+    ClientLifecycleMode::Discover {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+    }
+}
+
+/// Connects, if the server lets it.
+pub(super) async fn begin(
+    address: SocketAddr,
+    key: Option<&str>,
+    client: Client,
+    mode: ClientLifecycleMode,
+) -> Result<Connected, Box<ClientInitializeError>> {
+    // Built with the rest of the workspace, the client brings no cryptography of its own; an error means that there is some already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut config = StreamableHttpClientTransportConfig::with_uri(format!("http://{address}/mcp"));
+    if let Some(key) = key {
+        config = config.auth_header(key);
+    }
+    let transport = StreamableHttpClientTransport::from_config(config);
+    client
+        .serve_with_lifecycle(transport, mode)
+        .await
+        .map_err(Box::new)
+}
+
+/// A client of the newest revision.
+pub(super) async fn connect(server: &Server, key: Option<&str>) -> Connected {
+    begin(server.address, key, Client::default(), newest())
+        .await
+        .unwrap()
+}
+
+pub(super) fn call(tool: &'static str, arguments: Value) -> CallToolRequestParams {
+    let Value::Object(arguments) = arguments else {
+        panic!("arguments are an object")
+    };
+    CallToolRequestParams::new(tool).with_arguments(arguments)
+}
+
+pub(super) async fn answer(client: &Connected, tool: &'static str, arguments: Value) -> CallToolResult {
+    match client.call_tool_once(call(tool, arguments)).await.unwrap() {
+        CallToolResponse::Complete(result) => result,
+        other => panic!("not an answer: {other:?}"),
+    }
+}
+
+/// The structured content of a call that must succeed.
+pub(super) async fn done(client: &Connected, tool: &'static str, arguments: Value) -> Value {
+    let result = answer(client, tool, arguments).await;
+    assert_eq!(result.is_error, Some(false), "{result:#?}");
+    result.structured_content.unwrap()
+}
+
+/// What a model reads of a call that must fail.
+pub(super) async fn refused(client: &Connected, tool: &'static str, arguments: Value) -> String {
+    let result = answer(client, tool, arguments).await;
+    assert_eq!(result.is_error, Some(true), "{result:#?}");
+    text(&result)
+}
+
+pub(super) fn text(result: &CallToolResult) -> String {
+    let texts = result.content.iter().filter_map(ContentBlock::as_text);
+    texts.map(|it| it.text.as_str()).collect::<Vec<_>>().join("\n")
+}
+
+/// Runs code in a session, or in a new one; gives the structured content.
+pub(super) async fn run(client: &Connected, session: Option<&str>, code: &str) -> Value {
+    done(client, "run_python", json!({"code": code, "session": session})).await
+}
+
+/// Posts a request of the newest revision, whose progress is wanted.
+pub(super) fn post(
+    address: SocketAddr,
+    headers: &[(&str, &str)],
+    method: &str,
+    name: &str,
+    mut params: Value,
+) -> Sent {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "progressToken": 1,
+    });
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    let mut all = vec![
+        ("Accept", "application/json, text/event-stream"),
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", method),
+    ];
+    if !name.is_empty() {
+        all.push(("Mcp-Name", name));
+    }
+    all.extend_from_slice(headers);
+    http::send(address, "POST /mcp", &all, &body)
+}
+
+/// Begins to run code, and waits until it has printed `on`.
+pub(super) fn begin_code(address: SocketAddr, session: Option<&str>, code: &str) -> Sent {
+    let call = json!({"name": "run_python", "arguments": {"code": format!("print('on', flush=True)\n{code}"), "session": session}});
+    let mut sent = post(address, &[], "tools/call", "run_python", call);
+    sent.until("\"message\":\"on");
+    sent
+}

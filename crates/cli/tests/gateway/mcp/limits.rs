@@ -1,0 +1,60 @@
+//! The configuration's limits hold for sessions of `/mcp`.
+
+use serde_json::json;
+
+use super::client::{answer, block_on, connect, refused, run};
+use crate::server::Place;
+
+#[test]
+fn limits_of_the_configuration_hold() {
+    let place = Place::new();
+    let server = place.serve_with(
+        &[],
+        &[
+            ("CELLBLOCK_LIMITS__OPEN_FILES", "99"),
+            ("CELLBLOCK_LIMITS__CELL_TIMEOUT", "1"),
+            ("CELLBLOCK_LIMITS__MAX_CELL_TIMEOUT", "20"),
+            ("CELLBLOCK_MCP__TOOLSETS", "[interpreter, workbench, derivation]"),
+            ("CELLBLOCK_MCP__SESSIONS_PER_OWNER", "2"),
+        ],
+    );
+    block_on(async {
+        let client = connect(&server, None).await;
+        let tools = client.list_tools(None).await.unwrap().tools;
+        assert_eq!(tools.len(), 15);
+        let schema = serde_json::to_value(&*tools[0].input_schema).unwrap();
+        let timeout = &schema["properties"]["timeout_seconds"];
+        assert_eq!(timeout["maximum"], 20.0);
+        assert_eq!(
+            timeout["description"],
+            "Seconds after which the code is interrupted: 1 by default, 20 at most."
+        );
+        let ran = run(
+            &client,
+            None,
+            "import resource; resource.getrlimit(resource.RLIMIT_NOFILE)[0]",
+        )
+        .await;
+        assert_eq!(ran["outputs"][0]["value"], 99);
+        let session = ran["session"].clone();
+        let told = refused(
+            &client,
+            "run_python",
+            json!({"code": "1", "session": session, "timeout_seconds": 21}),
+        )
+        .await;
+        assert_eq!(told, "`timeout_seconds` is 21: give more than 0 and at most 20");
+        let endless = json!({"code": "while True: pass", "session": session});
+        let stopped = answer(&client, "run_python", endless)
+            .await
+            .structured_content
+            .unwrap();
+        assert_eq!(stopped["outcome"], "interrupted", "{stopped}");
+        run(&client, None, "1").await;
+        let told = refused(&client, "create_session", json!({})).await;
+        assert!(
+            told.starts_with("there are 2 sessions, and no more than 2 are allowed"),
+            "{told}"
+        );
+    });
+}

@@ -1,0 +1,89 @@
+//! Calls at work by their conversation and id, so that one request can stop another.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::model::RequestId;
+use tokio_util::sync::CancellationToken;
+
+use crate::owner::Owner;
+
+/// What a client and its requests have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Conversation {
+    pub(super) owner: Owner,
+    pub(super) name: String,
+}
+
+type Calls = HashMap<(Conversation, RequestId), CancellationToken>;
+
+/// The calls that are at work.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Conversations(Arc<Mutex<Calls>>);
+
+/// A call that can be stopped until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Followed {
+    conversations: Conversations,
+    call: (Conversation, RequestId),
+}
+
+impl Conversations {
+    /// Lets the call be stopped by the conversation that it belongs to. An id that is used twice names the later call.
+    pub(crate) fn follow(
+        &self,
+        conversation: Conversation,
+        id: RequestId,
+        stop: CancellationToken,
+    ) -> Followed {
+        let call = (conversation, id);
+        self.calls().insert(call.clone(), stop);
+        Followed {
+            conversations: self.clone(),
+            call,
+        }
+    }
+
+    /// Stops a call, if it is at work.
+    pub(super) fn stop(&self, conversation: &Conversation, id: &RequestId) {
+        let found = self.calls().get(&(conversation.clone(), id.clone())).cloned();
+        if let Some(stop) = found {
+            stop.cancel();
+        }
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.conversations.calls().remove(&self.call);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_stopped_by_its_own_conversation_while_it_is_at_work() {
+        let conversations = Conversations::default();
+        let of = |owner: &str, name: &str| Conversation {
+            owner: Owner::new(owner),
+            name: name.into(),
+        };
+        let (id, stop) = (RequestId::Number(7), CancellationToken::new());
+        let followed = conversations.follow(of("anna", "conv_1"), id.clone(), stop.clone());
+        for other in [of("ben", "conv_1"), of("anna", "conv_2")] {
+            conversations.stop(&other, &id);
+        }
+        conversations.stop(&of("anna", "conv_1"), &RequestId::Number(8));
+        assert!(!stop.is_cancelled());
+        conversations.stop(&of("anna", "conv_1"), &id);
+        assert!(stop.is_cancelled());
+        drop(followed);
+        assert!(conversations.calls().is_empty());
+    }
+}

@@ -1,0 +1,164 @@
+//! What stands before the protocol's own service: where the revisions before 2026-07-28 have no connection by which a call could be told to stop,
+//! it follows their conversations.
+//!
+//! Such a client says in a request of its own that it gives a call up. Its `initialize` is answered with a name for the conversation, which it sends
+//! with all that follows; by that and the request's id the call is found. Nothing else is remembered of a conversation.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use ::http::header::CONTENT_TYPE;
+use ::http::request::Parts;
+use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use bytes::Bytes;
+use http_body::Body;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use rmcp::model::RequestId;
+use rmcp::transport::streamable_http_server::StreamableHttpService;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use serde::Deserialize;
+use tower_service::Service;
+
+use super::conversations::Conversation;
+use crate::server::{OwnerOf, Server};
+
+/// The first revision in which a client stops a call by closing its stream.
+const STREAMS_STOP: &str = "2026-07-28";
+const REVISION: &str = "mcp-protocol-version";
+/// The header that names a conversation.
+const CONVERSATION: &str = "mcp-session-id";
+/// Bytes of a message that is looked into: those that are of interest are short.
+const LOOKED_INTO: usize = 64 << 10;
+
+type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+/// A server over HTTP: a tower service to mount at `/mcp`.
+#[derive(Clone)]
+pub struct Endpoint {
+    pub(super) inner: StreamableHttpService<Server, LocalSessionManager>,
+    pub(super) server: Server,
+    pub(super) owner: OwnerOf,
+    pub(super) max_body: usize,
+}
+
+/// As much of a message as is of interest.
+#[derive(Deserialize)]
+struct Message {
+    method: Option<String>,
+    #[serde(default)]
+    params: Params,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Params {
+    request_id: Option<RequestId>,
+}
+
+impl<B> Service<Request<B>> for Endpoint
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>> + std::fmt::Display,
+{
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let endpoint = self.clone();
+        Box::pin(async move {
+            if request.method() != Method::POST || stops_by_stream(request.headers()) {
+                return Ok(endpoint.inner.handle(request).await);
+            }
+            Ok(endpoint.earlier(request).await)
+        })
+    }
+}
+
+impl Endpoint {
+    /// Answers a request of an earlier revision.
+    async fn earlier<B>(&self, request: Request<B>) -> Answer
+    where
+        B: Body + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let (parts, body) = request.into_parts();
+        let body = match Limited::new(body, self.max_body).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) if error.is::<LengthLimitError>() => {
+                return refuse(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    format!("the request has more than {} bytes, the limit", self.max_body),
+                );
+            }
+            Err(error) => return refuse(StatusCode::BAD_REQUEST, format!("read the request: {error}")),
+        };
+        let message = looked_into(&body);
+        let method = message.as_ref().and_then(|message| message.method.as_deref());
+        let begins = method == Some("initialize");
+        if method == Some("notifications/cancelled")
+            && let Some(conversation) = self.conversation(&parts)
+            && let Some(id) = message.and_then(|message| message.params.request_id)
+        {
+            self.server.shared.conversations.stop(&conversation, &id);
+        }
+        let mut answer = self
+            .inner
+            .handle(Request::from_parts(parts, Full::new(body)))
+            .await;
+        if begins
+            && answer.status().is_success()
+            && let Ok(name) = HeaderValue::from_str(&crate::sessions::mint("conv_"))
+        {
+            answer.headers_mut().insert(CONVERSATION, name);
+        }
+        answer
+    }
+
+    fn conversation(&self, parts: &Parts) -> Option<Conversation> {
+        conversation(parts, (self.owner)(parts)?)
+    }
+}
+
+/// The conversation of an owner that a request belongs to.
+pub(crate) fn conversation(parts: &Parts, owner: crate::owner::Owner) -> Option<Conversation> {
+    let name = parts.headers.get(CONVERSATION)?.to_str().ok()?;
+    (!stops_by_stream(&parts.headers)).then(|| Conversation {
+        owner,
+        name: name.to_owned(),
+    })
+}
+
+/// Whether this client stops calls by closing their streams. Revisions are dates.
+fn stops_by_stream(headers: &HeaderMap) -> bool {
+    let revision = headers.get(REVISION).and_then(|value| value.to_str().ok());
+    revision.is_some_and(|revision| revision >= STREAMS_STOP)
+}
+
+fn looked_into(body: &Bytes) -> Option<Message> {
+    (body.len() <= LOOKED_INTO).then(|| serde_json::from_slice(body).ok())?
+}
+
+fn refuse(status: StatusCode, why: String) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(why)).boxed());
+    *answer.status_mut() = status;
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    answer.headers_mut().insert(CONTENT_TYPE, text);
+    answer
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,127 @@
+//! What an owner may have and run, as somebody outside says.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cellblock_mcp::{Asked, Denied, Meter, Owner, Permit};
+use serde_json::json;
+
+use crate::support::{Client, all, block_on, connect, done, newest, refused, run, server, session};
+
+/// Gives so many of each, until they are given back.
+#[derive(Debug)]
+struct Places {
+    sessions: Arc<AtomicUsize>,
+    cells: Arc<AtomicUsize>,
+    asked: AtomicUsize,
+}
+
+struct Taken(Arc<AtomicUsize>);
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn take(free: &Arc<AtomicUsize>, what: &str) -> Result<Permit, Denied> {
+    let taken = free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| free.checked_sub(1));
+    match taken {
+        Ok(_) => Ok(Permit::new(Taken(Arc::clone(free)))),
+        Err(_) => Err(Denied(format!("no {what} is free; try again in 9 s"))),
+    }
+}
+
+impl Meter for Places {
+    fn session<'a>(&'a self, _: &'a Owner) -> Asked<'a, Permit> {
+        Box::pin(async { take(&self.sessions, "sandbox") })
+    }
+
+    fn cell<'a>(&'a self, _: &'a Owner) -> Asked<'a, Permit> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async { take(&self.cells, "cell") })
+    }
+
+    fn upload<'a>(&'a self, _: &'a Owner, bytes: u64) -> Asked<'a, ()> {
+        Box::pin(async move {
+            if bytes > 3 {
+                return Err(Denied(format!("{bytes} bytes are more than 3")));
+            }
+            Ok(())
+        })
+    }
+}
+
+fn places(sessions: usize, cells: usize) -> Arc<Places> {
+    Arc::new(Places {
+        sessions: Arc::new(AtomicUsize::new(sessions)),
+        cells: Arc::new(AtomicUsize::new(cells)),
+        asked: AtomicUsize::new(0),
+    })
+}
+
+#[test]
+fn a_session_has_a_place_until_it_is_closed() {
+    block_on(async {
+        let places = places(1, 1);
+        let meter = Arc::clone(&places);
+        let server = server(|options| options.meter = meter).await;
+        let client = connect(&server, Client::default(), newest()).await;
+        let first = session(&client).await;
+        let told = refused(&client, "run_python", json!({"code": "1"})).await;
+        assert_eq!(told, "nothing was done: no sandbox is free; try again in 9 s");
+        run(&client, Some(&first), "1").await;
+        done(&client, "close_session", json!({"session": first})).await;
+        assert_eq!(places.sessions.load(Ordering::Relaxed), 1);
+        run(&client, None, "1").await;
+    });
+}
+
+#[test]
+fn whatever_runs_code_asks_first_and_gives_back() {
+    block_on(async {
+        let places = places(1, 1);
+        let meter = Arc::clone(&places);
+        let server = server(|options| {
+            all(options);
+            options.meter = meter;
+        })
+        .await;
+        let client = connect(&server, Client::default(), newest()).await;
+        let session = session(&client).await;
+        let calls = [
+            ("run_python", json!({"code": "1/0", "session": session})),
+            ("sandbox_exec", json!({"command": ["true"], "session": session})),
+            ("code_interpreter", json!({"code": "1", "session": session})),
+            ("render_chart", json!({"session": session})),
+        ];
+        for (tool, arguments) in &calls {
+            crate::support::answer(&client, tool, arguments.clone()).await;
+        }
+        assert_eq!(places.asked.load(Ordering::Relaxed), calls.len());
+        assert_eq!(places.cells.load(Ordering::Relaxed), 1);
+        places.cells.store(0, Ordering::Relaxed);
+        for (tool, arguments) in calls {
+            let told = refused(&client, tool, arguments).await;
+            assert_eq!(
+                told, "nothing was done: no cell is free; try again in 9 s",
+                "{tool}"
+            );
+        }
+    });
+}
+
+#[test]
+fn an_upload_is_counted_in_bytes() {
+    block_on(async {
+        let meter = places(1, 1);
+        let server = server(|options| options.meter = meter).await;
+        let client = connect(&server, Client::default(), newest()).await;
+        let session = session(&client).await;
+        let upload = |content: &str, encoding: &str| json!({"session": session, "path": "a", "content": content, "encoding": encoding});
+        done(&client, "upload_file", upload("abc", "text")).await;
+        done(&client, "upload_file", upload("YWJj", "base64")).await;
+        let told = refused(&client, "upload_file", upload("abcd", "text")).await;
+        assert_eq!(told, "nothing was done: 4 bytes are more than 3");
+    });
+}
