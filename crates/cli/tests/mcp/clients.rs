@@ -29,8 +29,9 @@ fn the_python_client_works_over_stdio() {
 #[test]
 fn the_python_client_works_over_http() {
     require!(McpPython);
+    let served = Served::shared();
     let mut suite = python();
-    over_http(&mut suite, &Served::shared());
+    over_http(&mut suite, &served);
     passes(&mut suite);
 }
 
@@ -45,8 +46,9 @@ fn the_typescript_client_works_over_stdio() {
 #[test]
 fn the_typescript_client_works_over_http() {
     require!(McpNode);
+    let served = Served::shared();
     let mut suite = node("client.test.js");
-    over_http(&mut suite, &Served::shared());
+    over_http(&mut suite, &served);
     passes(&mut suite);
 }
 
@@ -61,7 +63,8 @@ fn the_older_typescript_client_works_over_stdio() {
 #[test]
 fn the_older_typescript_client_works_over_http() {
     require!(McpNode);
+    let served = Served::shared();
     let mut suite = node("sdk.test.js");
-    over_http(&mut suite, &Served::shared());
+    over_http(&mut suite, &served);
     passes(&mut suite);
 }

@@ -14,10 +14,10 @@ fn over_stdio() -> Command {
     inspector
 }
 
-/// The Inspector before a server with a key.
-fn over_http(served: &Served) -> Command {
+/// The Inspector before a server that wants a key.
+fn over_http(served: &Served, key: &str) -> Command {
     let mut inspector = inspector();
-    let key = format!("Authorization: Bearer {}", served.key().unwrap());
+    let key = format!("Authorization: Bearer {key}");
     inspector.args([served.url.as_str(), "--transport", "http", "--header", &key]);
     inspector
 }
@@ -49,7 +49,7 @@ fn inspect(reach: &dyn Fn() -> Command) {
         assert!(tools.contains(&tool), "{tools:?}");
     }
 
-    let code = "code=print('printed')\nopen('a.txt', 'w').write('written')\n6 * 7 + 0.5";
+    let code = "code=print('printed')\n6 * 7 + 0.5";
     let call = [
         "tools/call",
         "--tool-name",
@@ -62,7 +62,7 @@ fn inspect(reach: &dyn Fn() -> Command) {
     let result = &ran["result"];
     assert_eq!(result["isError"], false, "{ran}");
     assert_eq!(result["structuredContent"]["stdout"], "printed\n", "{ran}");
-    assert_eq!(result["structuredContent"]["outputs"][1]["value"], 42.5, "{ran}");
+    assert_eq!(result["structuredContent"]["outputs"][0]["value"], 42.5, "{ran}");
 
     let prompts = ask(reach(), &["prompts/list"]);
     assert_eq!(
@@ -87,15 +87,11 @@ fn the_inspector_finds_no_fault_with_a_server_that_it_starts() {
 fn the_inspector_finds_no_fault_with_a_server_over_http_and_reads_what_calls_made() {
     require!(McpNode);
     let served = Served::shared();
-    inspect(&|| over_http(&served));
+    let key = served.key().unwrap();
+    let reach = || over_http(&served, &key);
+    inspect(&reach);
 
-    // A session outlives its connection here, so what one invocation makes another one reads; each has the same key.
-    let key = format!("Authorization: Bearer {}", served.key().unwrap());
-    let reach = || {
-        let mut inspector = inspector();
-        inspector.args([served.url.as_str(), "--transport", "http", "--header", &key]);
-        inspector
-    };
+    // A session outlives its connection here, so what one invocation made another one reads.
     let code = "code=open('a.txt', 'w').write('written');";
     let call = [
         "tools/call",

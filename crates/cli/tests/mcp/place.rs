@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use anyhow::{Context as _, Result, ensure};
@@ -11,12 +12,14 @@ use tempfile::TempDir;
 
 /// What is asked of every toolset.
 const TOOLSETS: [&str; 3] = ["interpreter", "workbench", "derivation"];
-/// A person would not need more in a minute; tests do.
-const CONFIG: &str = "mcp: {toolsets: [interpreter, workbench, derivation]}\n\
-                      quotas: {cells_per_minute: unlimited}\n";
+const CONFIG: &str = "mcp: {toolsets: [interpreter, workbench, derivation]}\n";
+/// What a person would not use up in a minute, and tests do.
+const QUOTA: [&str; 2] = ["--quota", "cells_per_minute=unlimited"];
 
 /// The server over HTTP that tests share as long as any of them runs.
 static SHARED: Mutex<Weak<Served>> = Mutex::new(Weak::new());
+/// How many keys were made: each has a name of its own.
+static KEYS: AtomicU32 = AtomicU32::new(0);
 
 /// The folder of a language's clients.
 pub(crate) fn folder(language: &str) -> PathBuf {
@@ -94,6 +97,8 @@ impl Served {
     fn start() -> Result<Self> {
         let folder = TempDir::new()?;
         std::fs::write(folder.path().join("cellblock.yaml"), CONFIG)?;
+        // Where there is a key, nobody is answered without one.
+        key_in(&folder)?;
         let mut child = cellblock(&folder)?
             .args(["serve", "--demo", "--listen", "127.0.0.1:0"])
             .stdout(Stdio::piped())
@@ -104,8 +109,6 @@ impl Served {
             folder,
             url: String::new(),
         };
-        // It is not asked without a key once there is one, from the first request on.
-        served.key()?;
         let mut first = String::new();
         let mut lines = BufReader::new(stdout);
         lines.read_line(&mut first)?;
@@ -118,13 +121,19 @@ impl Served {
 
     /// A key of its own for whoever asks: what belongs to one is not there for another.
     pub(crate) fn key(&self) -> Result<String> {
-        let made = cellblock(&self.folder)?
-            .args(["key", "create", "judge"])
-            .output()?;
-        let told = String::from_utf8_lossy(&made.stderr);
-        ensure!(made.status.success(), "no key was made: {told}");
-        Ok(String::from_utf8(made.stdout)?.trim().to_owned())
+        key_in(&self.folder)
     }
+}
+
+fn key_in(folder: &TempDir) -> Result<String> {
+    let name = format!("judge-{}", KEYS.fetch_add(1, Ordering::Relaxed));
+    let made = cellblock(folder)?
+        .args(["key", "create", &name])
+        .args(QUOTA)
+        .output()?;
+    let told = String::from_utf8_lossy(&made.stderr);
+    ensure!(made.status.success(), "no key was made: {told}");
+    Ok(String::from_utf8(made.stdout)?.trim().to_owned())
 }
 
 /// The command, with a state of its own.

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from mcp_types import CallToolResult, Request, RequestParams, Result
@@ -26,6 +26,8 @@ class Named(RequestParams):
 class Get(Request[Named, Literal["tasks/get"]]):
     """Asks what became of a task."""
 
+    # Over HTTP a header names the task as well.
+    name_param: ClassVar[str | None] = "taskId"
     method: Literal["tasks/get"] = "tasks/get"
     params: Named
 

@@ -38,4 +38,5 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
             with self.assertRaises(Exception) as refused:
                 async with connected(mode, key="wrong"):
                     pass
-            self.assertIn("401", repr(refused.exception))
+            # The client keeps the status to itself.
+            self.assertIn("Server returned an error response", repr(refused.exception))
