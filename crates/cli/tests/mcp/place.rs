@@ -142,7 +142,7 @@ fn cellblock(folder: &TempDir) -> Result<Command> {
     command
         .env("CELLBLOCK_HOME", cellblock_testkit::home()?)
         .env("CELLBLOCK_SERVE__STATE", folder.path().join("state"))
-        .env("CELLBLOCK_LOG", "warn")
+        .env("CELLBLOCK_LOG", "error")
         .current_dir(folder.path())
         .stdin(Stdio::null());
     Ok(command)
