@@ -22,7 +22,6 @@ use crate::http::{Conversations, Followed, conversation};
 use crate::options::Options;
 use crate::owner::Owner;
 use crate::progress::Progress;
-use crate::refusal::Refusal;
 use crate::sessions::Sessions;
 use crate::tasks::{Tasks, Working};
 use crate::tools::{Call, Tool};
@@ -108,7 +107,8 @@ impl Server {
         &self.shared.engine
     }
 
-    /// Lets calls that are at work come to their ends until `ending` completes; then interrupts them, and lets them say so. Then [closes](Self::close).
+    /// Lets calls that are at work come to their ends until `ending` completes; then interrupts them, and lets them say so. Then
+    /// [closes](Self::close).
     pub async fn drain(&self, ending: impl Future<Output = ()>) {
         self.shared.calls.close();
         tokio::select! {
@@ -119,7 +119,7 @@ impl Server {
         self.close().await;
     }
 
-    /// Interrupts what runs, ends all sessions, and completes when their sandboxes are gone. Nothing is begun any more.
+    /// Interrupts what runs, ends all sessions, and completes when their sandboxes are gone. No session is made any more.
     pub async fn close(&self) {
         self.shared.ending.cancel();
         self.shared.calls.close();
@@ -170,9 +170,6 @@ impl Server {
         };
         let shared = Arc::clone(&self.shared);
         let answer = self.shared.calls.spawn(async move {
-            if shared.ending.is_cancelled() {
-                return Refusal::new(STOPPING).into();
-            }
             let answered = tool.call(&shared, &mut call).await;
             call.progress.finish().await;
             let mut answer = answered.map_or_else(CallToolResult::from, CallToolResult::from);

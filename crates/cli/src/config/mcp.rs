@@ -1,5 +1,7 @@
 //! How the configuration has MCP served.
 
+use std::path::PathBuf;
+
 use cellblock_mcp::{Dataset, Options};
 
 use super::check::Check;
@@ -13,7 +15,7 @@ impl Loaded {
         let mut datasets = Vec::new();
         for (name, path) in &mcp.datasets {
             // Whoever is told of it later has another working directory.
-            match std::fs::canonicalize(self.path(path)).and_then(|path| readable(path)) {
+            match std::fs::canonicalize(self.path(path)).and_then(readable) {
                 Ok(path) => datasets.push(Dataset {
                     name: name.clone(),
                     path,
@@ -39,11 +41,99 @@ impl Loaded {
     }
 }
 
-fn readable(path: std::path::PathBuf) -> std::io::Result<std::path::PathBuf> {
+fn readable(path: PathBuf) -> std::io::Result<PathBuf> {
     let file = std::fs::File::open(&path)?;
     if file.metadata()?.is_file() {
         Ok(path)
     } else {
         Err(std::io::Error::other("it is not a file"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use cellblock_mcp::Toolset;
+
+    use super::super::Sources;
+    use super::*;
+
+    fn load(folder: &Path, text: &str) -> Result<Option<Options>, String> {
+        let file = folder.join("cellblock.yaml");
+        std::fs::write(&file, text).unwrap();
+        let sources = Sources {
+            file: Some(file),
+            ..Sources::default()
+        };
+        let loaded = sources.load().and_then(|loaded| loaded.mcp());
+        loaded.map_err(|error| error.to_string().replace(&format!("{}/", folder.display()), ""))
+    }
+
+    #[test]
+    fn it_is_served_with_what_is_written_unless_it_is_switched_off() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("wine.csv"), "a").unwrap();
+        let usual = load(folder.path(), "").unwrap().unwrap();
+        assert_eq!(usual.toolsets, [Toolset::Interpreter].into());
+        let text = "mcp: {toolsets: [workbench, derivation], tokens: 900, idle: 5m, sessions: 9, sessions_per_owner: 3, task_after: 500ms, \
+                    datasets: {wine: wine.csv}}\nlimits: {cell_timeout: 10, max_cell_timeout: 20}";
+        let options = load(folder.path(), text).unwrap().unwrap();
+        assert_eq!(options.toolsets, [Toolset::Workbench, Toolset::Derivation].into());
+        assert_eq!(
+            (options.tokens, options.sessions, options.sessions_per_owner),
+            (900, 9, 3)
+        );
+        assert_eq!(options.idle, Duration::from_mins(5));
+        assert_eq!(options.task_after, Duration::from_millis(500));
+        assert_eq!(options.cell_time, Duration::from_secs(10));
+        assert_eq!(options.max_cell_time, Duration::from_secs(20));
+        let path = folder.path().join("wine.csv").canonicalize().unwrap();
+        let name = "wine".to_owned();
+        assert_eq!(options.datasets, [Dataset { name, path }]);
+        assert!(load(folder.path(), "mcp: {serve: false}").unwrap().is_none());
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_place_and_a_repair() {
+        let folder = tempfile::tempdir().unwrap();
+        for (text, told) in [
+            (
+                "mcp: {toolset: []}",
+                "1:7: `mcp.toolset`: there is no such key; did you mean `toolsets`?",
+            ),
+            (
+                "mcp: {toolsets: []}",
+                "1:17: `mcp.toolsets`: without a toolset no code runs; write one, or `serve: false` instead",
+            ),
+            (
+                "mcp: {toolsets: [workbensh]}",
+                "1:18: `mcp.toolsets.0`: `workbensh`: there is no such choice; did you mean `workbench`?",
+            ),
+            (
+                "mcp:\n  tokens: 10",
+                "2:11: `mcp.tokens`: write a number from 500 to 1000000",
+            ),
+            (
+                "mcp: {idle: 0}",
+                "1:13: `mcp.idle`: 0 is no time to wait; write more",
+            ),
+            (
+                "mcp: {sessions: 0}",
+                "1:17: `mcp.sessions`: without a session no code runs; write 1 or more, or `serve: false` instead",
+            ),
+            (
+                "mcp: {datasets: {wine: none.csv}}",
+                "1:24: `mcp.datasets.wine`: No such file or directory (os error 2)",
+            ),
+            (
+                "mcp: {datasets: {wine: .}}",
+                "1:24: `mcp.datasets.wine`: it is not a file",
+            ),
+        ] {
+            let expected = format!("read the configuration: cellblock.yaml:{told}");
+            assert_eq!(load(folder.path(), text).unwrap_err(), expected);
+        }
     }
 }

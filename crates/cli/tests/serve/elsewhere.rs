@@ -58,8 +58,8 @@ fn a_conversation_keeps_its_variables_in_the_sandboxes_of_another_server() {
     );
 
     // And MCP, whose sessions are as far away.
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "run_python", "arguments": {"code": "6 * 7"}}});
-    let (status, answer) = here.message("/mcp", &call);
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "run_python", "arguments": {"code": "6 * 7"}}});
+    let (status, answer) = here.message("/mcp", &message);
     assert_eq!(status, 200, "{answer}");
     assert_eq!(
         answer["result"]["structuredContent"]["outputs"][0]["value"], 42,

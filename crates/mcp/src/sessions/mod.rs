@@ -1,6 +1,7 @@
 //! Sessions by their handles: each belongs to the owner who made it, and expires.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ const LISTED: usize = 20;
 #[derive(Debug)]
 pub(crate) struct Sessions {
     entries: Mutex<HashMap<String, Arc<Entry>>>,
+    /// Whether the last one was made.
+    closed: AtomicBool,
     options: Options,
 }
 
@@ -40,6 +43,7 @@ impl Sessions {
     pub(crate) fn new(options: &Options) -> Arc<Self> {
         let sessions = Arc::new(Self {
             entries: Mutex::default(),
+            closed: AtomicBool::new(false),
             options: options.clone(),
         });
         let swept = Arc::downgrade(&sessions);
@@ -142,9 +146,13 @@ impl Sessions {
         used.close().await
     }
 
-    /// Ends all, and completes when their sandboxes are gone.
+    /// Ends all, and completes when their sandboxes are gone. No others are made.
     pub(crate) async fn close_all(&self) {
-        let all: Vec<_> = self.entries().drain().map(|(_, entry)| entry).collect();
+        let all: Vec<_> = {
+            let mut entries = self.entries();
+            self.closed.store(true, Ordering::Relaxed);
+            entries.drain().map(|(_, entry)| entry).collect()
+        };
         end(all).await;
     }
 
@@ -161,6 +169,9 @@ impl Sessions {
     }
 
     fn room(&self, entries: &HashMap<String, Arc<Entry>>, owner: &Owner) -> Result<(), Refusal> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(Refusal::new("no session is made any more"));
+        }
         let own = entries.values().filter(|entry| entry.owner == *owner).count();
         if own >= self.options.sessions_per_owner {
             return Err(Refusal::new(format!(

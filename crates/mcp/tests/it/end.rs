@@ -5,7 +5,7 @@ use std::time::Duration;
 use rmcp::model::CallToolResponse;
 use serde_json::json;
 
-use crate::support::{Client, answer, block_on, call, connect, newest, server, text, until};
+use crate::support::{Client, answer, block_on, call, connect, done, newest, server, text, until};
 
 #[test]
 fn a_call_has_its_time_and_then_is_interrupted_and_says_why() {
@@ -45,7 +45,9 @@ fn a_call_has_its_time_and_then_is_interrupted_and_says_why() {
             // What comes later is told so, and begins nothing.
             let late = answer(&connected, "run_python", json!({"code": "1"})).await;
             assert_eq!(late.is_error, Some(true));
-            assert!(text(&late).starts_with("the server is stopping"), "{late:?}");
+            assert!(text(&late).contains("[note] the server is stopping"), "{late:?}");
+            let sessions = done(&connected, "list_sessions", json!({})).await;
+            assert_eq!(sessions["sessions"], json!([]));
         }
     });
 }

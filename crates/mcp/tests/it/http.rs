@@ -210,12 +210,12 @@ async fn rest(mut stream: TcpStream) -> String {
 fn an_earlier_client_stops_its_call_by_a_request_of_its_own() {
     block_on(async {
         let port = serve(&server(|_| {}).await).await;
-        let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
         }});
         let mut conversations = Vec::new();
         for _ in 0..2 {
-            let begun = rest(earlier(port, "", &begin).await).await;
+            let begun = rest(earlier(port, "", &initialize).await).await;
             let name = begun
                 .lines()
                 .find_map(|line| line.strip_prefix("mcp-session-id: "));

@@ -15,7 +15,7 @@ fn both_revisions_are_answered_at_one_address() {
     let data = place.temporary().join("wine.csv");
     std::fs::write(&data, "a,b\n1,2\n").unwrap();
     let datasets = format!("{{wine: '{}'}}", data.display());
-    let server = place.serve_with(&[], &[("CELLBLOCK_MCP__DATASETS", &datasets)]);
+    let server = place.serve_with(&[], &[("CELLBLOCK_SERVE__MCP__DATASETS", &datasets)]);
     block_on(async {
         for (number, revision) in revisions().into_iter().enumerate() {
             let client = Client::default();
@@ -71,7 +71,7 @@ fn closing_the_stream_interrupts_the_code_and_variables_stay() {
 #[test]
 fn a_long_cell_is_a_task_where_the_client_declared_them() {
     let place = Place::new();
-    let server = place.serve_with(&[], &[("CELLBLOCK_MCP__TASK_AFTER", "50ms")]);
+    let server = place.serve_with(&[], &[("CELLBLOCK_SERVE__MCP__TASK_AFTER", "50ms")]);
     block_on(async {
         let client = Client {
             tasks: true,
@@ -127,8 +127,8 @@ fn the_servers_own_names_and_pages_decide() {
                 "CELLBLOCK_SERVE__STATE",
                 &place.temporary().join("other").display().to_string(),
             ),
-            ("CELLBLOCK_HTTP__HOSTS", "[cell.lan]"),
-            ("CELLBLOCK_HTTP__ORIGINS", "['https://app.example.com']"),
+            ("CELLBLOCK_SERVE__HTTP__HOSTS", "[cell.lan]"),
+            ("CELLBLOCK_SERVE__HTTP__ORIGINS", "['https://app.example.com']"),
         ],
     );
     assert_eq!(ask(&named, &[("Host", "cell.lan:9")]).status, 200);
@@ -153,7 +153,7 @@ fn the_servers_own_names_and_pages_decide() {
 #[test]
 fn a_request_that_is_too_large_is_refused_and_the_client_hears_of_it() {
     let place = Place::new();
-    let server = place.serve_with(&[], &[("CELLBLOCK_HTTP__MAX_BODY", "64KiB")]);
+    let server = place.serve_with(&[], &[("CELLBLOCK_SERVE__HTTP__MAX_BODY", "64KiB")]);
     block_on(async {
         for revision in revisions() {
             let client = begin(server.address, None, Client::default(), revision)
@@ -179,7 +179,7 @@ fn a_request_that_is_too_large_is_refused_and_the_client_hears_of_it() {
 #[test]
 fn it_can_be_switched_off() {
     let place = Place::new();
-    let server = place.serve_with(&[], &[("CELLBLOCK_MCP__SERVE", "false")]);
+    let server = place.serve_with(&[], &[("CELLBLOCK_SERVE__MCP__SERVE", "false")]);
     let answer = until(|| Some(post(server.address, &[], "tools/list", "", json!({})).answer()));
     assert_eq!((answer.status, answer.code().as_str()), (404, "not_found"));
 }

@@ -29,9 +29,9 @@ pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// A client that remembers what it was told meanwhile.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Client {
-    told: Arc<Mutex<String>>,
+    pub(super) told: Arc<Mutex<String>>,
     pub(super) tasks: bool,
 }
 

@@ -11,11 +11,14 @@ fn limits_of_the_configuration_hold() {
     let server = place.serve_with(
         &[],
         &[
-            ("CELLBLOCK_LIMITS__OPEN_FILES", "99"),
-            ("CELLBLOCK_LIMITS__CELL_TIMEOUT", "1"),
-            ("CELLBLOCK_LIMITS__MAX_CELL_TIMEOUT", "20"),
-            ("CELLBLOCK_MCP__TOOLSETS", "[interpreter, workbench, derivation]"),
-            ("CELLBLOCK_MCP__SESSIONS_PER_OWNER", "2"),
+            ("CELLBLOCK_SERVE__LIMITS__OPEN_FILES", "99"),
+            ("CELLBLOCK_SERVE__LIMITS__CELL_TIMEOUT", "1"),
+            ("CELLBLOCK_SERVE__LIMITS__MAX_CELL_TIMEOUT", "20"),
+            (
+                "CELLBLOCK_SERVE__MCP__TOOLSETS",
+                "[interpreter, workbench, derivation]",
+            ),
+            ("CELLBLOCK_SERVE__MCP__SESSIONS_PER_OWNER", "2"),
         ],
     );
     block_on(async {
