@@ -1,12 +1,11 @@
 //! What `docs/guides/mcp.md` tells people to write, read as their agents read it, and started as they start it.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use cellblock_testkit::{binary, require, workspace_root};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::place::{passes, program};
+use crate::place::{Served, folder as folder_of, passes, program};
 
 /// A program and its arguments.
 type Words = Vec<String>;
@@ -15,7 +14,7 @@ fn page() -> String {
     std::fs::read_to_string(workspace_root().join("docs/guides/mcp.md")).unwrap()
 }
 
-/// Each agent of the page's first table, with what is to be done for it.
+/// Each agent of a text's first table, with what is to be done for it.
 fn agents(page: &str) -> Vec<(&str, &str)> {
     let rows = page.lines().skip_while(|line| !line.starts_with("|---"));
     let rows = rows
@@ -78,23 +77,43 @@ fn started(code: &str) -> Vec<Words> {
     found
 }
 
-/// Starts a command as an agent would, and runs a line of Python through it.
-fn start(command: &[String]) {
+/// The addresses that a piece of configuration names, with their headers.
+fn addresses(value: &Value, found: &mut Vec<Value>) {
+    let Some(object) = value.as_object() else { return };
+    if object.contains_key("url") {
+        found.push(json!({"url": object["url"], "headers": object["headers"]}));
+    } else {
+        object.values().for_each(|value| addresses(value, found));
+    }
+}
+
+/// What a line of a shell says of an address: itself, and the header in quotes, or the variable that has the key.
+fn named(line: &str) -> Value {
+    let url = line.split(' ').find(|word| word.starts_with("http://")).unwrap();
+    if line.contains("--bearer-token-env-var CELLBLOCK_KEY") {
+        return json!({"url": url, "headers": {"Authorization": "Bearer cbk_…"}});
+    }
+    let header = line.split('"').nth(1).unwrap();
+    let (name, value) = header.split_once(": ").unwrap();
+    json!({"url": url, "headers": {name: value}})
+}
+
+/// Reaches a server as an agent would that has this in its configuration, and runs a line of Python through it.
+fn start(server: &Value) {
     let folder = binary().unwrap().parent().unwrap().to_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths(std::iter::once(folder).chain(std::env::split_paths(&path))).unwrap();
-    let script = crate::place::folder("node").join("start.js");
     let mut agent = program("node", "node");
     let output = passes(
         agent
-            .arg(Path::new(&script))
-            .args(command)
+            .arg(folder_of("node").join("start.js"))
+            .arg(server.to_string())
             .env("PATH", path)
             // The page's paths are those of the repository.
             .current_dir(workspace_root()),
     );
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(said["value"], 42, "{command:?}: {said}");
+    assert_eq!(said["value"], 42, "{server}: {said}");
 }
 
 #[test]
@@ -103,7 +122,7 @@ fn every_agents_line_starts_the_same_command() {
     let lines = blocks(&page, "json");
     let shared: Vec<_> = lines.iter().flat_map(|block| started(block)).collect();
     let agents = agents(&page);
-    assert!(agents.len() >= 9, "{agents:?}");
+    assert!(agents.len() >= 11, "{agents:?}");
     for (agent, told) in agents {
         let mut own: Vec<_> = codes(told).into_iter().flat_map(started).collect();
         if own.is_empty() && told.contains("the lines below") || told.contains("the same lines") {
@@ -140,6 +159,44 @@ fn every_command_of_the_page_starts_and_runs_python() {
     let commands: BTreeSet<Words> = shell.chain(json).collect();
     assert!(commands.len() >= 2, "{commands:?}");
     for command in commands {
-        start(&command);
+        start(&json!({"command": command[0], "args": command[1..]}));
     }
+}
+
+#[test]
+fn every_address_of_the_page_is_the_same_and_such_a_one_runs_python() {
+    require!(McpNode);
+    let page = page();
+    let (_, section) = page.split_once("\n## Over HTTP\n").unwrap();
+    let mut shared = Vec::new();
+    for block in blocks(section, "json") {
+        addresses(&object(block).unwrap(), &mut shared);
+    }
+    let local = agents(section)
+        .into_iter()
+        .filter(|(agent, _)| *agent != "OpenAI's API");
+    let mut all = shared.clone();
+    for (agent, told) in local {
+        let before = all.len();
+        for code in codes(told) {
+            match object(code) {
+                Some(object) => addresses(&object, &mut all),
+                None if code.contains("http://") => all.push(named(code)),
+                None => {}
+            }
+        }
+        assert!(
+            all.len() > before || told.contains("the lines below"),
+            "{agent}: {told}"
+        );
+    }
+    assert!(all.len() >= 8, "{all:#?}");
+    let told = json!({"url": "http://127.0.0.1:8080/mcp", "headers": {"Authorization": "Bearer cbk_…"}});
+    for one in all {
+        assert_eq!(one, told);
+    }
+
+    let served = Served::shared();
+    let key = format!("Bearer {}", served.key().unwrap());
+    start(&json!({"url": served.url, "headers": {"Authorization": key}}));
 }
