@@ -174,9 +174,14 @@ fn ask_text(address: SocketAddr, method: &str, path: &str, body: &str) -> (u16, 
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let length = body.len();
+    // A client of MCP takes both; the others get events when they ask for them.
+    let more = match path {
+        "/mcp" => "accept: application/json, text/event-stream\r\n",
+        _ => "",
+    };
     write!(
         stream,
-        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: {length}\r\n\r\n{body}"
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n{more}content-length: {length}\r\n\r\n{body}"
     )
     .unwrap();
     let mut answer = String::new();

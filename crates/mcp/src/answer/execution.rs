@@ -22,7 +22,8 @@ const LEAST: usize = 200;
 pub(crate) async fn told(entry: &Entry, store: &Store, execution: &Execution, tokens: usize) -> Answer {
     let mut answer = Answer::default();
     let ran = ran(entry, execution, tokens);
-    let end = end(&ran);
+    // Its last line is the session's handle, which stays.
+    let end = render::stream(&end(&ran), tokens / 2);
     let (stdout, stderr) = (&execution.stdout.text, &execution.stderr.text);
     let mut head = String::new();
     if !stdout.is_empty() {

@@ -18,6 +18,8 @@ use crate::server::Shared;
 const PICTURE_BYTES: usize = 5 << 20;
 /// Files that are listed.
 const LISTED: usize = 100;
+/// Characters around the names of a listed file.
+const AROUND: usize = 40;
 /// Where files are that are worth listing.
 const ROOTS: [&str; 2] = ["/workspace", "/tmp/output"];
 
@@ -107,7 +109,7 @@ struct Which {
 struct Listed {
     /// The session's handle.
     session: String,
-    /// Files below /workspace and /tmp/output, in the order of their paths.
+    /// Files below /workspace and /tmp/output, in the order of their paths, as many as there is room for.
     files: Vec<File>,
     /// How many there are in all.
     total: u64,
@@ -257,10 +259,18 @@ pub(super) async fn list(server: &Shared, call: &mut Call) -> Result<Answer, Ref
         total += found.total;
         listed.extend(found.files);
     }
-    let files = listed.into_iter().take(LISTED).map(|file| File {
+    let listed = listed.into_iter().take(LISTED).map(|file| File {
         uri: uri::file(&session, &file.path),
         path: file.path,
         bytes: file.bytes,
+    });
+    // As many as a model has room for.
+    let mut room = server.options.tokens * CHARS_PER_TOKEN / 2;
+    let files = listed.take_while(|file| {
+        let taken = file.path.len() + file.uri.len() + AROUND;
+        let fits = taken <= room;
+        room = room.saturating_sub(taken);
+        fits
     });
     let datasets = used.datasets.iter().map(|dataset| File {
         path: dataset.path.clone(),

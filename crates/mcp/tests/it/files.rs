@@ -1,9 +1,12 @@
 //! Files of a session.
 
+use cellblock_mcp::Dataset;
 use rmcp::model::{ContentBlock, ReadResourceRequestParams};
 use serde_json::json;
 
-use crate::support::{answer, block_on, done, ordinary, read, refused, run, text};
+use crate::support::{
+    Client, answer, block_on, connect, done, newest, ordinary, read, refused, run, server, text,
+};
 
 #[test]
 fn an_uploaded_file_is_there_for_code_and_comes_back() {
@@ -124,5 +127,52 @@ fn what_is_not_there_is_no_resource() {
                 "{uri}: {error}"
             );
         }
+    });
+}
+
+#[test]
+fn the_link_to_a_dataset_leads_to_what_code_reads() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("wine.csv");
+        std::fs::write(&path, "a,b\n1,2\n").unwrap();
+        let server = server(|options| {
+            let name = "wine".to_owned();
+            options.datasets = vec![Dataset { name, path }];
+        })
+        .await;
+        let client = connect(&server, Client::default(), newest()).await;
+        let ran = run(&client, None, "open('/tmp/data/wine.csv').read()").await;
+        assert_eq!(ran["outputs"][0]["value"], "a,b\n1,2\n");
+        let file = json!({"session": ran["session"], "path": "/tmp/data/wine.csv"});
+        let got = done(&client, "download_file", file).await;
+        assert_eq!(got["text"], "a,b\n1,2\n");
+        let (text, _) = read(&client, got["uri"].as_str().unwrap()).await;
+        assert_eq!(text, "a,b\n1,2\n");
+    });
+}
+
+#[test]
+fn a_list_of_files_has_as_many_as_a_model_has_room_for() {
+    block_on(async {
+        let server = server(|options| options.tokens = 500).await;
+        let client = connect(&server, Client::default(), newest()).await;
+        let ran = run(
+            &client,
+            None,
+            "for i in range(90): open('a' * 200 + f'{i:02}', 'w').close()",
+        )
+        .await;
+        let end = json!({"session": ran["session"]});
+        let result = answer(&client, "list_files", end).await;
+        assert!(text(&result).len() <= 500 * 4, "{}", text(&result).len());
+        let listed = result.structured_content.unwrap();
+        assert_eq!(listed["total"], 90);
+        assert!(!listed["files"].as_array().unwrap().is_empty());
+        // And what stands below a cell's outputs.
+        let listed = answer(&client, "run_python", json!({"code": "for i in range(90): open('b' * 200 + f'{i:02}', 'w').close()", "session": ran["session"]})).await;
+        let told = text(&listed);
+        assert!(told.len() <= 500 * 4, "{}", told.len());
+        assert!(told.ends_with(ran["session"].as_str().unwrap()), "{told}");
     });
 }
