@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// How many entries each list has. An entry that was taken out lowers its number here; none is raised.
-const ENTRIES: [(&str, usize); 2] = [("2025-11-25", 9), ("2026-07-28", 14)];
+const ENTRIES: [(&str, usize); 2] = [("2025-11-25", 8), ("2026-07-28", 14)];
 
 /// The list of a revision.
 pub(crate) fn file(revision: &str) -> PathBuf {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use axum::Router;
 use cellblock_artifact::Store;
 use cellblock_interpreter::{Config, Interpreter, SessionOptions};
-use cellblock_mcp::http::{HttpOptions, mount};
-use cellblock_mcp::{Engine, Options, Server};
+use cellblock_mcp::http::{HttpOptions, behind};
+use cellblock_mcp::{Engine, Options, Owner, Server};
 use cellblock_testkit::require;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -69,7 +69,12 @@ async fn serve() -> u16 {
             .into(),
         ..HttpOptions::default()
     };
-    let service = mount(Fixtures::over(server), options);
+    let service = behind(
+        &server,
+        |_| Some(Owner::new("the suite")),
+        options,
+        Fixtures::over,
+    );
     let router = Router::new().route_service("/mcp", service);
     tokio::spawn(async move { axum::serve(listener, router).await });
     port
