@@ -31,6 +31,7 @@ fn the_python_client_works_over_http() {
     require!(McpPython);
     let served = Served::shared();
     let mut suite = python();
+    suite.arg("test_keys");
     over_http(&mut suite, &served);
     passes(&mut suite);
 }
@@ -48,6 +49,7 @@ fn the_typescript_client_works_over_http() {
     require!(McpNode);
     let served = Served::shared();
     let mut suite = node("client.test.js");
+    suite.arg("keys.test.js");
     over_http(&mut suite, &served);
     passes(&mut suite);
 }

@@ -2,7 +2,7 @@
 
 const COMMAND = JSON.parse(process.env.CELLBLOCK_MCP_COMMAND ?? "[]");
 const URL_OF_IT = process.env.CELLBLOCK_MCP_URL;
-export const KEY = process.env.CELLBLOCK_KEY ?? "";
+const KEY = process.env.CELLBLOCK_KEY ?? "";
 
 // Longer than any answer takes on a busy machine: what waits so long hangs.
 export const PATIENCE = 120_000;

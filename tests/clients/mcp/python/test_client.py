@@ -3,7 +3,7 @@
 import unittest
 
 import scenarios
-from place import KEY, REVISIONS, connected
+from place import REVISIONS, connected
 from tasks import Tasks
 
 
@@ -31,12 +31,3 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(ran["outputs"][0]["value"], 42)
             self.assertEqual((tasks.seen[0], tasks.seen[-1]), ("working", "completed"))
             await scenarios.done(client, "close_session", session=ran["session"])
-
-    @unittest.skipUnless(KEY, "over stdio there are no keys")
-    async def test_a_wrong_key_is_refused(self) -> None:
-        for mode in REVISIONS:
-            with self.assertRaises(Exception) as refused:
-                async with connected(mode, key="wrong"):
-                    pass
-            # The client keeps the status to itself.
-            self.assertIn("Server returned an error response", repr(refused.exception))
