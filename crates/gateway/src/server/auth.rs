@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
+use super::mount::refused;
 use super::throttle::Throttle;
 use super::{Caller, Gateway};
 use crate::keys::{Found, Secret};
@@ -110,10 +111,10 @@ fn refuse(request: &Request, why: &'static str, message: &str) -> Response {
         ))
         .unwrap_or(HeaderValue::from_static(CHALLENGE)),
     };
-    (
+    let answer = (
         StatusCode::UNAUTHORIZED,
         [(WWW_AUTHENTICATE, challenge)],
-        axum::Json(error),
-    )
-        .into_response()
+        axum::Json(&error),
+    );
+    refused(answer.into_response(), &error)
 }

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse as _, Response};
 use tower_http::cors::CorsLayer;
 
 use super::Gateway;
-use super::mount::Mount;
+use super::mount::{Mount, refused};
 use super::observe::REQUEST_ID;
 use super::throttle::Throttle;
 use crate::wire::{ApiError, ErrorKind};
@@ -151,7 +151,10 @@ fn refuse(request: &Request, code: &'static str, message: &str) -> Response {
         message: message.to_owned(),
         param: None,
     };
-    (StatusCode::FORBIDDEN, axum::Json(error)).into_response()
+    refused(
+        (StatusCode::FORBIDDEN, axum::Json(&error)).into_response(),
+        &error,
+    )
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub use auth::AuthOptions;
 pub use caller::Caller;
 pub use hosts::HostOptions;
 pub use json::Json;
-pub use mount::Mount;
+pub use mount::{Form, Mount};
 pub use observe::RequestId;
 pub use start::{ServeError, check};
 pub use stop::StopOptions;
@@ -163,6 +163,7 @@ impl Gateway {
             .layer(from_fn_with_state(self.clone(), auth::check))
             .layer(hosts::cors(&self.options.hosts, mounts))
             .layer(from_fn_with_state(self.clone(), hosts::check))
+            .layer(from_fn_with_state(mounts.to_vec(), mount::speak))
             .layer(CatchPanicLayer::custom(answers::panicked))
             .layer(from_fn(answers::complete))
             .layer(from_fn(move |request, next| {

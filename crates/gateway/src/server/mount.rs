@@ -3,18 +3,27 @@
 use std::convert::Infallible;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::body::Body;
+use axum::extract::{Request, State};
 use axum::http::HeaderName;
-use axum::response::IntoResponse;
+use axum::http::header::CONTENT_LENGTH;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use tower::Service;
 
 use super::Gateway;
+use crate::wire::ApiError;
+
+/// What is told of a refusal, made of its reason.
+pub type Form = fn(&str) -> String;
 
 /// A service at one path. Requests come to it counted, with names and pages checked, and with a [`Caller`](super::Caller) in their extensions.
 /// It bounds their bodies itself.
 #[derive(Clone, Debug)]
 pub struct Mount {
+    path: String,
     route: Router<Gateway>,
+    form: Option<Form>,
     read: Vec<HeaderName>,
     written: Vec<HeaderName>,
 }
@@ -28,10 +37,19 @@ impl Mount {
         S::Future: Send + 'static,
     {
         Self {
+            path: path.to_owned(),
+            form: None,
             route: Router::new().route_service(path, service),
             read: Vec::new(),
             written: Vec::new(),
         }
+    }
+
+    /// Tells its clients in this form, as JSON, why the gateway did not let a request through to it.
+    #[must_use]
+    pub fn refusing(mut self, form: Form) -> Self {
+        self.form = Some(form);
+        self
     }
 
     /// Lets pages of configured origins send these headers and read those, beside the gateway's own. Names are in lower case.
@@ -55,4 +73,30 @@ impl Mount {
     pub(super) fn written(&self) -> &[HeaderName] {
         &self.written
     }
+}
+
+/// Why a request was not let through, beside the answer that says so in the API's form.
+#[derive(Clone, Debug)]
+pub(super) struct Refused(String);
+
+/// The answer to a request that is not let through.
+pub(super) fn refused(mut response: Response, error: &ApiError) -> Response {
+    response.extensions_mut().insert(Refused(error.message.clone()));
+    response
+}
+
+/// Puts refusals into the form of the service that the request was for.
+pub(super) async fn speak(State(mounts): State<Vec<Mount>>, request: Request, next: Next) -> Response {
+    let mut mounts = mounts.iter();
+    let form = mounts
+        .find(|mount| mount.path == request.uri().path())
+        .and_then(|mount| mount.form);
+    let mut response = next.run(request).await;
+    if let Some(form) = form
+        && let Some(Refused(why)) = response.extensions_mut().remove()
+    {
+        response.headers_mut().remove(CONTENT_LENGTH);
+        *response.body_mut() = Body::from(form(&why));
+    }
+    response
 }

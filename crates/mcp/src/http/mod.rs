@@ -8,9 +8,10 @@
 use std::sync::Arc;
 
 use ::http::request::Parts;
-use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{ErrorData, ServerHandler};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::owner::Owner;
@@ -63,6 +64,13 @@ impl Default for HttpOptions {
             stopping: CancellationToken::new(),
         }
     }
+}
+
+/// What a client is told of a request that was not let through to the service: an error that answers no request in
+/// particular, for it was not read.
+pub fn refusal(why: &str) -> String {
+    let error = ErrorData::invalid_request(why.to_owned(), None);
+    json!({"jsonrpc": "2.0", "id": null, "error": error}).to_string()
 }
 
 /// A tower service that answers MCP over streamable HTTP. `owner` says whose a request is; one that is nobody's is refused.

@@ -88,12 +88,11 @@ pub(crate) async fn read(server: &Shared, owner: &Owner, uri: &str) -> Result<Re
         }
         Named::File { session, path } => {
             let used = server.sessions.find(owner, &session).map_err(|_| missing())?;
-            let read = match dataset_at(server, &used, &path).await {
-                Some(content) => content,
-                None => {
-                    let read = used.session.read_file_within(&*path, MOST_BYTES).await;
-                    read.map_err(Refusal::from)
-                }
+            let read = if let Some(content) = dataset_at(server, &used, &path).await {
+                content
+            } else {
+                let read = used.session.read_file_within(&*path, MOST_BYTES).await;
+                read.map_err(Refusal::from)
             };
             let bytes = read.map_err(|refusal| not_read(uri, refusal))?;
             (bytes, media_type(&path).to_owned())

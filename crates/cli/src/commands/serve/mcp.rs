@@ -34,7 +34,8 @@ pub(super) fn mount(gateway: &Gateway, mut options: Options) -> Option<Mount> {
         stopping.cancelled().await;
         server.drain(ending.cancelled()).await;
     });
-    Some(Mount::new(PATH, service).headers(&http::REQUEST_HEADERS, &http::RESPONSE_HEADERS))
+    let mount = Mount::new(PATH, service).refusing(http::refusal);
+    Some(mount.headers(&http::REQUEST_HEADERS, &http::RESPONSE_HEADERS))
 }
 
 /// The gateway's quotas: a session is a sandbox of its owner's, a cell a cell.
