@@ -121,16 +121,17 @@ fn python(root: &Path) -> Result<()> {
     let ruff = find_program("ruff").context("ruff is missing; run `pip install ruff`")?;
     let probes = root.join("tests/containment");
     let properties = root.join("tests/timeseries");
-    let linted =
-        spawn(
-            Command::new(&ruff)
-                .args(["check", "--no-cache"])
-                .args([&package, &probes, &properties]),
-        );
+    let clients = root.join("tests/clients");
+    let linted = spawn(Command::new(&ruff).args(["check", "--no-cache"]).args([
+        &package,
+        &probes,
+        &properties,
+        &clients,
+    ]));
     let formatted = spawn(
         Command::new(&ruff)
             .args(["format", "--check", "--no-cache"])
-            .args([&package, &probes, &properties]),
+            .args([&package, &probes, &properties, &clients]),
     );
     let scripts = root.join("bench/python");
     let rules = package.join("pyproject.toml");

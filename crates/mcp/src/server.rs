@@ -7,8 +7,8 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
     CreateTaskResult, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
     Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, Tool as Listed, UpdateTaskParams,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, Tool as Listed, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
@@ -233,9 +233,7 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(told, None));
         };
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let tasks = context
-            .client_capabilities()
-            .is_some_and(|it| it.supports_tasks());
+        let tasks = knows_tasks(&context);
         let mut working = self.begin(*tool, owner.clone(), arguments, Progress::of(&context));
         let _followed = self.follow(&context, &owner, &working);
         let ended = tokio::select! {
@@ -338,6 +336,15 @@ impl ServerHandler for Server {
         let prompt = prompts::get(&self.shared, &owner, &request.name, request.arguments.as_ref())?;
         Ok(prompt.into())
     }
+}
+
+/// Whether a call of this client may be answered by a task. One may declare the extension and speak a revision that has no such answers.
+fn knows_tasks(context: &RequestContext<RoleServer>) -> bool {
+    let version = context.protocol_version();
+    version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+        && context
+            .client_capabilities()
+            .is_some_and(|it| it.supports_tasks())
 }
 
 /// Where a page of a list begins.

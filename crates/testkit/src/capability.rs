@@ -38,11 +38,15 @@ pub enum Capability {
     EverythingServer,
     /// The packages that `tests/clients/python` pins are in a virtual environment beside its tests.
     PythonClients,
+    /// Node 22 or newer is on PATH, with the packages that `tests/clients/mcp/node` pins beside its tests.
+    McpNode,
+    /// The packages that `tests/clients/mcp/python` pins are in a virtual environment beside its tests.
+    McpPython,
 }
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -55,6 +59,8 @@ impl Capability {
         Self::NodeClients,
         Self::EverythingServer,
         Self::PythonClients,
+        Self::McpNode,
+        Self::McpPython,
     ];
 
     /// Returns the name that skip records and `.ci/expected-skips` use.
@@ -72,6 +78,8 @@ impl Capability {
             Self::NodeClients => "node_clients",
             Self::EverythingServer => "everything_server",
             Self::PythonClients => "python_clients",
+            Self::McpNode => "mcp_node",
+            Self::McpPython => "mcp_python",
         }
     }
 
@@ -99,26 +107,34 @@ impl Capability {
                 .map(drop)
                 .ok_or_else(|| "found neither on PATH nor with pyenv".to_owned()),
             Self::S3Server => succeeds(Command::new("moto_server").arg("--help")),
-            Self::NodeClients => clients("node", "node_modules/.package-lock.json", "npm ci").and_then(|_| {
-                let new_enough = "process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)";
-                succeeds(Command::new("node").args(["-e", new_enough]))
-            }),
+            Self::NodeClients => node_with("node"),
             Self::EverythingServer => clients("everything", "node_modules/.package-lock.json", "npm ci")
                 .and_then(|_| succeeds(Command::new("node").arg("--version"))),
-            Self::PythonClients => {
-                clients("python", ".venv/bin/python", "pip").and_then(|python| {
-                    let installed = "from importlib.metadata import version\n\
-                                     for name in 'openai', 'openai-agents', 'langchain-openai': version(name)";
-                    succeeds(Command::new(python).args(["-c", installed]))
-                })
-            }
+            Self::McpNode => node_with("mcp/node"),
+            Self::PythonClients => python_with("python", &["openai", "openai-agents", "langchain-openai"]),
+            Self::McpPython => python_with("mcp/python", &["mcp"]),
         }
     }
 }
 
+/// Node, and the packages of a folder of `tests/clients`.
+fn node_with(folder: &str) -> Result<(), String> {
+    clients(folder, "node_modules/.package-lock.json", "npm ci")?;
+    let new_enough = "process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)";
+    succeeds(Command::new("node").args(["-e", new_enough]))
+}
+
+/// A virtual environment in a folder of `tests/clients`, with packages.
+fn python_with(folder: &str, packages: &[&str]) -> Result<(), String> {
+    let python = clients(folder, ".venv/bin/python", "pip")?;
+    let installed =
+        "import sys\nfrom importlib.metadata import version\nfor name in sys.argv[1:]: version(name)";
+    succeeds(Command::new(python).args(["-c", installed]).args(packages))
+}
+
 /// A file of the packages of `tests/clients`, or what makes it.
-fn clients(language: &str, file: &str, by: &str) -> Result<PathBuf, String> {
-    let path = workspace_root().join("tests/clients").join(language).join(file);
+fn clients(folder: &str, file: &str, by: &str) -> Result<PathBuf, String> {
+    let path = workspace_root().join("tests/clients").join(folder).join(file);
     if path.exists() {
         return Ok(path);
     }

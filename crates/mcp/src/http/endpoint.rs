@@ -16,6 +16,7 @@ use bytes::Bytes;
 use http_body::Body;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use rmcp::ServerHandler;
 use rmcp::model::RequestId;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -37,8 +38,8 @@ type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 /// A server over HTTP: a tower service to mount at `/mcp`.
 #[derive(Clone)]
-pub struct Endpoint {
-    pub(super) inner: StreamableHttpService<Server, LocalSessionManager>,
+pub struct Endpoint<H = Server> {
+    pub(super) inner: StreamableHttpService<H, LocalSessionManager>,
     pub(super) server: Server,
     pub(super) owner: OwnerOf,
     pub(super) max_body: usize,
@@ -58,8 +59,9 @@ struct Params {
     request_id: Option<RequestId>,
 }
 
-impl<B> Service<Request<B>> for Endpoint
+impl<B, H> Service<Request<B>> for Endpoint<H>
 where
+    H: ServerHandler + Clone,
     B: Body + Send + 'static,
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>> + std::fmt::Display,
@@ -83,7 +85,7 @@ where
     }
 }
 
-impl Endpoint {
+impl<H: ServerHandler> Endpoint<H> {
     /// Answers a request of an earlier revision.
     async fn earlier<B>(&self, request: Request<B>) -> Answer
     where
@@ -155,7 +157,7 @@ fn refuse(status: StatusCode, why: String) -> Answer {
     answer
 }
 
-impl std::fmt::Debug for Endpoint {
+impl<H> std::fmt::Debug for Endpoint<H> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Endpoint")
             .field("server", &self.server)

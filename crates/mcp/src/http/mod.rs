@@ -82,19 +82,29 @@ pub fn service(
     owner: impl Fn(&Parts) -> Option<Owner> + Send + Sync + 'static,
     options: HttpOptions,
 ) -> Endpoint {
+    behind(server, owner, options, |server| server)
+}
+
+/// The same with something between the protocol and the server, which tests put there.
+#[doc(hidden)]
+pub fn behind<H: ServerHandler + Clone>(
+    server: &Server,
+    owner: impl Fn(&Parts) -> Option<Owner> + Send + Sync + 'static,
+    options: HttpOptions,
+    between: impl FnOnce(Server) -> H,
+) -> Endpoint<H> {
     let owner: OwnerOf = Arc::new(owner);
     let server = server.for_requests(Arc::clone(&owner));
     Endpoint {
         max_body: options.max_body,
-        inner: mount(server.clone(), options),
+        inner: protocol(between(server.clone()), options),
         server,
         owner,
     }
 }
 
-/// The same of any handler, for tests that put something before the server.
-#[doc(hidden)]
-pub fn mount<H: ServerHandler + Clone>(
+/// The protocol before a handler.
+fn protocol<H: ServerHandler + Clone>(
     handler: H,
     options: HttpOptions,
 ) -> StreamableHttpService<H, LocalSessionManager> {

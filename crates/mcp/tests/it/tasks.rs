@@ -2,18 +2,23 @@
 
 use std::time::Duration;
 
+use rmcp::ClientLifecycleMode;
 use rmcp::model::{CallToolResponse, CancelTaskParams, GetTaskParams, TaskPayload};
 use serde_json::json;
 
 use crate::support::{Client, Connected, block_on, call, connect, newest, run, server, session, until};
 
 async fn declared(after: Duration) -> Connected {
+    declared_at(after, newest()).await
+}
+
+async fn declared_at(after: Duration, revision: ClientLifecycleMode) -> Connected {
     let server = server(|options| options.task_after = after).await;
     let client = Client {
         tasks: true,
         ..Client::default()
     };
-    connect(&server, client, newest()).await
+    connect(&server, client, revision).await
 }
 
 #[test]
@@ -91,6 +96,14 @@ fn a_client_that_did_not_declare_tasks_gets_none() {
     block_on(async {
         let server = server(|options| options.task_after = Duration::ZERO).await;
         let client = connect(&server, Client::default(), newest()).await;
+        assert_eq!(run(&client, None, "6 * 7").await["outputs"][0]["value"], 42);
+    });
+}
+
+#[test]
+fn a_client_that_declared_tasks_at_a_revision_without_them_gets_none() {
+    block_on(async {
+        let client = declared_at(Duration::ZERO, ClientLifecycleMode::Initialize).await;
         assert_eq!(run(&client, None, "6 * 7").await["outputs"][0]["value"], 42);
     });
 }

@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use cellblock_mcp::Server;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock,
-    GetPromptRequestParams, GetPromptResponse, GetPromptResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProgressNotificationParam, Prompt, PromptArgument, PromptMessage, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, ResourceTemplate, Role,
-    ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ClientCapabilities,
+    ContentBlock, GetPromptRequestParams, GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, Prompt, PromptArgument, PromptMessage,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource, ResourceContents,
+    ResourceTemplate, Role, ServerConfig, Tool, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::{Value, json};
+
+use crate::jobs::{JOBS, job};
 
 /// A red dot.
 const PNG: &str =
@@ -63,7 +65,7 @@ impl ServerHandler for Fixtures {
     async fn list_tools(&self, request: Page, asked: Asked) -> Result<ListToolsResult, ErrorData> {
         let mut listed = self.0.list_tools(request, asked).await?;
         let schema = json!({"type": "object", "properties": {}});
-        for (name, description) in TOOLS {
+        for (name, description) in TOOLS.into_iter().chain(JOBS) {
             let schema = schema.as_object().cloned().unwrap_or_default();
             listed.tools.push(Tool::new(name, description, Arc::new(schema)));
         }
@@ -79,12 +81,20 @@ impl ServerHandler for Fixtures {
         request: CallToolRequestParams,
         asked: Asked,
     ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(call) = job(&request) {
+            return self.0.call_tool(call, asked).await;
+        }
         let picture = ContentBlock::image(PNG, "image/png");
         let resource = ResourceContents::text("embedded", "test://embedded-resource");
         let resource = ContentBlock::resource(resource);
         let text = ContentBlock::text("This is a simple text response for testing.");
         let content = match &*request.name {
             "test_simple_text" => vec![text],
+            "greet" => {
+                let name = request.arguments.as_ref().and_then(|all| all.get("name"));
+                let name = name.and_then(Value::as_str).unwrap_or_default();
+                vec![ContentBlock::text(format!("Hello, {name}!"))]
+            }
             "test_image_content" => vec![picture],
             "test_audio_content" => vec![ContentBlock::audio(WAV, "audio/wav")],
             "test_embedded_resource" => vec![resource],
@@ -115,6 +125,18 @@ impl ServerHandler for Fixtures {
             _ => return self.0.call_tool(request, asked).await,
         };
         Ok(CallToolResult::success(content).into())
+    }
+
+    async fn get_task(&self, request: GetTaskParams, asked: Asked) -> Result<GetTaskResult, ErrorData> {
+        self.0.get_task(request, asked).await
+    }
+
+    async fn update_task(&self, request: UpdateTaskParams, asked: Asked) -> Result<(), ErrorData> {
+        self.0.update_task(request, asked).await
+    }
+
+    async fn cancel_task(&self, request: CancelTaskParams, asked: Asked) -> Result<(), ErrorData> {
+        self.0.cancel_task(request, asked).await
     }
 
     async fn list_resources(&self, request: Page, asked: Asked) -> Result<ListResourcesResult, ErrorData> {
