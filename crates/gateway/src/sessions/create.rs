@@ -73,11 +73,13 @@ pub(crate) async fn create(
     let id = Ids::random().mint("sess");
     let permit = gateway.quotas.sandbox(&caller.owner).await?;
     let place = Place::take(&gateway, &caller.owner, &id)?;
+    let longest = gateway.options.max_cell_time;
     let (session, tools) = match request.toolset {
         ToolsetName::Derivation => {
             let aliases = AliasStore::new(gateway.store.clone(), &id, Bounds::default());
             let policy = Policy {
                 idle: terms.idle,
+                cell_time: Policy::default().cell_time.min(longest),
                 ..Policy::default()
             };
             let derivation = gateway.interpreter()?.derivation(aliases.clone(), policy).await?;
@@ -96,7 +98,11 @@ pub(crate) async fn create(
                 ..SessionOptions::default()
             });
             let tools = if toolset == ToolsetName::Workbench {
-                Tools::Workbench(Workbench::new(session.clone(), WorkbenchOptions::default()))
+                let options = WorkbenchOptions {
+                    max_timeout: longest,
+                    ..WorkbenchOptions::default()
+                };
+                Tools::Workbench(Workbench::new(session.clone(), options))
             } else {
                 Tools::Interpreter
             };
@@ -165,7 +171,11 @@ fn terms(gateway: &Gateway, request: &CreateRequest) -> Result<Terms, Problem> {
         }
     };
     Ok(Terms {
-        limits: limits::lowered(gateway.interpreter()?.limits(), &request.limits)?,
+        limits: limits::lowered(
+            gateway.interpreter()?.limits(),
+            gateway.options.max_cell_time,
+            &request.limits,
+        )?,
         prelude,
         guard: request.guard.unwrap_or(usual.guard),
         rescue: request.rescue.unwrap_or(usual.rescue),

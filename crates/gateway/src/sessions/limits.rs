@@ -1,14 +1,25 @@
 //! Limits that a request asks for: at most those of the gateway.
 
-use cellblock_interpreter::{Limits, MAX_CELL_TIME};
+use std::time::Duration;
+
+use cellblock_interpreter::Limits;
 use serde_json::{Map, Value};
 
 use crate::problem::Problem;
 
-/// The gateway's limits with those that are asked for in their place; each of them is lower.
-pub(super) fn lowered(most: &Limits, asked: &Map<String, Value>) -> Result<Limits, Problem> {
+/// The gateway's limits with those that are asked for in their place; each of them is lower, but for the time of a cell, which may be up to
+/// the longest that the gateway lets code run.
+pub(super) fn lowered(
+    most: &Limits,
+    longest: Duration,
+    asked: &Map<String, Value>,
+) -> Result<Limits, Problem> {
     let field = |name: &str| format!("limits.{name}");
-    let Ok(Value::Object(mut limits)) = serde_json::to_value(most) else {
+    let usual = Limits {
+        cell_time: most.cell_time.min(longest),
+        ..most.clone()
+    };
+    let Ok(Value::Object(mut limits)) = serde_json::to_value(usual) else {
         return Err(Problem::invalid("limits", "limits cannot be told here"));
     };
     for (name, value) in asked {
@@ -24,7 +35,7 @@ pub(super) fn lowered(most: &Limits, asked: &Map<String, Value>) -> Result<Limit
             return Err(Problem::invalid(&field(name), "give a number above 0"));
         };
         let most = match name.as_str() {
-            "cell_time" => limit.as_f64().map(|limit| limit.max(MAX_CELL_TIME.as_secs_f64())),
+            "cell_time" => Some(longest.as_secs_f64()),
             _ => limit.as_f64(),
         };
         if let Some(most) = most.filter(|most| wanted > *most) {
@@ -41,14 +52,34 @@ pub(super) fn lowered(most: &Limits, asked: &Map<String, Value>) -> Result<Limit
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use serde_json::json;
 
     use super::*;
 
     fn ask(asked: &Value) -> Result<Limits, Problem> {
-        lowered(&Limits::default(), asked.as_object().unwrap())
+        within(300, asked)
+    }
+
+    fn within(longest: u64, asked: &Value) -> Result<Limits, Problem> {
+        lowered(
+            &Limits::default(),
+            Duration::from_secs(longest),
+            asked.as_object().unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_cell_has_no_more_time_than_the_gateway_lets_code_run() {
+        let limits = within(600, &json!({"cell_time": 600})).unwrap();
+        assert_eq!(limits.cell_time, Duration::from_mins(10));
+        for (longest, asked) in [(600, 601), (20, 21)] {
+            let problem = within(longest, &json!({"cell_time": asked})).unwrap_err();
+            let said = format!("it is {asked}, and this gateway allows {longest} at most");
+            assert_eq!(problem.error().message, said);
+        }
+        // Nor one that does not say how much it needs.
+        assert_eq!(within(20, &json!({})).unwrap().cell_time, Duration::from_secs(20));
+        assert_eq!(within(600, &json!({})).unwrap(), Limits::default());
     }
 
     #[test]

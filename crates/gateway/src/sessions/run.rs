@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use cellblock_interpreter::report::CellReport;
-use cellblock_interpreter::{Cell, Event, Execution, MAX_CELL_TIME};
+use cellblock_interpreter::{Cell, Event, Execution};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
@@ -71,7 +71,7 @@ pub(crate) async fn run(
         .into());
     }
     let streams = request.stream || accepts_events(&headers);
-    let cell = cell(&held, request.code, request.timeout, request.requirements)?;
+    let cell = cell(&gateway, request.code, request.timeout, request.requirements)?;
     let turn = held.turn().await?;
     if !streams {
         let json = attended(&gateway, turn, {
@@ -100,7 +100,7 @@ pub(crate) async fn run(
 
 /// The cell that a request describes.
 pub(super) fn cell(
-    held: &Held,
+    gateway: &Gateway,
     code: Option<String>,
     timeout: Option<f64>,
     requirements: Vec<String>,
@@ -114,7 +114,7 @@ pub(super) fn cell(
     })?;
     let mut cell = Cell::new(code).with_requirements(requirements);
     if let Some(seconds) = timeout {
-        let longest = held.terms.limits.cell_time.max(MAX_CELL_TIME);
+        let longest = gateway.options.max_cell_time;
         let timeout = Duration::try_from_secs_f64(seconds).ok();
         let timeout = timeout.filter(|timeout| !timeout.is_zero() && *timeout <= longest);
         cell.timeout = Some(timeout.ok_or_else(|| {

@@ -104,7 +104,7 @@ async fn answer(gateway: &Gateway, held: &Held, name: &str, arguments: Value) ->
         Tools::Interpreter => {
             let asked: RunPython = serde_json::from_value(arguments)
                 .map_err(|error| Problem::invalid("arguments", error.to_string()))?;
-            let cell = cell(held, asked.code, asked.timeout, asked.requirements)?;
+            let cell = cell(gateway, asked.code, asked.timeout, asked.requirements)?;
             perform(gateway, held, cell, None).await
         }
         Tools::Workbench(workbench) => {
@@ -177,8 +177,8 @@ async fn derive(derivation: &mut Derivation, name: &str, arguments: &Value) -> R
 fn tools(held: &Held) -> Vec<ToolAnswer> {
     match &held.tools {
         Tools::Interpreter => vec![run_python()],
-        Tools::Workbench(_) => {
-            let definitions = Workbench::definitions().into_iter();
+        Tools::Workbench(workbench) => {
+            let definitions = workbench.tools().into_iter();
             let answers = definitions.map(|it| ToolAnswer {
                 name: it.name,
                 description: it.description,

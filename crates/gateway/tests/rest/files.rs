@@ -144,6 +144,10 @@ fn a_dataset_is_there_before_and_after_the_sandbox_is_made() {
         assert_eq!(api.run(&session, read).await["outputs"][0]["value"], "a,b\n1,2\n");
         let (_, second) = add(&path, "c\n").await;
         assert_eq!(second["path"], "/tmp/data/sales_2.csv");
+        for (name, content) in [("sales", "a,b\n1,2\n"), ("sales_2", "c\n")] {
+            let file = api.raw(&format!("{session}/files/tmp/data/{name}.csv")).await;
+            assert_eq!(file.text().await.unwrap(), content);
+        }
         assert_eq!(
             api.run(&session, "open('/tmp/data/sales_2.csv').read()").await["outputs"][0]["value"],
             "c\n"

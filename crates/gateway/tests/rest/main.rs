@@ -7,6 +7,7 @@ mod bad_input;
 mod cells;
 mod execute;
 mod files;
+mod longest;
 mod openapi;
 mod owners;
 mod stopping;

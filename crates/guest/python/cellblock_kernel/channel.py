@@ -4,8 +4,11 @@ import json.encoder
 import json.scanner
 import os
 import select
+import sys
 from _socket import socket as Socket
+from fcntl import ioctl
 from json import JSONDecoder
+from termios import FIONREAD
 from threading import Lock
 from typing import Any
 
@@ -21,7 +24,7 @@ _CHUNK = 64 * 1024
 # Vectors per call; Linux allows 1024.
 _VECTORS = 512
 
-_getpid, _set_inheritable = os.getpid, os.set_inheritable
+_getpid, _set_inheritable, _ioctl = os.getpid, os.set_inheritable, ioctl
 _AF_UNIX, _SOCK_STREAM = 1, 1
 
 
@@ -67,6 +70,8 @@ class Channel:
     def __init__(self, fd: int, gate: Gate) -> None:
         self.shield = gate.shield
         self.unshield = gate.unshield
+        self._gate = gate
+        gate.unread = self._unread
         self.lock = Lock()
         self._buffer = bytearray(_CHUNK)
         self._view = memoryview(self._buffer)
@@ -140,8 +145,19 @@ class Channel:
         """Says whether something can be read within a time."""
         return self._start < self._end or bool(self._poll.poll(milliseconds))
 
+    def _unread(self) -> int:
+        """Bytes that have come and were not read. It changes nothing, as it is asked in the middle of anything."""
+        try:
+            return self._end - self._start + int.from_bytes(_ioctl(self._socket.fileno(), FIONREAD, b"\0\0\0\0"), sys.byteorder)
+        except OSError:
+            return 0
+
     def receive(self) -> tuple[Header, list[bytes]]:
         """Receives one frame."""
+        self._gate.busy = False
+        self.wait()
+        # Before the first byte is read, and not after: an interrupt must find the one or the other.
+        self._gate.busy = True
         sizes = self._take(8)
         total = int.from_bytes(sizes[:4], "big")
         size = int.from_bytes(sizes[4:], "big")

@@ -1,15 +1,28 @@
-"""SIGINT: raises KeyboardInterrupt in a running cell, and nothing anywhere else.
+"""SIGINT: raises KeyboardInterrupt in the cell that it is meant for, and nothing anywhere else.
 
-The guest sends SIGINT at a deadline. It may come late, twice, or in the middle of a frame; none of these may hit the kernel
-itself. The gate is open only while a cell's own code runs, and a shield defers the signal while bytes are on their way.
+The host sends SIGINT when a cell is to stop. It may come before the kernel has read the cell, twice, amid a frame, or after
+the cell's end; none of these may hit the kernel itself, and none but the last may let the cell run on. So a signal is
+
+- raised where a cell's own code runs: the gate is open;
+- kept while bytes are on their way (a shield), or the kernel is busy with a message, and raised as soon as that is over;
+- kept, too, while nothing runs but a message is there to be read: the host has sent that before the signal;
+- forgotten once the cell has ended.
+
+A signal for a cell that has just ended is seen before the next message is read. The host sends one that does nothing after each
+cell that it told to stop, so that such a signal never stops another cell.
 """
 
 import os
+from collections.abc import Callable
 from signal import SIGINT, default_int_handler, getsignal, signal
 from threading import get_ident
 from types import FrameType, TracebackType
 
 _getpid = os.getpid
+
+
+def _nothing() -> int:
+    return 0
 
 
 class Gate:
@@ -20,11 +33,17 @@ class Gate:
         self.main = get_ident()
         self.open = False
         self.interrupted = False
+        # Whether a message is being read or answered.
+        self.busy = False
+        # Says how many bytes of messages are there that nobody has read.
+        self.unread: Callable[[], int] = _nothing
         self._shields = 0
         self._pending = False
+        # Where raising would leave the gate itself half changed. Each of them looks for what is pending after its last call.
         self._own = (
             Gate.__enter__.__code__,
             Gate.__exit__.__code__,
+            Gate.heed.__code__,
             Gate.shield.__code__,
             Gate.unshield.__code__,
         )
@@ -39,23 +58,39 @@ class Gate:
         if _getpid() != self.pid:
             default_int_handler(number, frame)
         if not self.open:
+            if self.busy or self.unread():
+                self._pending = True
             return
-        if self._shields:
+        if self._shields or (frame is not None and frame.f_code in self._own):
             self._pending = True
-            return
-        if frame is not None and frame.f_code in self._own:
             return
         self.interrupted = True
         raise KeyboardInterrupt
 
-    def reset(self) -> None:
-        """Forgets the interrupts of the cell before."""
+    def begin(self) -> None:
+        """Starts to answer a message: what was pending is meant for it."""
         self.interrupted = False
-        self._pending = False
         self._shields = 0
+
+    def end(self) -> None:
+        """Ends that: whatever comes from now on, until the next message is there, is meant for what is over."""
+        self.busy = False
+        self._pending = False
+
+    def take_over(self) -> None:
+        """Goes on as another process, which no signal was meant for."""
+        self.pid = _getpid()
+        self.end()
 
     def __enter__(self) -> None:
         self.open = True
+
+    def heed(self) -> None:
+        """Raises what came while the gate was closed. To be called right after it was opened, which cannot raise itself."""
+        if self._pending:
+            self._pending = False
+            self.interrupted = True
+            raise KeyboardInterrupt
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.open = False

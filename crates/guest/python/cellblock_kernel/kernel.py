@@ -99,12 +99,13 @@ class Kernel:
         """Runs what a message asks for and sends its `done`, whatever happens meanwhile."""
         done: Message = {"type": "done", "cell": message["cell"], "outcome": "completed"}
         self._display.begin(message["cell"])
-        self._gate.reset()
+        self._gate.begin()
         self._gate.install()
         error: BaseException | None = None
         started = perf_counter_ns()
         try:
             with self._gate:
+                self._gate.heed()
                 answer(message, blobs, done)
         except BaseException as raised:
             error = raised
@@ -119,6 +120,7 @@ class Kernel:
         found = findings.take()
         if found:
             done["findings"] = found
+        self._gate.end()
         self._display.end(done)
 
     def _repair(self) -> None:
@@ -140,6 +142,7 @@ class Kernel:
         described: failure.Failure
         try:
             with self._gate:
+                self._gate.heed()
                 described = failure.describe(error, message.get("name"), self._limits.text_chars)
         except BaseException as broken:
             kind = failure.type_name(type(error))

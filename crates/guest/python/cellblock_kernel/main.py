@@ -2,6 +2,7 @@
 
 import os
 import sys
+from signal import SIG_BLOCK, SIG_SETMASK, SIGINT, pthread_sigmask
 
 from cellblock_kernel import broker, interactive, rehearsal
 from cellblock_kernel.channel import BrokenFrame, Channel, Closed
@@ -12,7 +13,7 @@ from cellblock_kernel.stdio import Streams
 
 GENERATION = 3
 
-_getpid = os.getpid
+_getpid, _mask = os.getpid, pthread_sigmask
 _version = "{}.{}.{}".format(*sys.version_info)
 
 # How long a new kernel looks out for its first message before it uses the time.
@@ -29,9 +30,11 @@ def serve(channel_fd: int, spare_fd: int | None = None) -> None:
     channel = Channel(channel_fd, gate)
     _hello(channel)
     if not channel.ready(_IDLE_MS):
-        # Nobody waits for this kernel yet: touch what the first cell will touch.
+        # Nobody waits for this kernel yet: touch what the first cell will touch. These must not see an interrupt of that one.
+        before = _mask(SIG_BLOCK, {SIGINT})
         rehearsal.rehearse(answer, rehearsal.CELLS)
         gate.install()
+        _mask(SIG_SETMASK, before)
     answer(channel, gate, spare_fd)
 
 

@@ -62,10 +62,12 @@ def load(tree: ast.AST, pending: dict[str, str], bound: dict[str, Any]) -> dict[
             imported.add(node.asname or node.name)
     found: dict[str, Any] = {}
     for name in used & pending.keys() - imported - bound.keys():
-        module = pending.pop(name)
+        module = pending[name]
         try:
             imported_module = import_module(module)
+            found[name] = getattr(imported_module, name) if name in _HELPERS else imported_module
         except ImportError:
-            continue
-        found[name] = getattr(imported_module, name) if name in _HELPERS else imported_module
+            pass
+        # Not before: an interrupt of the import must not cost later cells the name.
+        del pending[name]
     return found

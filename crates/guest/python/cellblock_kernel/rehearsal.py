@@ -40,9 +40,10 @@ def rehearse(answer: Callable[[Channel, Gate], None], cells: tuple[str, ...]) ->
     kept = {name: getattr(module, name) for name in ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__")}
     first, path, environment = sys.modules["__main__"], list(sys.path), dict(os.environ)
     handler = signal.getsignal(signal.SIGINT)
-    channel = Channel(theirs.detach(), Gate())
+    gate = Gate()
+    channel = Channel(theirs.detach(), gate)
     try:
-        answer(channel, Gate())
+        answer(channel, gate)
     finally:
         # Now, and not when its cycles are collected: a standby could take it for a cell's.
         channel.release()

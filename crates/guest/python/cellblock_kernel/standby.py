@@ -37,7 +37,7 @@ _syscall.restype = ctypes.c_long
 _syscall.argtypes = [ctypes.c_long] * 6
 _self = _libc.pthread_self
 _self.restype = ctypes.c_size_t
-_getpid, _getppid, _exit, _kill, _setsid = os.getpid, os.getppid, os._exit, os.kill, os.setsid
+_getppid, _exit, _kill, _setsid = os.getppid, os._exit, os.kill, os.setsid
 _close, _lseek, _fstat, _set_blocking = os.close, os.lseek, os.fstat, os.set_blocking
 _native_id, _mask, _valid = threading.get_native_id, signal.pthread_sigmask, signal.valid_signals
 
@@ -98,13 +98,16 @@ class Standby:
         self._dismiss()
         pid, refused = None, self._obstacle()
         if refused is None:
+            # A signal that the kernel has seen and not yet handled would be handled in the copy, too.
+            before = _mask(signal.SIG_BLOCK, _valid())
             try:
                 pid = _clone()
             except OSError as error:
                 refused = f"no copy of the kernel ({error.strerror})"
             if pid == 0:
-                self._stand()
+                self._stand(before)
                 return True
+            _mask(signal.SIG_SETMASK, before)
         self._pid = pid or 0
         self._channel.send({"type": "standby", "changes": self._changes, "pid": pid, "refused": refused})
         return False
@@ -134,11 +137,10 @@ class Standby:
         found = _fstat(number)
         return found.st_dev, found.st_ino
 
-    def _stand(self) -> None:
-        """Waits to take over, as a process of its own. Returns as the kernel, or not at all."""
+    def _stand(self, before: Any) -> None:
+        """Waits to take over, as a process of its own with all signals blocked. Returns as the kernel, or not at all."""
         spare = self._spare
         try:
-            before = _mask(signal.SIG_SETMASK, _valid())
             _setsid()
             # The end of the channel must be seen by the host when the kernel ends.
             self._channel.release()
@@ -190,7 +192,7 @@ class Standby:
             _set_blocking(number, True)
         threading.main_thread()._set_native_id()  # type: ignore[attr-defined]
         self._spare = spare
-        self._gate.pid = _getpid()
+        self._gate.take_over()
         self._channel.move(channel)
         self._streams.repair()
         self._pid = 0

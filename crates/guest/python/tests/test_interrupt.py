@@ -4,7 +4,15 @@ import os
 import signal
 import time
 
-from tests.driver import KernelTest
+from tests.driver import Kernel, KernelTest
+
+ROUNDS = 200
+
+
+def spin(count):
+    """Passes some time that depends on nothing but the machine: about 10 µs for each count."""
+    for _ in range(count * 100):
+        pass
 
 
 class Interrupts(KernelTest):
@@ -57,7 +65,71 @@ class Interrupts(KernelTest):
     def test_a_signal_between_cells_is_ignored(self):
         for _ in range(20):
             self.kernel.interrupt()
+        self.let_late_ones_pass()
         self.assertEqual(self.completes("1").values, [1])
+
+    def let_late_ones_pass(self):
+        """What the host does after it has told a cell to stop: a signal that the cell did not see hits nothing else."""
+        self.assertIn(self.kernel.ask("variables").done["outcome"], ("completed", "interrupted"))
+
+    def test_a_signal_that_comes_once_a_cell_was_sent_stops_it_whatever_the_kernel_does(self):
+        self.completes("kept = 1")
+        for number in range(ROUNDS):
+            with self.subTest(number):
+                self.kernel.begin("while True: pass")
+                spin(number)
+                self.kernel.interrupt()
+                self.assertEqual(self.kernel.finish().done["outcome"], "interrupted")
+        self.assertEqual(self.completes("kept").values, [1])
+
+    def test_a_signal_that_comes_before_a_large_cell_was_read_stops_it(self):
+        self.completes("kept = 1")
+        for number in range(20):
+            with self.subTest(number):
+                self.kernel.begin("while True: pass\n#" + "-" * 10_000 * number)
+                self.kernel.interrupt()
+                self.assertEqual(self.kernel.finish().done["outcome"], "interrupted")
+        self.assertEqual(self.completes("kept").values, [1])
+
+    def test_a_signal_in_the_first_moments_of_a_kernel_stops_its_first_cell(self):
+        for number in range(12):
+            with self.subTest(number):
+                kernel = Kernel(str(self.directory))
+                try:
+                    # A new kernel tries itself out where nothing comes within its first milliseconds.
+                    time.sleep(0.0045 + number * 0.0005)
+                    kernel.begin("while True: pass")
+                    spin(number)
+                    kernel.interrupt()
+                    self.assertEqual(kernel.finish().done["outcome"], "interrupted")
+                finally:
+                    kernel.close()
+
+    def test_a_signal_at_the_end_of_a_cell_stops_no_other(self):
+        for number in range(ROUNDS):
+            with self.subTest(number):
+                self.kernel.begin(f"display({number})\nkept = {number}")
+                spin(number * 4)
+                self.kernel.interrupt()
+                ran = self.kernel.finish()
+                self.assertIn(ran.done["outcome"], ("completed", "interrupted"))
+                self.let_late_ones_pass()
+                self.assertEqual(self.completes("'on'").values, ["on"])
+
+    def test_a_signal_before_the_code_is_told_without_a_line(self):
+        self.kernel.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.kernel.process.pid, os.WSTOPPED)
+        self.kernel.begin("never = 1")
+        self.kernel.interrupt()
+        self.kernel.process.send_signal(signal.SIGCONT)
+        ran = self.kernel.finish()
+        self.assertEqual(ran.done["outcome"], "interrupted")
+        self.assertEqual(
+            (ran.exception["exception"], ran.exception["message"], ran.exception["frames"]),
+            ("KeyboardInterrupt", "the cell was interrupted", []),
+        )
+        self.assertNotIn("line", ran.exception)
+        self.assertEqual(self.raises("never")["exception"], "NameError")
 
     def test_signals_at_any_moment_lose_no_answer(self):
         for number in range(300):
@@ -67,6 +139,7 @@ class Interrupts(KernelTest):
             self.kernel.interrupt()
             ran = self.kernel.finish()
             self.assertIn(ran.done["outcome"], ("completed", "interrupted"))
+        self.let_late_ones_pass()
         self.assertEqual(self.completes("'alive'").values, ["alive"])
 
     def test_a_keyboard_interrupt_of_the_code_itself_is_raised(self):

@@ -50,7 +50,7 @@ pub(super) fn read(
 
 /// Adds to a file.
 pub(super) fn append(roots: &Roots, path: &str, mode: u32, content: &[u8]) -> Result<(), Refusal> {
-    let (parent, name) = roots.place(path)?.open_parent()?;
+    let (parent, name) = roots.place_to_change(path)?.open_parent()?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NONBLOCK;
     let file = super::path::open_beneath(parent.as_fd(), &name, flags, Mode::from_raw_mode(mode & 0o777))?;
     require_regular(&file)?;
@@ -65,7 +65,7 @@ pub(super) fn replace(
     terms: Terms,
     content: &[u8],
 ) -> Result<(), Refusal> {
-    let (parent, name) = roots.place(path)?.open_parent()?;
+    let (parent, name) = roots.place_to_change(path)?.open_parent()?;
     let mode = terms.mode(&parent, &name)?.unwrap_or(mode & 0o777);
     let temporary = format!(".cellblock-{}", rustix::thread::gettid().as_raw_nonzero());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -125,7 +125,7 @@ fn stamp(stat: &Stat) -> FileStamp {
 
 /// Removes a file, or an empty directory.
 pub(super) fn remove(roots: &Roots, path: &str) -> Result<(), Refusal> {
-    let (parent, name) = roots.place(path)?.open_parent()?;
+    let (parent, name) = roots.place_to_change(path)?.open_parent()?;
     match unlinkat(&parent, &name, AtFlags::empty()) {
         Err(Errno::ISDIR) => Ok(unlinkat(&parent, &name, AtFlags::REMOVEDIR)?),
         other => Ok(other?),

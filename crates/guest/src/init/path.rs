@@ -45,7 +45,9 @@ impl From<Errno> for Refusal {
 pub(super) struct Roots {
     workspace: OwnedFd,
     tmp: OwnedFd,
-    /// Writable, unlike `/tmp/data` by its path.
+    /// `/tmp/data` by its path: read-only, with what is mounted there.
+    shown: OwnedFd,
+    /// The same, writable and without what is mounted in it.
     data: OwnedFd,
 }
 
@@ -74,12 +76,22 @@ impl Roots {
         Ok(Self {
             workspace: open(at("/workspace", RoomDir::workspace))?,
             tmp: open(at("/tmp", RoomDir::tmp))?,
+            shown: open(at("/tmp/data", RoomDir::data))?,
             data,
         })
     }
 
-    /// Finds the root of an absolute path. `..` is refused rather than resolved.
+    /// Finds the root of an absolute path that is read. `..` is refused rather than resolved.
     pub(super) fn place(&self, path: &str) -> Result<Place<'_>, Refusal> {
+        self.find(path, &self.shown)
+    }
+
+    /// The same of one that is changed.
+    pub(super) fn place_to_change(&self, path: &str) -> Result<Place<'_>, Refusal> {
+        self.find(path, &self.data)
+    }
+
+    fn find<'a>(&'a self, path: &str, data: &'a OwnedFd) -> Result<Place<'a>, Refusal> {
         let wrong = || {
             Refusal::new(
                 "path",
@@ -95,7 +107,7 @@ impl Roots {
             return Err(wrong());
         }
         for (prefix, root) in [
-            ("tmp/data", &self.data),
+            ("tmp/data", data),
             ("tmp", &self.tmp),
             ("workspace", &self.workspace),
         ] {

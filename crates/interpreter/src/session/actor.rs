@@ -7,12 +7,13 @@ use cellblock_protocol::{Guard, KernelOutcome, Rescue, ToKernel, Variable};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
 use cellblock_sandbox::jail::protection::Protection;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
 use super::count::Counted;
 use super::datasets::Dataset;
 use super::files::Collected;
 use super::inputs::Bound;
+use super::interrupts::Interrupted;
 use super::kept::Whole;
 use super::outputs::HandedOver;
 use super::run::{End, Ran, Terms, run};
@@ -65,7 +66,7 @@ pub(super) struct Actor {
     pub(super) shared: Arc<Shared>,
     pub(super) limits: Limits,
     pub(super) options: SessionOptions,
-    pub(super) interrupts: watch::Receiver<u64>,
+    pub(super) interrupts: Interrupted,
     /// The sandbox, made on first use.
     pub(super) sandbox: Option<Box<dyn Sandbox>>,
     pub(super) kernel: Option<Kernel>,
@@ -101,11 +102,7 @@ pub(super) struct Actor {
 }
 
 impl Actor {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        options: SessionOptions,
-        interrupts: watch::Receiver<u64>,
-    ) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, options: SessionOptions, interrupts: Interrupted) -> Self {
         let limits = options.limits.clone().unwrap_or_else(|| shared.limits.clone());
         Self {
             shared,
@@ -147,31 +144,31 @@ impl Actor {
                     let counted = Counted::begin(toolset, cell.code.as_bytes());
                     let result = self.execute(cell, binding.as_ref(), events, &mut answer).await;
                     counted.cell(&result);
-                    let _ = answer.send(self.keep_or_destroy(result));
+                    let _ = answer.send(self.conclude(result));
                 }
                 Request::Prepare { answer } => {
                     let result = self.prepare().await;
-                    let _ = answer.send(self.keep_or_destroy(result));
+                    let _ = answer.send(self.conclude(result));
                 }
                 Request::Bind { input, answer } => {
                     let result = self.bind(input).await;
-                    let _ = answer.send(self.keep_or_destroy(result));
+                    let _ = answer.send(self.conclude(result));
                 }
                 Request::Get { name, answer } => {
                     let result = self.get(name).await;
-                    let _ = answer.send(self.keep_or_destroy(result));
+                    let _ = answer.send(self.conclude(result));
                 }
                 Request::Variables { answer } => {
                     let result = self.variables().await;
-                    let _ = answer.send(self.keep_or_destroy(result));
+                    let _ = answer.send(self.conclude(result));
                 }
                 Request::Reset { answer } => {
                     let result = self.reset().await;
-                    let _ = answer.send(self.keep_or_destroy(result));
+                    let _ = answer.send(self.conclude(result));
                 }
                 Request::ReadFile { path, most, answer } => {
                     let result = self.read_file(&path, most).await;
-                    let _ = answer.send(self.keep_or_destroy(result));
+                    let _ = answer.send(self.conclude(result));
                 }
                 Request::WriteFile {
                     path,
@@ -179,29 +176,29 @@ impl Actor {
                     answer,
                 } => {
                     let result = self.write_file(&path, &content).await;
-                    let _ = answer.send(self.keep_or_destroy(result));
+                    let _ = answer.send(self.conclude(result));
                 }
                 Request::ListFiles { root, most, answer } => {
                     let result = self.list_files(&root, most).await;
-                    let _ = answer.send(self.keep_or_destroy(result));
+                    let _ = answer.send(self.conclude(result));
                 }
                 Request::OpenFile { path, answer } => {
                     let result = self.open_file(&path).await;
-                    let _ = answer.send(self.keep_or_destroy(result));
+                    let _ = answer.send(self.conclude(result));
                 }
                 Request::PutFile { path, file, answer } => {
                     let result = self.put_file(&path, file).await;
-                    let _ = answer.send(self.keep_or_destroy(result));
+                    let _ = answer.send(self.conclude(result));
                 }
                 Request::RemoveFile { path, answer } => {
                     let result = self.remove_file(&path).await;
-                    let _ = answer.send(self.keep_or_destroy(result));
+                    let _ = answer.send(self.conclude(result));
                 }
                 Request::Command { order, mut answer } => {
                     let counted = Counted::begin("workbench", order.argv.join("\0").as_bytes());
                     let result = self.run_command(&order, &mut answer).await;
                     counted.command(&result);
-                    let _ = answer.send(self.keep_or_destroy(result));
+                    let _ = answer.send(self.conclude(result));
                 }
                 Request::AddDataset {
                     name,
@@ -210,7 +207,7 @@ impl Actor {
                     answer,
                 } => {
                     let result = self.add_dataset(name, extension, spooled).await;
-                    let _ = answer.send(self.keep_or_destroy(result));
+                    let _ = answer.send(self.conclude(result));
                 }
                 Request::ReplaceFile {
                     path,
@@ -218,11 +215,11 @@ impl Actor {
                     answer,
                 } => {
                     let result = self.replace_file(&path, content).await;
-                    let _ = answer.send(self.keep_or_destroy(result));
+                    let _ = answer.send(self.conclude(result));
                 }
                 Request::EditFile { path, change, answer } => {
                     let result = self.edit_file(&path, &change).await;
-                    let _ = answer.send(self.keep_or_destroy(result));
+                    let _ = answer.send(self.conclude(result));
                 }
                 Request::Close { answer } => {
                     let _ = answer.send(self.close().await);
@@ -244,8 +241,9 @@ impl Actor {
         queue.recv().await
     }
 
-    /// A guest that broke the protocol gets no second chance; the next request starts in a fresh sandbox.
-    fn keep_or_destroy<T>(&mut self, result: Result<T>) -> Result<T> {
+    /// Ends a request. A guest that broke the protocol gets no second chance; the next request starts in a fresh sandbox.
+    fn conclude<T>(&mut self, result: Result<T>) -> Result<T> {
+        self.interrupts.over();
         let destroys = match &result {
             Err(Error::Sandbox(error)) => error.effect() == crate::error::Effect::Destroys,
             Err(Error::Output(error)) => error.is_from_the_kernel(),
@@ -284,7 +282,7 @@ impl Actor {
         let before = std::mem::take(&mut self.untold);
         (self.has_files, self.has_variables) = (true, true);
         self.lost_files = None;
-        let ran = match self.run(&message, timeout, events, Some(asker)).await {
+        let ran = match self.run(&message, timeout, events, Some(asker), true).await {
             Ok(ran) => ran,
             Err(error) => {
                 self.untold = before;
@@ -388,18 +386,19 @@ impl Actor {
         Ok(judge::judge(&evidence))
     }
 
-    async fn run(
+    pub(super) async fn run(
         &mut self,
         message: &ToKernel,
         timeout: Duration,
         events: Option<mpsc::Sender<Event>>,
         asker: Option<&mut oneshot::Sender<Result<Execution>>>,
+        stoppable: bool,
     ) -> Result<Ran> {
         let kernel = self.kernel.as_mut().ok_or(Error::Closed)?;
         let terms = Terms {
             limits: &self.limits,
             timeout,
-            interrupts: &mut self.interrupts,
+            interrupts: stoppable.then_some(&mut self.interrupts),
             events,
             asker,
             decoding: &self.shared.decoding,
@@ -407,6 +406,7 @@ impl Actor {
         };
         terms.standby.sent(message, self.cells);
         let mut ran = run(kernel, message, terms).await?;
+        self.interrupts.unseen = ran.stopped.is_some();
         if matches!(ran.end, End::Lost(_)) {
             ran.aftermath = self.rescue().await;
         }
@@ -422,9 +422,14 @@ impl Actor {
         }
     }
 
-    /// A request that user code has no part in: anything but completion is an error, given as its message.
-    pub(super) async fn housekeeping(&mut self, message: &ToKernel) -> Result<Result<Ran, String>> {
-        let ran = self.run(message, HOUSEKEEPING, None, None).await?;
+    /// A request that user code has no part in: anything but completion is an error, given as its message. What is done for the sake of
+    /// another request is not `stoppable`: an interrupt is meant for that one.
+    pub(super) async fn housekeeping(
+        &mut self,
+        message: &ToKernel,
+        stoppable: bool,
+    ) -> Result<Result<Ran, String>> {
+        let ran = self.run(message, HOUSEKEEPING, None, None, stoppable).await?;
         Ok(match &ran.end {
             End::Done {
                 outcome: KernelOutcome::Completed,
@@ -447,25 +452,26 @@ impl Actor {
             cell: self.number(),
             name,
         };
-        let ran = self.housekeeping(&message).await?;
+        let ran = self.housekeeping(&message, true).await?;
         Ok(ran.ok().and_then(|mut ran| ran.outputs.pop()))
     }
 
     async fn variables(&mut self) -> Result<Vec<Variable>> {
         self.ready().await?;
         let message = ToKernel::Variables { cell: self.number() };
-        match self.housekeeping(&message).await? {
+        match self.housekeeping(&message, true).await? {
             Ok(ran) => Ok(ran.variables),
             Err(reason) => Err(Error::Request(format!("list the variables: {reason}"))),
         }
     }
 
     async fn reset(&mut self) -> Result<()> {
+        self.hear_out().await?;
         if self.kernel.is_none() {
             return Ok(());
         }
         let message = ToKernel::Reset { cell: self.number() };
-        match self.housekeeping(&message).await? {
+        match self.housekeeping(&message, true).await? {
             Ok(_) => Ok(()),
             Err(reason) => Err(Error::Request(format!("reset the session: {reason}"))),
         }

@@ -157,7 +157,6 @@ impl Actor {
             .await?;
         let last = tokio::time::Instant::now() + order.timeout + END_LIMIT;
         let mut orphaned = false;
-        self.interrupts.mark_unchanged();
         loop {
             let kill_at = run.kill_at.unwrap_or(last);
             tokio::select! {
@@ -167,9 +166,9 @@ impl Actor {
                     guest.stop(&command, true).await?;
                 }
                 () = tokio::time::sleep_until(last) => return Ok(Said::Gone),
-                changed = self.interrupts.changed(), if !orphaned => {
-                    orphaned = changed.is_err();
-                    if !orphaned && run.stopped.is_none() {
+                stop = self.interrupts.asked(), if !orphaned && run.stopped.is_none() => {
+                    orphaned = !stop;
+                    if stop {
                         run.stopped = Some(CommandEnd::Interrupted);
                         run.kill_at = Some(tokio::time::Instant::now() + self.limits.grace);
                         guest.stop(&command, false).await?;

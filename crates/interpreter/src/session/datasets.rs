@@ -1,6 +1,7 @@
 //! Showing datasets in a session's sandbox, when it is made and while it lives.
 
 use std::io::Seek;
+use std::os::unix::fs::FileExt;
 
 use cellblock_sandbox::jail::protection::Protection;
 
@@ -106,8 +107,15 @@ impl Actor {
             guest.write(&path, 0o644, std::io::empty()).await?;
             match sandbox.mount_data(&dataset.name, file, own).await {
                 Ok(()) => {
-                    // The guest is of the same user as the code.
-                    guest.read(&path, 0, 1).await?;
+                    // The guest is of the same user as the code, and looks where the code does: what it may not read, or finds empty as the
+                    // place for it was, is no dataset.
+                    let (start, _) = guest.read(&path, 0, 1).await?;
+                    let is_empty = file.read_at(&mut [0], 0).map_err(Error::Spool)? == 0;
+                    if start.is_empty() != is_empty {
+                        return Err(Error::Request(format!(
+                            "mount `{path}`: the file is not what is found there"
+                        )));
+                    }
                     return Ok(true);
                 }
                 Err(error) if error.effect() == Effect::Destroys => return Err(error.into()),

@@ -70,7 +70,7 @@ impl Actor {
         input.open(self.limits.data_bytes)?;
         self.ready().await?;
         let bound = match self.upload(&input).await {
-            Ok(()) => self.bind_uploaded(&input).await,
+            Ok(()) => self.bind_uploaded(&input, true).await,
             refused => refused,
         };
         if let Err(refused) = bound {
@@ -103,14 +103,14 @@ impl Actor {
         Ok(())
     }
 
-    pub(super) async fn bind_uploaded(&mut self, input: &Input) -> Result<()> {
+    pub(super) async fn bind_uploaded(&mut self, input: &Input, stoppable: bool) -> Result<()> {
         let message = ToKernel::Bind {
             cell: self.number(),
             name: input.name().to_owned(),
             format: input.format,
             path: Some(input.sandbox_path()),
         };
-        match self.housekeeping(&message).await? {
+        match self.housekeeping(&message, stoppable).await? {
             Ok(_) => Ok(()),
             Err(reason) => Err(input.refuse(reason)),
         }

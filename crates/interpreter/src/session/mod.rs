@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cellblock_protocol::Variable;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::binding::Binding;
 use crate::cell::Cell;
@@ -26,6 +26,7 @@ mod disk;
 mod edit;
 mod files;
 mod inputs;
+mod interrupts;
 mod judge;
 mod kept;
 mod outputs;
@@ -47,6 +48,7 @@ pub use files::fuzz_file_name;
 pub use program::{Program, ProgramRun};
 
 use actor::Actor;
+use interrupts::Interrupts;
 use spool::Spooled;
 
 /// Requests that may wait for the session's task.
@@ -58,7 +60,7 @@ const EVENTS: usize = 256;
 #[derive(Clone, Debug)]
 pub struct Session {
     requests: mpsc::Sender<Request>,
-    interrupts: Arc<watch::Sender<u64>>,
+    interrupts: Arc<Interrupts>,
     /// The host's folder for datasets on their way into sandboxes.
     spool: Arc<Path>,
     /// Whether they can be mounted there.
@@ -173,7 +175,7 @@ impl Session {
         let (requests, queue) = mpsc::channel(QUEUE);
         let mounts = datasets::can_mount(&shared);
         let spool = shared.base.spool().into();
-        let (interrupts, interrupted) = watch::channel(0);
+        let (interrupts, interrupted) = interrupts::interrupts();
         tokio::spawn(Actor::new(shared, options, interrupted).serve(queue));
         Self {
             requests,
@@ -205,7 +207,7 @@ impl Session {
             events: Some(sender),
             answer,
         };
-        self.requests.send(request).await.map_err(|_| Error::Closed)?;
+        self.send(request).await?;
         Ok(Running { events, result })
     }
 
@@ -256,9 +258,10 @@ impl Session {
         self.ask(|answer| Request::Reset { answer }).await
     }
 
-    /// Stops the cell that runs now, if one does. Its variables are kept unless it does not listen.
+    /// Stops the cell that runs now, or is the next to run, if there is one; one that was not begun yet ends before its code does
+    /// anything. Its variables are kept unless it does not listen. What is asked for afterwards is not stopped.
     pub fn interrupt(&self) {
-        self.interrupts.send_modify(|count| *count += 1);
+        self.interrupts.interrupt();
     }
 
     /// Reads a file of the sandbox, up to the limit for collected files.
@@ -371,10 +374,14 @@ impl Session {
 
     async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T>>) -> Request) -> Result<T> {
         let (answer, answered) = oneshot::channel();
-        self.requests
-            .send(request(answer))
-            .await
-            .map_err(|_| Error::Closed)?;
+        self.send(request(answer)).await?;
         answered.await.map_err(|_| Error::Closed)?
+    }
+
+    async fn send(&self, request: Request) -> Result<()> {
+        let place = self.requests.reserve().await.map_err(|_| Error::Closed)?;
+        self.interrupts.asking();
+        place.send(request);
+        Ok(())
     }
 }

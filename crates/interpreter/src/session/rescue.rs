@@ -3,16 +3,19 @@
 use std::time::Duration;
 
 use super::actor::Actor;
-use super::run::Aftermath;
+use super::run::{Aftermath, End};
 use super::standby::Refuge;
+use crate::error::Result;
 use crate::execution::{Execution, State};
 
-use cellblock_protocol::{FromKernel, Rescue};
+use cellblock_protocol::{FromKernel, Rescue, ToKernel};
 
 /// How many frames of an ended kernel are looked at; others may still send in its name.
 const LAST_FRAMES: usize = 64;
 /// How long is looked for what a kernel said before it ended.
 const LAST_WORDS: Duration = Duration::from_millis(100);
+/// How long a kernel that was told to stop may take to say that it is there.
+const HEARING: Duration = Duration::from_secs(10);
 
 impl Aftermath {
     pub(super) const fn state(&self) -> State {
@@ -50,6 +53,7 @@ impl Actor {
         match sandbox.rescue(ended, pid).await {
             Ok(kernel) => {
                 self.kernel = Some(kernel);
+                self.interrupts.unseen = false;
                 self.standby.took_over();
                 Aftermath::Rescued
             }
@@ -61,6 +65,27 @@ impl Actor {
                 Aftermath::Lost(Some("the standby was killed, too".to_owned()))
             }
         }
+    }
+
+    /// Makes sure that the kernel has seen the signal by which a cell was told to stop. It may have come after the cell's end, and the
+    /// kernel would take it for one that is meant for what it is sent next. So that is something that does nothing.
+    pub(super) async fn hear_out(&mut self) -> Result<()> {
+        if !std::mem::take(&mut self.interrupts.unseen) || self.kernel.is_none() {
+            return Ok(());
+        }
+        if let (Some(kernel), Some(sandbox)) = (&self.kernel, &self.sandbox)
+            && kernel.may_overtake().await
+        {
+            // What is wrong with the connection shows in what follows.
+            let _ = sandbox.usage().await;
+        }
+        let message = ToKernel::Variables { cell: self.number() };
+        let had_state = self.standby.has_state();
+        let ran = self.run(&message, HEARING, None, None, false).await?;
+        if matches!(ran.end, End::Lost(_)) {
+            self.tell_of_the_end(had_state, &ran.aftermath);
+        }
+        Ok(())
     }
 
     /// The kernel has ended while no cell ran: by a thread or process that one had left behind. The next cell tells.
@@ -82,8 +107,13 @@ impl Actor {
             }
         }
         let had_state = self.standby.has_state();
-        let told = match self.rescue().await {
-            Aftermath::Lost(why) => super::judge::tell(&Aftermath::Lost(why)),
+        let aftermath = self.rescue().await;
+        self.tell_of_the_end(had_state, &aftermath);
+    }
+
+    fn tell_of_the_end(&mut self, had_state: bool, aftermath: &Aftermath) {
+        let told = match aftermath {
+            Aftermath::Lost(_) => super::judge::tell(aftermath),
             Aftermath::Kept | Aftermath::Rescued => "variables are as they were".to_owned(),
         };
         if had_state {

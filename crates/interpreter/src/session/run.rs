@@ -19,6 +19,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::calls;
+use super::interrupts::Interrupted;
 use super::standby::Standby;
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution};
@@ -92,7 +93,8 @@ pub(super) enum Stop {
 pub(super) struct Terms<'a> {
     pub(super) limits: &'a Limits,
     pub(super) timeout: Duration,
-    pub(super) interrupts: &'a mut watch::Receiver<u64>,
+    /// Who may ask for its end.
+    pub(super) interrupts: Option<&'a mut Interrupted>,
     pub(super) events: Option<mpsc::Sender<Event>>,
     /// Who waits for the cell's end.
     pub(super) asker: Option<&'a mut oneshot::Sender<Result<Execution>>>,
@@ -117,8 +119,8 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Term
     let mut asker = terms.asker.take();
     // Whether every handle of the session is gone.
     let mut orphaned = false;
+    let mut interrupts = terms.interrupts.take();
     let mut end = kernel.end.clone();
-    terms.interrupts.mark_unchanged();
     // A kernel that does not read must not hold up its host, so the cell's time runs from here.
     match tokio::time::timeout(terms.timeout, write_frame(&mut kernel.writer, message, &[])).await {
         Ok(Ok(())) => {}
@@ -135,9 +137,9 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Term
         tokio::select! {
             biased;
             () = tokio::time::sleep_until(wake), if run.next.is_some() => run.late(kernel, &terms),
-            changed = terms.interrupts.changed(), if !orphaned => {
-                orphaned = changed.is_err();
-                if !orphaned && run.stopped.is_none() {
+            stop = told_to_stop(interrupts.as_deref_mut()), if !orphaned && run.stopped.is_none() => {
+                orphaned = !stop;
+                if stop {
                     run.stop(kernel, Stop::Asked, terms.limits.grace);
                 }
             }
@@ -198,6 +200,14 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Term
             ready = kernel.stdout.readable(), if run.open[0] => run.take(ready, 0, kernel, &terms).await,
             ready = kernel.stderr.readable(), if run.open[1] => run.take(ready, 1, kernel, &terms).await,
         }
+    }
+}
+
+/// Completes when somebody asks for the cell's end, or, with `false`, when nobody can.
+async fn told_to_stop(interrupts: Option<&mut Interrupted>) -> bool {
+    match interrupts {
+        Some(interrupts) => interrupts.asked().await,
+        None => std::future::pending().await,
     }
 }
 

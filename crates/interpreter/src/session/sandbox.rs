@@ -113,6 +113,7 @@ impl Actor {
 
     /// Makes sure that there is a sandbox with a live kernel that has the session's inputs.
     pub(super) async fn ready(&mut self) -> Result<()> {
+        self.hear_out().await?;
         if self
             .kernel
             .as_ref()
@@ -137,11 +138,12 @@ impl Actor {
         self.standby = Standby::default();
         self.standby.sent(&message, 0);
         self.kernel = Some(kernel);
+        self.interrupts.unseen = false;
         if !self.furnished {
             self.furnish().await?;
         }
         for input in self.inputs.clone() {
-            self.bind_uploaded(&input).await?;
+            self.bind_uploaded(&input, false).await?;
         }
         Ok(())
     }

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 /// Seconds that a command may run unless its call says otherwise.
 pub(crate) const DEFAULT_TIMEOUT: u64 = 60;
-/// The most seconds that a call may ask for.
-pub(crate) const MAX_TIMEOUT: u64 = 300;
+/// The longest that a call may ask for, unless a workbench is set up otherwise.
+pub(crate) const MAX_TIMEOUT: Duration = Duration::from_mins(5);
 /// The most bytes of a file that is written or edited.
 pub(crate) const MAX_CONTENT: u64 = 5 * 1024 * 1024;
 /// The most bytes of a command with its arguments. Longer ones have no room in a frame, nor in Linux' own limits.
@@ -92,7 +92,8 @@ impl ExecArgs {
         }
     }
 
-    pub(super) fn parse(args: Value) -> Result<Self, String> {
+    /// Takes a command that has `longest` at most.
+    pub(super) fn parse(args: Value, longest: Duration) -> Result<Self, String> {
         let mut fields = Fields::new(args)?;
         let command = fields.take("command")?;
         let Value::Array(command) = command else {
@@ -110,7 +111,7 @@ impl ExecArgs {
             })
             .collect::<Result<_, _>>()?;
         let timeout = match fields.optional("timeout") {
-            None => default_timeout(),
+            None => default_timeout().min(longest.as_secs_f64()),
             Some(value) => value
                 .as_f64()
                 .ok_or_else(|| wrong("timeout", "a number of seconds", &value))?,
@@ -125,7 +126,7 @@ impl ExecArgs {
     }
 
     /// The time that the command has.
-    pub(super) fn check(&self) -> Result<Duration, String> {
+    pub(super) fn check(&self, longest: Duration) -> Result<Duration, String> {
         if self.command.is_empty() {
             return Err("`command` is empty: give a program and its arguments".into());
         }
@@ -138,10 +139,9 @@ impl ExecArgs {
                 "`command` has {bytes} bytes (max {MAX_COMMAND}): write a file with sandbox_write_file and name it instead"
             ));
         }
-        #[expect(clippy::cast_precision_loss, reason = "a small constant")]
-        let maximum = MAX_TIMEOUT as f64;
+        let maximum = longest.as_secs_f64();
         if self.timeout > maximum {
-            return Err(format!("Timeout max is {MAX_TIMEOUT} seconds"));
+            return Err(format!("Timeout max is {maximum} seconds"));
         }
         match Duration::try_from_secs_f64(self.timeout) {
             Ok(timeout) if timeout.as_millis() > 0 => Ok(timeout),
@@ -331,7 +331,7 @@ mod tests {
                 "there is no argument \"cwd\"; the arguments are command, timeout, reasoning_trace",
             ),
         ] {
-            assert_eq!(complaint(ExecArgs::parse(args)), told);
+            assert_eq!(complaint(ExecArgs::parse(args, MAX_TIMEOUT)), told);
         }
         assert_eq!(
             complaint(WriteArgs::parse(json!({"file_path": "/tmp/a"}))),
@@ -358,7 +358,7 @@ mod tests {
                 timeout,
                 ..ExecArgs::new(["true"])
             }
-            .check()
+            .check(MAX_TIMEOUT)
         };
         assert_eq!(check(300.0), Ok(Duration::from_mins(5)));
         assert_eq!(check(0.5), Ok(Duration::from_millis(500)));
@@ -369,15 +369,20 @@ mod tests {
                 "{wrong}"
             );
         }
-        let default = ExecArgs::parse(json!({"command": ["true"]})).unwrap();
-        assert_eq!(default.check(), Ok(Duration::from_mins(1)));
+        let default = ExecArgs::parse(json!({"command": ["true"]}), MAX_TIMEOUT).unwrap();
+        assert_eq!(default.check(MAX_TIMEOUT), Ok(Duration::from_mins(1)));
+        let short = Duration::from_secs(20);
+        let default = ExecArgs::parse(json!({"command": ["true"]}), short).unwrap();
+        assert_eq!(default.check(short), Ok(short));
     }
 
     #[test]
     fn commands_that_cannot_be_are_refused() {
-        assert!(complaint(ExecArgs::new([""; 0]).check()).starts_with("`command` is empty"));
-        assert!(complaint(ExecArgs::new(["a\0b"]).check()).contains("NUL"));
-        assert!(complaint(ExecArgs::new(["x".repeat(MAX_COMMAND)]).check()).contains("(max 524288)"));
+        assert!(complaint(ExecArgs::new([""; 0]).check(MAX_TIMEOUT)).starts_with("`command` is empty"));
+        assert!(complaint(ExecArgs::new(["a\0b"]).check(MAX_TIMEOUT)).contains("NUL"));
+        assert!(
+            complaint(ExecArgs::new(["x".repeat(MAX_COMMAND)]).check(MAX_TIMEOUT)).contains("(max 524288)")
+        );
     }
 
     #[test]

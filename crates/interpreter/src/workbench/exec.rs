@@ -1,6 +1,7 @@
 //! `sandbox_exec`: an answer made of what a command came to.
 
-use super::args::MAX_TIMEOUT;
+use std::time::Duration;
+
 use super::hint::Hint;
 use super::reply::ExecResult;
 use crate::execution::SkippedFile;
@@ -19,7 +20,12 @@ const BY_SIGNAL: i32 = 128;
 const INTERRUPT: i32 = 2;
 const KILL: i32 = 9;
 
-pub(super) fn result(executed: Executed, mut skipped: Vec<SkippedFile>, files: Vec<String>) -> ExecResult {
+pub(super) fn result(
+    executed: Executed,
+    longest: Duration,
+    mut skipped: Vec<SkippedFile>,
+    files: Vec<String>,
+) -> ExecResult {
     let exit_code = code(executed.end);
     let timed_out = executed.end == CommandEnd::TimedOut;
     let mut notes = executed.notes;
@@ -29,7 +35,7 @@ pub(super) fn result(executed: Executed, mut skipped: Vec<SkippedFile>, files: V
     let total = executed.outputs.total;
     let hint = match exit_code {
         0 => Hint::executed(files.len() as u64),
-        _ if timed_out => Hint::timed_out(MAX_TIMEOUT),
+        _ if timed_out => Hint::timed_out(longest),
         _ => Hint::failed(),
     };
     let mut all_skipped = executed.outputs.skipped;

@@ -1,5 +1,7 @@
 //! What a model is advised to do next.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -70,7 +72,8 @@ impl Hint {
         )
     }
 
-    pub(super) fn timed_out(maximum: u64) -> Self {
+    pub(super) fn timed_out(longest: Duration) -> Self {
+        let maximum = longest.as_secs_f64();
         Self::new(
             HintCode::TimedOut,
             format!(

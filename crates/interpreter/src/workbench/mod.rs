@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -38,7 +39,7 @@ pub use hint::{Hint, HintCode};
 pub use reply::{EditResult, ExecResult, Refusal, Reply, WriteResult};
 pub use tools::{EDIT, EXEC, ToolDefinition, WRITE};
 
-use args::MAX_CONTENT;
+use args::{MAX_CONTENT, MAX_TIMEOUT};
 use edit::{Change, EditError};
 use path::{INVALID, normalise};
 
@@ -46,13 +47,25 @@ use path::{INVALID, normalise};
 const EVENTS: usize = 1024;
 
 /// How a workbench is set up.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct WorkbenchOptions {
     /// The host's folder for what commands leave in `/tmp/output`; made when there is something to put into it. Without one, files are in
     /// the artifact store alone.
     pub output_dir: Option<PathBuf>,
     /// What the prompt asks of scripts.
     pub profile: Profile,
+    /// The longest that a call may let a command run: 300 seconds by default. More is refused, and one that asks for nothing has no more.
+    pub max_timeout: Duration,
+}
+
+impl Default for WorkbenchOptions {
+    fn default() -> Self {
+        Self {
+            output_dir: None,
+            profile: Profile::default(),
+            max_timeout: MAX_TIMEOUT,
+        }
+    }
 }
 
 /// What a prompt asks of scripts.
@@ -93,16 +106,21 @@ impl Workbench {
         }
     }
 
-    /// The tools, for whoever lists them to a model.
+    /// The tools, for whoever lists them to a model without a session.
     pub fn definitions() -> Vec<ToolDefinition> {
-        tools::definitions()
+        tools::definitions(MAX_TIMEOUT)
+    }
+
+    /// The tools as this workbench has them.
+    pub fn tools(&self) -> Vec<ToolDefinition> {
+        tools::definitions(self.shared.options.max_timeout)
     }
 
     /// Calls a tool by its name. What it refuses, a wrong call included, is `Ok({"success": false, "error", "hint", …})`.
     pub async fn call(&self, tool: &str, args: Value) -> Result<Value> {
         let wrong = |complaint: String| json(Err::<(), _>(Refusal::new(complaint, Hint::invalid_call(tool))));
         match tool {
-            EXEC => match ExecArgs::parse(args) {
+            EXEC => match ExecArgs::parse(args, self.shared.options.max_timeout) {
                 Ok(args) => json(self.exec(args).await?),
                 Err(complaint) => wrong(complaint),
             },
@@ -127,7 +145,7 @@ impl Workbench {
 
     /// Runs a command, and hands over what it leaves in `/tmp/output`.
     pub async fn exec(&self, args: ExecArgs) -> Result<Reply<ExecResult>> {
-        let timeout = match args.check() {
+        let timeout = match args.check(self.shared.options.max_timeout) {
             Ok(timeout) => timeout,
             Err(complaint) => return Ok(Err(Refusal::new(complaint, Hint::invalid_call(EXEC)))),
         };
@@ -143,7 +161,8 @@ impl Workbench {
         };
         let executed = self.shared.session.command(order).await?;
         let (files, skipped) = self.hand_over(&executed).await?;
-        Ok(Ok(exec::result(executed, skipped, files)))
+        let longest = self.shared.options.max_timeout;
+        Ok(Ok(exec::result(executed, longest, skipped, files)))
     }
 
     /// Creates or overwrites a file.
@@ -229,12 +248,13 @@ impl Workbench {
 
     /// The section of a system prompt that tells a model of the tools, the session's datasets, and the constraints.
     pub fn prompt(&self) -> String {
-        prompt::prompt(self.shared.options.profile, &self.datasets())
+        let options = &self.shared.options;
+        prompt::prompt(options.profile, options.max_timeout, &self.datasets())
     }
 
     /// The same without a session: nothing is said of datasets.
     pub fn prompt_without_datasets() -> String {
-        prompt::prompt(Profile::default(), &[])
+        prompt::prompt(Profile::default(), MAX_TIMEOUT, &[])
     }
 
     fn datasets(&self) -> MutexGuard<'_, Vec<Mounted>> {

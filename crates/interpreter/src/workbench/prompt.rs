@@ -1,9 +1,10 @@
 //! The section of a system prompt that tells a model of the tools.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::Profile;
-use super::args::{DEFAULT_TIMEOUT, MAX_CONTENT, MAX_TIMEOUT};
+use super::args::{DEFAULT_TIMEOUT, MAX_CONTENT};
 use super::datasets::Mounted;
 use super::exec::{FILES, STREAM_BYTES};
 use super::tools::{EDIT, EXEC, WRITE};
@@ -15,7 +16,8 @@ const DESCRIBED: usize = 20;
 /// Characters of a column's name.
 const NAME: usize = 80;
 
-pub(super) fn prompt(profile: Profile, datasets: &[Mounted]) -> String {
+pub(super) fn prompt(profile: Profile, longest: Duration, datasets: &[Mounted]) -> String {
+    let (usual, maximum) = (longest.min(Duration::from_secs(DEFAULT_TIMEOUT)), longest);
     let mut text = format!(
         "## ADVANCED ANALYSIS (sandboxed code execution)\n\n\
          For analysis beyond queries (clustering, machine learning, statistics, visualization).\n\n\
@@ -43,12 +45,14 @@ pub(super) fn prompt(profile: Profile, datasets: &[Mounted]) -> String {
     );
     let _ = write!(
         text,
-        "- Time: {DEFAULT_TIMEOUT} s, up to {MAX_TIMEOUT} s with `timeout`; then a command is killed with all that it has started\n\
+        "- Time: {} s, up to {} s with `timeout`; then a command is killed with all that it has started\n\
          - No network: nothing can be downloaded or installed\n\
          - Files: below /tmp/ or /workspace/ only; /tmp/data/ is read-only; at most {MAX_CONTENT} bytes per written file\n\
          - Output: {} KiB of each stream; of more the middle is left out, and a line there says which file has all of it\n\
          - Results: at most {FILES} files of /tmp/output/ are handed over per command\n\
          - Files stay from call to call; variables do not: each command is a new process, and none goes on when it has ended\n",
+        usual.as_secs_f64(),
+        maximum.as_secs_f64(),
         STREAM_BYTES / 1024
     );
     if profile == Profile::Polars {

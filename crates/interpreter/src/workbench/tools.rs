@@ -1,10 +1,12 @@
 //! The tools as a model's host offers them.
 
+use std::time::Duration;
+
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::args::{EditArgs, ExecArgs, WriteArgs};
+use super::args::{DEFAULT_TIMEOUT, EditArgs, ExecArgs, MAX_TIMEOUT, WriteArgs};
 use super::reply::{EditResult, ExecResult, Refusal, WriteResult};
 
 /// The name of the tool that runs commands.
@@ -29,7 +31,8 @@ pub struct ToolDefinition {
     pub output_schema: Value,
 }
 
-pub(super) fn definitions() -> Vec<ToolDefinition> {
+/// The tools of a workbench whose commands have `longest` at most.
+pub(super) fn definitions(longest: Duration) -> Vec<ToolDefinition> {
     vec![
         ToolDefinition {
             name: EXEC.to_owned(),
@@ -37,7 +40,7 @@ pub(super) fn definitions() -> Vec<ToolDefinition> {
                           The sandbox has Python and the usual Unix commands, no network, and keeps its files from call to call. \
                           Datasets are in /tmp/data/ (read-only). New and changed files in /tmp/output/ are handed over after the command."
                 .to_owned(),
-            input_schema: schema::<ExecArgs>(),
+            input_schema: of_commands(longest),
             output_schema: answer::<ExecResult>(),
         },
         ToolDefinition {
@@ -57,6 +60,22 @@ pub(super) fn definitions() -> Vec<ToolDefinition> {
             output_schema: answer::<EditResult>(),
         },
     ]
+}
+
+fn of_commands(longest: Duration) -> Value {
+    let mut schema = schema::<ExecArgs>();
+    let timeout = &mut schema["properties"]["timeout"];
+    if longest != MAX_TIMEOUT {
+        let maximum = longest.as_secs_f64();
+        timeout["maximum"] = json!(maximum);
+        for (field, usual) in [
+            ("minimum", 1.0),
+            ("default", Duration::from_secs(DEFAULT_TIMEOUT).as_secs_f64()),
+        ] {
+            timeout[field] = json!(maximum.min(usual));
+        }
+    }
+    schema
 }
 
 /// What is read.
@@ -92,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_schemas_ask_for_what_the_calls_need() {
-        let required: Vec<_> = definitions()
+        let required: Vec<_> = definitions(MAX_TIMEOUT)
             .iter()
             .map(|tool| (tool.name.clone(), tool.input_schema["required"].clone()))
             .collect();
@@ -104,7 +123,7 @@ mod tests {
                 (EDIT.to_owned(), json!(["file_path", "old_string", "new_string"])),
             ]
         );
-        for tool in definitions() {
+        for tool in definitions(MAX_TIMEOUT) {
             assert_eq!(
                 tool.input_schema["additionalProperties"],
                 json!(false),
@@ -118,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_an_answer_may_leave_out_is_not_required() {
-        let required = definitions()[0].output_schema["anyOf"][0]["required"].clone();
+        let required = definitions(MAX_TIMEOUT)[0].output_schema["anyOf"][0]["required"].clone();
         let required: Vec<String> = serde_json::from_value(required).unwrap();
         assert!(required.contains(&"exit_code".to_owned()));
         for optional in ["note", "skipped_files"] {
@@ -128,8 +147,18 @@ mod tests {
 
     #[test]
     fn the_timeout_says_its_bounds_and_its_default() {
-        let timeout = &definitions()[0].input_schema["properties"]["timeout"];
-        assert_eq!(timeout["default"], json!(60.0));
-        assert_eq!(timeout["maximum"], json!(300));
+        let timeout = |longest| definitions(longest)[0].input_schema["properties"]["timeout"].clone();
+        assert_eq!(timeout(MAX_TIMEOUT)["default"], json!(60.0));
+        assert_eq!(timeout(MAX_TIMEOUT)["maximum"], json!(300));
+        let longer = timeout(Duration::from_mins(10));
+        assert_eq!(
+            (&longer["default"], &longer["maximum"]),
+            (&json!(60.0), &json!(600.0))
+        );
+        let shorter = timeout(Duration::from_secs(20));
+        assert_eq!(
+            (&shorter["default"], &shorter["maximum"]),
+            (&json!(20.0), &json!(20.0))
+        );
     }
 }

@@ -4,9 +4,21 @@ use std::time::Duration;
 
 use cellblock_interpreter::{Event, Outcome};
 
-use crate::support::{block_on, exception, goes_on, run, run_for, session, unrescued};
+use crate::support::{block_on, exception, goes_on, limited, run, run_for, session, unrescued, value};
 
 const SECOND: Duration = Duration::from_secs(1);
+/// How many moments of a cell are tried out.
+const ROUNDS: u32 = 200;
+
+/// Lets time pass that depends on nothing but the machine.
+async fn spin(count: u32) {
+    for _ in 0..count {
+        for _ in 0..100 {
+            std::hint::spin_loop();
+        }
+        tokio::task::yield_now().await;
+    }
+}
 
 #[test]
 fn an_endless_loop_is_interrupted_at_its_deadline_and_variables_are_kept() {
@@ -118,6 +130,67 @@ fn an_interrupt_without_a_running_cell_hits_no_later_one() {
         run(&session, "kept = 1").await;
         session.interrupt();
         assert!(goes_on(&session, "kept").await);
+    });
+}
+
+#[test]
+fn an_interrupt_at_any_moment_stops_an_endless_cell_and_keeps_its_kernel() {
+    block_on(async {
+        // A busy machine may take longer than the usual grace; a signal that was lost is not found within any.
+        let session = limited(|limits| limits.grace = 10 * SECOND).await;
+        run(&session, "kept = 1").await;
+        for round in 0..ROUNDS {
+            let interrupt = async {
+                spin(round * 5).await;
+                session.interrupt();
+            };
+            let (ended, ()) = tokio::join!(run_for(&session, 60 * SECOND, "while True: pass"), interrupt);
+            assert_eq!(ended.outcome, Outcome::Interrupted, "round {round}: {ended:#?}");
+            let note = "the cell was interrupted; variables are kept";
+            assert_eq!(ended.note.as_deref(), Some(note), "round {round}");
+            assert!(goes_on(&session, "kept").await, "round {round}");
+        }
+    });
+}
+
+#[test]
+fn an_interrupt_at_any_moment_of_a_short_cell_stops_that_one_or_none() {
+    block_on(async {
+        let session = limited(|limits| limits.grace = 10 * SECOND).await;
+        run(&session, "kept = None").await;
+        for round in 0..ROUNDS {
+            let interrupt = async {
+                spin(round * 5).await;
+                session.interrupt();
+            };
+            let code = format!("print('said')\ndisplay('shown')\nkept = {round}\nkept");
+            let (ended, ()) = tokio::join!(run(&session, &code), interrupt);
+            let completed = ended.outcome == Outcome::Completed;
+            assert!(
+                completed || ended.outcome == Outcome::Interrupted,
+                "round {round}: {ended:#?}"
+            );
+            // The next cell runs to its end, and finds what this one did unless it was stopped before.
+            let kept = value(&session, &format!("kept == {round}")).await;
+            assert!(kept == true || !completed, "round {round}: {kept}");
+        }
+    });
+}
+
+#[test]
+fn an_interrupt_while_its_sandbox_is_made_stops_a_cell_before_its_code() {
+    block_on(async {
+        for round in 0..8 {
+            let session = limited(|limits| limits.grace = 10 * SECOND).await;
+            let interrupt = async {
+                spin(round * 2000).await;
+                session.interrupt();
+            };
+            let code = "before = 1\nwhile True: pass";
+            let (ended, ()) = tokio::join!(run_for(&session, 60 * SECOND, code), interrupt);
+            assert_eq!(ended.outcome, Outcome::Interrupted, "round {round}: {ended:#?}");
+            assert_eq!(value(&session, "1 + 1").await, 2);
+        }
     });
 }
 

@@ -1,6 +1,7 @@
 //! Datasets: how they come into sandboxes, and what they must not tell or cost.
 
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,6 +57,39 @@ fn a_dataset_is_there_before_and_after_the_sandbox_is_made() {
             "3 c\n3\n\n"
         );
         assert_eq!((early.how, late.how), (How::Mounted, How::Mounted));
+    });
+}
+
+#[test]
+fn a_dataset_is_read_through_its_session_as_code_reads_it() {
+    block_on(async {
+        let bench = bench().await;
+        let folder = beside_the_home();
+        let content = [b"a,b\n".as_slice(), &b"1,x\n".repeat(2_000_000)].concat();
+        let early = add(&bench, "early", &lay(folder.path(), "a.csv", &content)).await;
+        bench.session.prepare().await.unwrap();
+        let late = add(&bench, "late", &lay(folder.path(), "b.csv", b"c\n3\n")).await;
+        assert_eq!((early.how, late.how), (How::Mounted, How::Mounted));
+        for (path, content) in [(&early.path, &content[..]), (&late.path, b"c\n3\n")] {
+            assert!(bench.session.read_file(path).await.unwrap() == content, "{path}");
+            let mut opened = bench.session.open_file(path).await.unwrap();
+            let mut read = Vec::new();
+            opened.content.read_to_end(&mut read).unwrap();
+            assert!(
+                (opened.bytes, &read[..]) == (content.len() as u64, content),
+                "{path}"
+            );
+        }
+        let listed = bench.session.list_files("/tmp/data", 10).await.unwrap();
+        let sizes: Vec<_> = listed
+            .files
+            .iter()
+            .map(|file| (&*file.path, file.bytes))
+            .collect();
+        assert_eq!(
+            sizes,
+            [("/tmp/data/early.csv", 8_000_004), ("/tmp/data/late.csv", 4)]
+        );
     });
 }
 

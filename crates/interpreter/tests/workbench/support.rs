@@ -90,6 +90,7 @@ pub(crate) async fn limited(change: impl FnOnce(&mut Limits)) -> Bench {
     let options = WorkbenchOptions {
         output_dir: Some(folder.path().join("session")),
         profile: Profile::Default,
+        ..WorkbenchOptions::default()
     };
     Bench {
         tools: Workbench::new(session.clone(), options),

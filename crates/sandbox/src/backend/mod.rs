@@ -111,15 +111,18 @@ pub(crate) trait Signal: Send + Sync + std::fmt::Debug {
 
     /// Sends SIGKILL, sooner or later.
     fn kill(&self);
+
+    /// Completes when the other machine has been told of the interrupts that were sent until now.
+    fn settled(&self) -> BoxFuture<'_, ()>;
 }
 
-/// Reads what is in a pipe of a kernel at this moment; an error of the kind `WouldBlock` when there is nothing.
+/// Reads what is in a pipe or socket of a kernel at this moment; an error of the kind `WouldBlock` when there is nothing.
 ///
 /// Tokio's own `try_read` answers from the readiness that it was last told of. A frame can be read before that is up to date, and what was
 /// written before the frame would be missed.
-pub fn read_now(pipe: &pipe::Receiver, buffer: &mut [u8]) -> std::io::Result<usize> {
+pub fn read_now<F: AsFd>(pipe: F, buffer: &mut [u8]) -> std::io::Result<usize> {
     Ok(rustix::io::retry_on_intr(|| {
-        rustix::io::read(pipe, &mut *buffer)
+        rustix::io::read(&pipe, &mut *buffer)
     })?)
 }
 
@@ -224,6 +227,19 @@ impl Kernel {
     /// Sends SIGINT to the kernel's main process.
     pub fn interrupt(&self) {
         self.hold.interrupt();
+    }
+
+    /// Whether a message that is written now could be there before an interrupt that was sent earlier, as the kernel is another
+    /// machine's. Completes when that machine has been told of the interrupt; what its [usage](Sandbox::usage) is, it says only after it
+    /// has passed that on.
+    pub async fn may_overtake(&self) -> bool {
+        match &self.hold {
+            Hold::Here { .. } => false,
+            Hold::Elsewhere(signals) => {
+                signals.settled().await;
+                true
+            }
+        }
     }
 
     /// Sends SIGKILL to the kernel's main process.

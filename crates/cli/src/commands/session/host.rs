@@ -133,6 +133,7 @@ async fn open(home: &Home, plan: &Plan) -> Result<(OwnWorkbench, Vec<String>)> {
             Profile::Default => Asked::Default,
             Profile::Polars => Asked::Polars,
         },
+        ..WorkbenchOptions::default()
     };
     let toolbox = OwnWorkbench {
         workbench: Workbench::new(session.clone(), options),

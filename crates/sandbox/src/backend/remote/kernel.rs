@@ -10,11 +10,12 @@ use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::sync::{Mutex, Notify, watch};
 use tokio::time::{sleep, timeout};
 
+use super::interrupts::Interrupts;
 use super::link::Link;
 use super::mux::{Receiving, Sending};
 use super::record::{Record, Records};
 use super::wire::{PART, ToServer};
-use crate::backend::{Ending, Hold, Kernel, Signal};
+use crate::backend::{BoxFuture, Ending, Hold, Kernel, Signal, read_now};
 use crate::error::{During, Result};
 
 /// How long an interrupt waits for what was written to the kernel before it. One that has no room for more is interrupted at once.
@@ -26,15 +27,19 @@ const AFTER: Duration = Duration::from_secs(1);
 /// Signals for a kernel elsewhere, until they are sent.
 #[derive(Debug, Default)]
 struct Signals {
-    interrupt: AtomicBool,
+    interrupts: Interrupts,
     kill: AtomicBool,
     raised: Notify,
 }
 
 impl Signal for Signals {
     fn interrupt(&self) {
-        self.interrupt.store(true, Ordering::Release);
+        self.interrupts.ask();
         self.raised.notify_one();
+    }
+
+    fn settled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.interrupts.settled())
     }
 
     fn kill(&self) {
@@ -72,7 +77,7 @@ pub(super) fn kernel(
         let frames_in = async {
             while read.as_ref().ready(Interest::READABLE).await.is_ok() {
                 let _before = told.lock().await;
-                if !pass_on(read.as_ref(), &sending).await {
+                if !pass_on(|buffer| read.try_read(buffer), &sending).await {
                     break;
                 }
             }
@@ -83,14 +88,15 @@ pub(super) fn kernel(
                 if signals.kill.swap(false, Ordering::AcqRel) {
                     let _ = link.tell(&ToServer::Kill { kernel: stream }).await;
                 }
-                if signals.interrupt.swap(false, Ordering::AcqRel) {
+                if let Some(interrupts) = signals.interrupts.waiting() {
                     // The cell that is to be interrupted may not have been sent yet.
                     let sent = timeout(BEFORE, async {
                         let _before = told.lock().await;
-                        pass_on(read.as_ref(), &sending).await
+                        pass_on(|buffer| read_now(read.as_ref(), buffer), &sending).await
                     });
                     let _ = sent.await;
                     let _ = link.tell(&ToServer::Interrupt { kernel: stream }).await;
+                    signals.interrupts.passed(interrupts);
                 }
             }
         };
@@ -111,11 +117,11 @@ pub(super) fn kernel(
     Ok(kernel)
 }
 
-/// Sends what is in the socket now; `false` when nothing will come any more.
-async fn pass_on(socket: &UnixStream, sending: &Sending) -> bool {
+/// Sends what can be read now; `false` when nothing will come any more.
+async fn pass_on(read: impl Fn(&mut [u8]) -> std::io::Result<usize>, sending: &Sending) -> bool {
     let mut buffer = vec![0; PART];
     loop {
-        match socket.try_read(&mut buffer) {
+        match read(&mut buffer) {
             Ok(length @ 1..) => {
                 if sending.send(&buffer[..length]).await.is_err() {
                     return false;

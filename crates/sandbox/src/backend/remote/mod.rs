@@ -20,6 +20,7 @@ use crate::image::{Manifest, Report as Audit};
 use crate::limits::Limits;
 
 mod connect;
+mod interrupts;
 mod kernel;
 mod link;
 mod mux;

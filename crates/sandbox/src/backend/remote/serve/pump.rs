@@ -9,6 +9,7 @@ use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
 
+use super::super::interrupts::Interrupts;
 use super::super::mux::{Receiving, Sending};
 use super::super::record::{LARGEST, Record};
 use crate::backend::{Ending, Kernel, read_now};
@@ -24,15 +25,20 @@ const READS: usize = 64;
 /// What a client wants done to a kernel, until it is done.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
-    interrupt: AtomicBool,
+    interrupts: Interrupts,
     kill: AtomicBool,
     raised: Notify,
 }
 
 impl Orders {
     pub(super) fn interrupt(&self) {
-        self.interrupt.store(true, Ordering::Release);
+        self.interrupts.ask();
         self.raised.notify_one();
+    }
+
+    /// Completes when the kernel has been sent the interrupts that were ordered until now.
+    pub(super) async fn settled(&self) {
+        self.interrupts.settled().await;
     }
 
     pub(super) fn kill(&self) {
@@ -97,8 +103,9 @@ async fn carry(
             if orders.kill.swap(false, Ordering::AcqRel) {
                 hold.kill();
             }
-            if orders.interrupt.swap(false, Ordering::AcqRel) {
+            if let Some(interrupts) = orders.interrupts.waiting() {
                 hold.interrupt();
+                orders.interrupts.passed(interrupts);
             }
         }
     };

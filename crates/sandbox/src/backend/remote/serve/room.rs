@@ -95,6 +95,8 @@ impl Room {
             Ask::Upload { stream, bytes } => self.expect(stream, bytes),
             Ask::Mount { name } => self.mount(&name).await,
             Ask::Usage {} => {
+                // Whoever wants to know that an interrupt has been sent asks this.
+                self.interrupted().await;
                 let sandbox = self.sandbox()?;
                 let usage = unless_killed(sandbox, sandbox.usage(), killed).await?;
                 Ok(Answer::Usage { usage })
@@ -113,6 +115,17 @@ impl Room {
             Ask::Layer { requirements } => Ok(Answer::Layer {
                 id: self.host.layer(&requirements).await?,
             }),
+        }
+    }
+
+    /// Completes when the kernel has been sent what interrupts were ordered.
+    async fn interrupted(&self) {
+        let orders: Vec<_> = {
+            let signalled = self.signalled.lock().unwrap_or_else(PoisonError::into_inner);
+            signalled.values().cloned().collect()
+        };
+        for orders in orders {
+            orders.settled().await;
         }
     }
 
