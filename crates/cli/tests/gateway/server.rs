@@ -73,10 +73,16 @@ impl Place {
 
     /// The same, in an environment that says more.
     pub(crate) fn serve_with(&self, more: &[&str], environment: &[(&str, &str)]) -> Server {
+        self.serve_in(Path::new("."), more, environment)
+    }
+
+    /// The same, in a directory.
+    pub(crate) fn serve_in(&self, folder: &Path, more: &[&str], environment: &[(&str, &str)]) -> Server {
         let mut command = Command::new(binary().unwrap());
         command
             .args(["serve", "--demo", "--listen", "127.0.0.1:0"])
             .args(more)
+            .current_dir(folder)
             .env("CELLBLOCK_HOME", self.home())
             .env("TMPDIR", self.temporary())
             .env("CELLBLOCK_LOG", "info")
