@@ -11,5 +11,4 @@ class Keys(unittest.IsolatedAsyncioTestCase):
             with self.subTest(mode), self.assertRaises(Exception) as refused:
                 async with connected(mode, key="wrong"):
                     pass
-            # The client keeps the status to itself.
-            self.assertIn("Server returned an error response", repr(refused.exception))
+            self.assertIn("the API key is not known here", repr(refused.exception))
