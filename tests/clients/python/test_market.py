@@ -68,7 +68,9 @@ class Market(Gateway):
         for model, (how, ask) in zip(MODELS, self.both().items(), strict=True):
             for allowed in (["get_net_flow"], {"tool_names": ["get_net_flow"]}):
                 with self.subTest(model=model, how=how, allowed=allowed):
-                    response = ask(model=model, input=WHICH, tools=[market(allowed_tools=allowed)])
+                    secrets = {"authorization": "quiet", "headers": {"X-Key": "quiet"}}
+                    response = ask(model=model, input=WHICH, tools=[market(allowed_tools=allowed, **secrets)])
+                    self.assertNotIn("quiet", response.to_json())
                     listed, _ = response.output
                     self.assertEqual([tool.name for tool in listed.tools], ["get_net_flow"])
                     self.assertEqual(response.output_text, "get_net_flow")
