@@ -1,9 +1,10 @@
-// A model without a mind: aimock, which knows these answers by heart, speaks Chat Completions and Responses.
+// A model without a mind: aimock, which knows these answers by heart, speaks Chat Completions and Responses. Below `/mcp` it is a server of tools.
 //
 // Prints its address, and ends when its standard input does.
 
 import { LLMock } from "@copilotkit/aimock";
 
+import { market } from "./market.js";
 import { SCRIPTS } from "./scripts.js";
 
 // What the gateway says itself, in the name of the user, when a tool has made pictures.
@@ -31,10 +32,14 @@ for (const [said, steps] of Object.entries(SCRIPTS)) {
       const now = turn(request);
       return now.said.includes(said) && now.results.length === after;
     };
-    const respond = (request) =>
-      typeof answer === "function" ? answer(turn(request).results, request.messages.map(text)) : answer;
+    const respond = (request) => {
+      if (typeof answer !== "function") return answer;
+      const names = (request.tools ?? []).map((tool) => tool.function?.name ?? tool.name);
+      return answer(turn(request).results, request.messages.map(text), names);
+    };
     mock.on({ predicate: fits }, respond, pace);
   }
 }
+mock.mount("/mcp", market());
 console.log(await mock.start());
 process.stdin.resume().on("end", () => mock.stop().then(() => process.exit(0)));

@@ -9,6 +9,31 @@ function run(...codes) {
   return { toolCalls };
 }
 
+/** A call of tools that fetch. */
+function fetch(...names) {
+  return { toolCalls: names.map((name) => ({ name, arguments: '{"symbol":"ACME"}' })) };
+}
+
+/** A call of the interpreter under a contract, which derives from both series. */
+function derive(code, expectedArtifacts) {
+  const postProcessingContract = {
+    operation: "join two series by day",
+    reason: "neither tool joins them",
+    inputAliases: ["get_price_history_1", "get_net_flow_1"],
+    expectedArtifacts,
+  };
+  const given = { intent: "compare price and flow", code, postProcessingContract };
+  return { toolCalls: [{ name: "code_interpreter", arguments: JSON.stringify(given) }] };
+}
+
+const DRAW = `merged = safe_merge_timeseries(get_price_history_1, get_net_flow_1, time_col="date", names=["price", "flow"])
+fig, ax = plt.subplots()
+ax.plot(merged.index, merged["close"])`;
+
+const SAVE = `${DRAW}
+save_figure("price by day", title="ACME")
+set_result({"rows": len(merged), "flow": int(merged["net_flow"].sum())})`;
+
 const READ = `import pandas as pd
 sales = pd.read_csv("/mnt/data/sales.csv")
 totals = sales.groupby("region").revenue.sum()
@@ -84,6 +109,31 @@ export const SCRIPTS = {
     { after: 0, answer: run("print('kept', kept)") },
     { after: 1, answer: ([kept]) => ({ content: kept.trim() }) },
   ],
+  "Draw the price and flow of ACME.": [
+    { after: 0, answer: fetch("get_price_history", "get_net_flow") },
+    { after: 2, answer: derive(DRAW, ["image"]) },
+    {
+      after: 3,
+      answer: ([, , mistake]) =>
+        mistake.includes("save_figure") ? derive(SAVE, ["image"]) : { content: `No mistake: ${mistake}` },
+    },
+    {
+      after: 4,
+      answer: ([, , , derived]) => ({ content: /"rows": ?90/.test(derived) ? "Over 90 days they move together." : derived }),
+    },
+  ],
+  "How many numbers were that?": [
+    { after: 0, answer: derive("set_result({'numbers': len(get_price_history_1) + len(get_net_flow_1)})", []) },
+    {
+      after: 1,
+      answer: ([derived]) => ({ content: /"numbers": ?180/.test(derived) ? "That was 180 numbers." : derived }),
+    },
+  ],
+  "What are the balances of ACME?": [
+    { after: 0, answer: fetch("get_balances") },
+    { after: 1, answer: ([failure]) => ({ content: failure }) },
+  ],
+  "Which tools are there?": [{ after: 0, answer: (_results, _texts, names) => ({ content: names.join(" ") }) }],
   "Refuse.": [
     {
       after: 0,

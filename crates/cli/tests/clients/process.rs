@@ -18,12 +18,14 @@ pub(crate) fn python() -> PathBuf {
     folder("python").join(".venv/bin/python")
 }
 
-/// The mock of a model. It ends when this value does.
+/// The mock of a model, with one of a server of tools. It ends when this value does.
 #[derive(Debug)]
 pub(crate) struct Model {
     child: Child,
     /// Its address, up to the name of an operation.
     pub(crate) base: String,
+    /// The address of the tools.
+    pub(crate) tools: String,
 }
 
 impl Model {
@@ -36,13 +38,20 @@ impl Model {
             .spawn()
             .context("start the model")?;
         let stdout = child.stdout.take().context("the model has no stdout")?;
-        let mut base = String::new();
+        let mut said = String::new();
         BufReader::new(stdout)
-            .read_line(&mut base)
+            .read_line(&mut said)
             .context("hear the model's address")?;
-        let base = format!("{}/v1", base.trim_end());
-        ensure!(base.starts_with("http://127.0.0.1:"), "the model said `{base}`");
-        Ok(Self { child, base })
+        let address = said.trim_end();
+        ensure!(
+            address.starts_with("http://127.0.0.1:"),
+            "the model said `{address}`"
+        );
+        Ok(Self {
+            child,
+            base: format!("{address}/v1"),
+            tools: format!("{address}/mcp"),
+        })
     }
 }
 

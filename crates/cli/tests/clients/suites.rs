@@ -56,6 +56,21 @@ fn langchain_speaks_to_the_gateway_as_to_openai() {
 }
 
 #[test]
+fn clients_of_python_fetch_with_a_servers_tools_and_derive() {
+    require!(NodeClients);
+    require!(PythonClients);
+    let world = World::shared();
+    python_suite(&world, "test_market");
+    python_suite(&world, "test_market_frameworks");
+}
+
+#[test]
+fn clients_of_node_fetch_with_a_servers_tools_and_derive() {
+    require!(NodeClients);
+    node_suite(&World::shared(), "market.test.js");
+}
+
+#[test]
 fn openai_node_knows_every_event_of_the_streams() {
     require!(NodeClients);
     node_suite(&World::shared(), "openai.test.js");

@@ -37,7 +37,7 @@ pub(crate) struct World {
     id: u32,
     pub(crate) address: SocketAddr,
     key: String,
-    _model: Model,
+    model: Model,
     _folder: TempDir,
 }
 
@@ -60,7 +60,7 @@ impl World {
         let folder = TempDir::new()?;
         let address = free_address()?;
         let config = folder.path().join("cellblock.yaml");
-        let base = &model.base;
+        let (base, tools) = (&model.base, &model.tools);
         std::fs::write(
             &config,
             format!(
@@ -68,6 +68,8 @@ impl World {
                  providers:\n  \
                    chat: {{type: chat, base_url: '{base}', models: [mock-chat]}}\n  \
                    responses: {{type: responses, base_url: '{base}', models: [mock-responses]}}\n\
+                 mcp_servers: {{market: {{url: '{tools}', offer: on_request}}}}\n\
+                 mcp_requests: {{allowed_urls: ['{tools}']}}\n\
                  {more}\n"
             ),
         )?;
@@ -88,7 +90,7 @@ impl World {
             server: Mutex::new(server),
             address,
             key: created.stdout.trim().to_owned(),
-            _model: model,
+            model,
             _folder: folder,
         };
         world.until_ready()?;
@@ -96,10 +98,11 @@ impl World {
     }
 
     /// What clients are told of it.
-    pub(crate) fn environment(&self) -> [(&'static str, String); 2] {
+    pub(crate) fn environment(&self) -> [(&'static str, String); 3] {
         [
             ("CELLBLOCK_URL", format!("http://{}/v1", self.address)),
             ("CELLBLOCK_KEY", self.key.clone()),
+            ("CELLBLOCK_TOOLS", self.model.tools.clone()),
         ]
     }
 

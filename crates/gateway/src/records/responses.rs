@@ -203,6 +203,18 @@ pub(crate) fn item(connection: &Connection, owner: &str, id: &str) -> Result<Opt
         .optional()
 }
 
+/// What the response of an owner that an item belongs to remembers of results of tools.
+pub(crate) fn evidence(connection: &Connection, owner: &str, item: &str) -> Result<Option<String>> {
+    connection
+        .query_row(
+            "SELECT turns.evidence FROM output_items JOIN turns ON turns.id = output_items.response
+             WHERE output_items.owner = ?1 AND output_items.id = ?2 AND turns.evidence IS NOT NULL",
+            params![owner, item],
+            |row| row.get(0),
+        )
+        .optional()
+}
+
 /// Deletes a response of an owner, and says whether there was one. What later responses need of it stays.
 pub(crate) fn delete(connection: &mut Connection, owner: &str, id: &str) -> Result<bool> {
     let transaction = connection.transaction()?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::research::{Before, research};
+use super::research::{Before, referenced, research};
 use super::resolve::resolve;
 use super::run::Job;
 use super::truncate::Truncating;
@@ -65,11 +65,15 @@ pub(super) async fn prepare(
     let runner = containers::runner(gateway, caller, &request, container.as_deref()).await?;
     let runner = Arc::new(Metered::new(runner, gateway.quotas.clone(), caller.owner.clone()));
     let response = Response::new(&request, Ids::random().mint("resp"), now());
+    let before = match earlier.evidence {
+        Before::Nothing => referenced(gateway, caller, &request.input).await?,
+        before => before,
+    };
     let research = research(
         gateway,
         &request,
         &response.id,
-        earlier.evidence,
+        before,
         &*runner,
         &mut conversation,
     )

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::artifacts;
 use crate::provider::called;
-use crate::server::Gateway;
+use crate::records::responses;
+use crate::server::{Caller, Gateway};
 use crate::tools::{ContractRule, sources};
 use crate::turn::{Deriving, Evidence, Research, Runner};
 use crate::wire::{ApiError, Item, Request, Response};
@@ -54,6 +55,38 @@ pub(super) async fn research(
         tokens: gateway.options.derivation.tokens,
         urls: urls(gateway),
     }))
+}
+
+/// What tools gave before a request that refers to items by their ids: what the response of the last one remembers. Items of conversations that do not
+/// go on from each other may show one alias for two results; then nothing is remembered, and what is needed is fetched again.
+pub(super) async fn referenced(
+    gateway: &Gateway,
+    caller: &Caller,
+    input: &[Item],
+) -> Result<Before, ApiError> {
+    let ids = input.iter().filter_map(|item| match item {
+        Item::ItemReference(reference) => Some(reference.id.clone()),
+        _ => None,
+    });
+    let ids: Vec<_> = ids.collect();
+    if ids.is_empty() {
+        return Ok(Before::Nothing);
+    }
+    let owner = caller.owner.clone();
+    let found = gateway.records.with(move |connection| {
+        let found = ids.iter().map(|id| responses::evidence(connection, &owner, id));
+        found.collect::<rusqlite::Result<Vec<_>>>()
+    });
+    let mut kept: Vec<String> = found.await?.into_iter().flatten().collect();
+    kept.dedup();
+    let Some(last) = kept.pop() else {
+        return Ok(Before::Nothing);
+    };
+    if kept.iter().all(|earlier| Evidence::goes_on(&last, earlier)) {
+        Ok(Before::Kept(last))
+    } else {
+        Ok(Before::Nothing)
+    }
 }
 
 /// Results so far. What cannot be read again is fetched again: the conversation still shows its outline.

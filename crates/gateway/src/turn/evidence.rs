@@ -49,6 +49,16 @@ impl Evidence {
         })
     }
 
+    /// Whether all that was shown by `earlier` is shown by `kept` too, under the same aliases: it is the later of one conversation.
+    pub(crate) fn goes_on(kept: &str, earlier: &str) -> bool {
+        let read = |kept| serde_json::from_str::<Kept>(kept);
+        let (Ok(kept), Ok(earlier)) = (read(kept), read(earlier)) else {
+            return false;
+        };
+        let mut shown = earlier.shown.iter();
+        shown.all(|(item, alias)| kept.shown.get(item) == Some(alias))
+    }
+
     /// Keeps all results from now on; gives what [`load`](Self::load) needs. Nothing where nothing was recorded.
     pub(crate) async fn save(&self) -> Result<Option<String>, AliasError> {
         if self.aliases.aliases().is_empty() {

@@ -377,6 +377,58 @@ fn a_client_that_keeps_the_conversation_itself_brings_the_results_back() {
 }
 
 #[test]
+fn a_client_that_refers_to_items_by_their_ids_goes_on_with_their_results() {
+    block_on(async {
+        let counts = |code: &str| derives(code, &[]);
+        let answers = vec![
+            fetches(),
+            says("Fetched."),
+            counts("set_result(len(get_price_history_1) + len(get_net_flow_1))"),
+            says("180."),
+            counts("set_result(code_interpreter_1 + 1)"),
+            says("181."),
+            fetches(),
+            says("Fetched elsewhere."),
+            counts("set_result(0)"),
+            says("None."),
+        ];
+        let (server, provider) = start(answers, |_| {}).await;
+        let ask = async |input: Vec<Value>| {
+            server
+                .create(json!({"input": input, "tools": interpreter_tool()}))
+                .await
+                .ok()
+        };
+        let refer = |response: &Value| -> Vec<Value> {
+            let items = response["output"].as_array().unwrap().iter();
+            items
+                .map(|item| json!({"type": "item_reference", "id": item["id"]}))
+                .collect()
+        };
+        let user = |text: &str| json!({"role": "user", "content": text});
+        let mut said = vec![user("fetch")];
+        let first = ask(said.clone()).await;
+        said.extend(refer(&first));
+        said.push(user("count"));
+        let second = ask(said.clone()).await;
+        assert_eq!(second["cellblock"]["outcome"], "answer", "{second}");
+        assert!(read(&provider, 3)[2].contains("180"), "{:?}", read(&provider, 3));
+        // The third turn has what both fetched and derived.
+        said.extend(refer(&second));
+        said.push(user("add one"));
+        ask(said.clone()).await;
+        assert!(read(&provider, 5)[3].contains("181"), "{:?}", read(&provider, 5));
+
+        // Another conversation has the same aliases for results of its own: neither is taken for the other.
+        let other = ask(vec![user("fetch")]).await;
+        let mixed = [refer(&other), refer(&first), vec![user("count")]].concat();
+        ask(mixed).await;
+        let told = read(&provider, 9).pop().unwrap();
+        assert!(told.contains("is no alias"), "{told}");
+    });
+}
+
+#[test]
 fn code_without_a_contract_runs_only_where_the_operator_lets_it() {
     let plain = || {
         Answer::new().call(
