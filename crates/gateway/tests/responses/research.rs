@@ -152,6 +152,46 @@ fn read(provider: &Scripted, asked: usize) -> Vec<String> {
         .collect()
 }
 
+/// What is reported of the whole turn, and can be had from its addresses.
+async fn reported(server: &Server, report: &Value) {
+    assert_eq!(
+        (&report["outcome"], &report["gaps"]),
+        (&json!("answer"), &json!([]))
+    );
+    assert_eq!(
+        (&report["steps_used"], &report["derivations"]),
+        (&json!(4), &json!(2))
+    );
+    let artifacts = report["artifacts"].as_array().unwrap();
+    assert_eq!(artifacts.len(), 1);
+    assert_eq!(
+        (&artifacts[0]["kind"], &artifacts[0]["title"]),
+        (&json!("image"), &json!("ACME"))
+    );
+    let url = artifacts[0]["url"].as_str().unwrap();
+    assert!(url.contains(artifacts[0]["sha256"].as_str().unwrap()), "{url}");
+    let path = url.strip_prefix("/v1/").unwrap();
+    let picture = server.request("GET", path).send().await.unwrap();
+    assert_eq!(picture.headers()["content-type"], "image/png");
+    assert!(picture.bytes().await.unwrap().starts_with(b"\x89PNG\r\n\x1a\n"));
+    assert_eq!(
+        server
+            .of("bob")
+            .request("GET", path)
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        404
+    );
+
+    let dataset = &report["dataset"];
+    let path = dataset["url"].as_str().unwrap().strip_prefix("/v1/").unwrap();
+    let whole = server.get(path).await.ok();
+    assert_eq!(whole["aliases"]["get_net_flow_1"], series("get_net_flow"));
+    assert_eq!(whole["result"]["rows"], DAYS);
+}
+
 #[test]
 fn a_question_is_fetched_for_derived_from_repaired_and_answered() {
     block_on(async {
@@ -204,43 +244,7 @@ fn a_question_is_fetched_for_derived_from_repaired_and_answered() {
             "They move together."
         );
 
-        let report = &response["cellblock"];
-        assert_eq!(
-            (&report["outcome"], &report["gaps"]),
-            (&json!("answer"), &json!([]))
-        );
-        assert_eq!(
-            (&report["steps_used"], &report["derivations"]),
-            (&json!(4), &json!(2))
-        );
-        let artifacts = report["artifacts"].as_array().unwrap();
-        assert_eq!(artifacts.len(), 1);
-        assert_eq!(
-            (&artifacts[0]["kind"], &artifacts[0]["title"]),
-            (&json!("image"), &json!("ACME"))
-        );
-        let url = artifacts[0]["url"].as_str().unwrap();
-        assert!(url.contains(artifacts[0]["sha256"].as_str().unwrap()), "{url}");
-        let path = url.strip_prefix("/v1/").unwrap();
-        let picture = server.request("GET", path).send().await.unwrap();
-        assert_eq!(picture.headers()["content-type"], "image/png");
-        assert!(picture.bytes().await.unwrap().starts_with(b"\x89PNG\r\n\x1a\n"));
-        assert_eq!(
-            server
-                .of("bob")
-                .request("GET", path)
-                .send()
-                .await
-                .unwrap()
-                .status(),
-            404
-        );
-
-        let dataset = &report["dataset"];
-        let path = dataset["url"].as_str().unwrap().strip_prefix("/v1/").unwrap();
-        let whole = server.get(path).await.ok();
-        assert_eq!(whole["aliases"]["get_net_flow_1"], series("get_net_flow"));
-        assert_eq!(whole["result"]["rows"], DAYS);
+        reported(&server, &response["cellblock"]).await;
 
         // The model knows how to derive, and that nothing is fetched from Python.
         let first = &provider.asked()[0];
