@@ -46,10 +46,11 @@ pub(super) async fn research(
     }
     let evidence = evidence(gateway, id, before).await;
     take_over(&evidence, conversation).await;
+    let fetches = !sources.is_empty();
     Ok(Some(Research {
         sources,
         evidence,
-        deriving: runner.derives().then(|| deriving(gateway)).flatten(),
+        deriving: runner.derives().then(|| deriving(gateway, fetches)).flatten(),
         plan: plan(request),
         chart_boost: gateway.options.derivation.chart_boost,
         tokens: gateway.options.derivation.tokens,
@@ -128,10 +129,11 @@ async fn take_over(evidence: &Evidence, conversation: &mut Vec<Item>) {
     }
 }
 
-fn deriving(gateway: &Gateway) -> Option<Deriving> {
+/// How code derives. In a turn that fetches nothing it need not: what earlier turns fetched is there for code that declares it.
+fn deriving(gateway: &Gateway, fetches: bool) -> Option<Deriving> {
     let options = &gateway.options.derivation;
     let required = match options.contract {
-        ContractRule::Required => true,
+        ContractRule::Required => fetches,
         ContractRule::Optional => false,
         ContractRule::Off => return None,
     };

@@ -467,6 +467,38 @@ fn code_without_a_contract_runs_only_where_the_operator_lets_it() {
 }
 
 #[test]
+fn a_turn_that_fetches_nothing_runs_code_with_a_contract_and_without() {
+    block_on(async {
+        let plain = Answer::new().call(
+            "c4",
+            "code_interpreter",
+            &json!({"code": "print(6 * 7)"}).to_string(),
+        );
+        let answers = vec![
+            fetches(),
+            says("Fetched."),
+            plain,
+            derives("set_result(len(get_price_history_1))", &[]),
+            says("90."),
+        ];
+        let on_request = |options: &mut Options| options.tools.configured[0].always = false;
+        let (server, provider) = start(answers, on_request).await;
+        let mut named = interpreter_tool();
+        let market = json!({"type": "mcp", "server_label": "market", "require_approval": "never"});
+        named.as_array_mut().unwrap().push(market);
+        let first = server
+            .create(json!({"input": "fetch", "tools": named}))
+            .await
+            .ok();
+        let second =
+            json!({"input": "count", "tools": interpreter_tool(), "previous_response_id": first["id"]});
+        server.create(second).await.ok();
+        let told = read(&provider, 4);
+        assert!(told[2].contains("42") && told[3].contains("90"), "{told:?}");
+    });
+}
+
+#[test]
 fn a_derivation_that_fails_too_often_is_given_up_and_the_answer_says_so() {
     block_on(async {
         let wrong = || derives("raise ValueError('no')", &[]);
