@@ -17,6 +17,7 @@ mod prepare;
 mod research;
 mod resolve;
 mod retrieve;
+mod returned;
 mod run;
 mod seal;
 mod socket;

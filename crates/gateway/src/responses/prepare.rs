@@ -71,6 +71,7 @@ pub(super) async fn prepare(
     };
     let research = research(
         gateway,
+        &caller.owner,
         &request,
         &response.id,
         before,

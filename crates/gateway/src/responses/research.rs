@@ -6,10 +6,10 @@ use std::sync::Arc;
 use cellblock_artifact::{ArtifactId, Urls};
 use cellblock_interpreter::derivation::Policy;
 use cellblock_interpreter::turn::{ChartIntent, Plan};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::returned;
 use crate::artifacts;
-use crate::provider::called;
 use crate::records::responses;
 use crate::server::{Caller, Gateway};
 use crate::tools::{ContractRule, sources};
@@ -34,6 +34,7 @@ pub(super) enum Before {
 /// items, as clients send them back that keep conversations themselves, become results again.
 pub(super) async fn research(
     gateway: &Gateway,
+    owner: &str,
     request: &Request,
     id: &str,
     before: Before,
@@ -45,7 +46,7 @@ pub(super) async fn research(
         return Ok(None);
     }
     let evidence = evidence(gateway, id, before).await;
-    take_over(&evidence, conversation).await;
+    returned::take_over(gateway, owner, &evidence, conversation).await;
     let fetches = !sources.is_empty();
     Ok(Some(Research {
         sources,
@@ -105,28 +106,6 @@ async fn evidence(gateway: &Gateway, id: &str, before: Before) -> Evidence {
         },
     }
     Evidence::new(gateway.store.clone(), id)
-}
-
-async fn take_over(evidence: &Evidence, conversation: &mut Vec<Item>) {
-    let items = std::mem::take(conversation);
-    for (index, item) in items.into_iter().enumerate() {
-        let Item::McpCall(call) = &item else {
-            conversation.push(item);
-            continue;
-        };
-        let mut pair = called(call, index);
-        if let (Some(output), Item::FunctionCallOutput(shown)) = (&call.output, &mut pair[1]) {
-            let value: Value = serde_json::from_str(output).unwrap_or_else(|_| json!(output));
-            match evidence.record(&call.name, &value, &shown.id).await {
-                Ok((_, text)) => shown.output = crate::wire::Output::Text(text),
-                Err(error) => tracing::warn!(
-                    error = &error as &dyn Error,
-                    "a result that a client sent back is not kept"
-                ),
-            }
-        }
-        conversation.extend(pair);
-    }
 }
 
 /// How code derives. In a turn that fetches nothing it need not: what earlier turns fetched is there for code that declares it.

@@ -5,18 +5,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cellblock_interpreter::SessionOptions;
 use cellblock_interpreter::contract::Attempts;
 use cellblock_interpreter::derivation::ChartCall;
+use cellblock_interpreter::derivation::tools::RENDER_CHART;
 use serde_json::Value;
 
 use super::Telling;
 use super::evidence::Evidence;
 use super::research::{Derivation, Deriving};
-use crate::wire::{McpError, McpSlot, Output};
+use crate::wire::{McpCall, McpError, McpSlot, Output};
 
 /// Tokens that a model reads of a chart that was drawn.
 const TOKENS: usize = 1000;
 
 /// The server of the tool, as a client is told of it.
 pub(super) const LABEL: &str = "cellblock";
+
+impl McpCall {
+    /// Whether it drew a chart here, and so fetched nothing.
+    pub(crate) fn is_chart(&self) -> bool {
+        self.server_label == LABEL && self.name == RENDER_CHART
+    }
+}
 
 /// A chart that is to be drawn.
 pub(super) struct Drawing {
@@ -76,7 +84,6 @@ impl Drawing {
 impl Telling<'_> {
     /// Whether the model may draw charts.
     pub(super) fn draws(&self) -> bool {
-        use cellblock_interpreter::derivation::tools::RENDER_CHART;
         let own = self.functions.iter().any(|function| function == RENDER_CHART);
         !own && self.research.is_some_and(|research| research.deriving.is_some())
     }

@@ -11,6 +11,8 @@ use crate::wire::{McpError, McpSlot, Output};
 
 /// Bytes of a result that a client is told in its call's item. Of more it is told what the model reads, and where the whole is.
 const MOST_TOLD: usize = 64 << 10;
+/// What stands between an outline and where the whole is.
+const ELSEWHERE: &str = "\n(the whole result has ";
 /// Characters of a failed tool's own words that a model reads.
 const MOST_WORDS: usize = 4000;
 /// JSON-RPC's code for arguments that are wrong.
@@ -120,7 +122,7 @@ impl Telling<'_> {
                     whole
                 } else {
                     let url = research.urls.of(entry.sha256, entry.media_type());
-                    format!("{text}\n(the whole result has {} bytes: {url})", entry.bytes)
+                    format!("{text}{ELSEWHERE}{} bytes: {url})", entry.bytes)
                 };
                 self.draft.end_mcp_call(slot, Ok(told));
                 Output::Text(text)
@@ -151,4 +153,12 @@ impl Telling<'_> {
         self.draft.end_mcp_call(slot, Err(error));
         Output::Text(text)
     }
+}
+
+/// The sha256 of the whole result, where an item tells only its outline.
+pub(crate) fn whole_elsewhere(output: &str) -> Option<&str> {
+    let (_, place) = output.rsplit_once(ELSEWHERE)?;
+    let (_, url) = place.strip_suffix(')')?.split_once(" bytes: ")?;
+    let name = url.rsplit('/').next()?;
+    Some(name.split('.').next().unwrap_or(name))
 }

@@ -42,6 +42,7 @@ use crate::wire::{
 };
 
 pub(crate) use evidence::Evidence;
+pub(crate) use fetch::whole_elsewhere;
 pub use research::{Derivation, Terms};
 pub(crate) use research::{Deriving, Research};
 pub use runner::{Code, Made, Place, Ran, Runner};

@@ -18,7 +18,9 @@ const DAYS: i64 = 90;
 
 /// A server of two series.
 #[derive(Debug)]
-struct Market;
+struct Market {
+    days: i64,
+}
 
 impl ToolServer for Market {
     fn label(&self) -> &'static str {
@@ -49,18 +51,18 @@ impl ToolServer for Market {
         tool: &str,
         _arguments: Map<String, Value>,
     ) -> BoxFuture<'_, Result<ToolReply, ToolServerError>> {
-        let series = series(tool);
+        let series = series(tool, self.days);
         Box::pin(async move { Ok(ToolReply::Result(series)) })
     }
 }
 
-fn series(tool: &str) -> Value {
+fn series(tool: &str, days: i64) -> Value {
     let key = if tool == "get_price_history" {
         "close"
     } else {
         "net_flow"
     };
-    let rows = (0..DAYS).map(|day| {
+    let rows = (0..days).map(|day| {
         let date = format!("2026-{:02}-{:02}", 1 + day / 28, 1 + day % 28);
         json!({"date": date, key: 100 + day * 3 % 17})
     });
@@ -69,7 +71,7 @@ fn series(tool: &str) -> Value {
 
 fn tools(options: &mut Options) {
     options.tools.configured = vec![ConfiguredServer {
-        server: Arc::new(Market),
+        server: Arc::new(Market { days: DAYS }),
         always: true,
     }];
 }
@@ -188,7 +190,7 @@ async fn reported(server: &Server, report: &Value) {
     let dataset = &report["dataset"];
     let path = dataset["url"].as_str().unwrap().strip_prefix("/v1/").unwrap();
     let whole = server.get(path).await.ok();
-    assert_eq!(whole["aliases"]["get_net_flow_1"], series("get_net_flow"));
+    assert_eq!(whole["aliases"]["get_net_flow_1"], series("get_net_flow", DAYS));
     assert_eq!(whole["result"]["rows"], DAYS);
 }
 
@@ -211,7 +213,7 @@ fn a_question_is_fetched_for_derived_from_repaired_and_answered() {
         let fetched = items(response, "mcp_call");
         assert_eq!(
             serde_json::from_str::<Value>(fetched[0]["output"].as_str().unwrap()).unwrap(),
-            series("get_price_history")
+            series("get_price_history", DAYS)
         );
         let derived = items(response, "code_interpreter_call");
         assert_eq!(
@@ -377,6 +379,42 @@ fn a_client_that_keeps_the_conversation_itself_brings_the_results_back() {
             .ok();
         assert_eq!(second["cellblock"]["outcome"], "answer", "{second}");
         assert!(read(&provider, 3)[2].contains("180"), "{:?}", read(&provider, 3));
+    });
+}
+
+#[test]
+fn a_result_too_large_for_its_item_comes_back_whole_to_whom_it_belongs() {
+    block_on(async {
+        let counts = || derives("set_result(len(get_price_history_1) + len(get_net_flow_1))", &[]);
+        let answers = vec![
+            fetches(),
+            says("Fetched."),
+            counts(),
+            says("6000."),
+            counts(),
+            says("No."),
+        ];
+        let large =
+            |options: &mut Options| options.tools.configured[0].server = Arc::new(Market { days: 3000 });
+        let (server, provider) = start(answers, large).await;
+        let ask = |input: Value| json!({"input": input, "tools": interpreter_tool(), "store": false});
+        let first = server.create(ask(json!("fetch"))).await.ok();
+        let outline = items(&first, "mcp_call")[0]["output"].as_str().unwrap();
+        assert!(
+            outline.len() < 10_000 && outline.contains("/v1/artifacts/"),
+            "{outline}"
+        );
+        let mut input = first["output"].as_array().unwrap().clone();
+        input.push(json!({"role": "user", "content": "count"}));
+        server.create(ask(json!(input.clone()))).await.ok();
+        assert!(read(&provider, 3)[2].contains("6000"), "{:?}", read(&provider, 3));
+        // Who guesses an address has no result.
+        server.of("bob").create(ask(json!(input))).await.ok();
+        let told = read(&provider, 5).pop().unwrap();
+        assert!(
+            told.contains("get_price_history_1") && !told.contains("6000"),
+            "{told}"
+        );
     });
 }
 
