@@ -9,10 +9,12 @@ mod compliance;
 mod continuing;
 mod ends;
 mod kept;
+mod market;
 mod models;
 #[path = "../../src/wire/order.rs"]
 mod order;
 mod research;
+mod returned;
 mod socket;
 mod streams;
 mod support;
