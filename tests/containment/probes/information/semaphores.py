@@ -5,6 +5,8 @@ from pathlib import Path
 
 from probe import bait, held, reached
 
-if f" {bait.key} " in Path("/proc/sysvipc/shm").read_text():
+# The first column is as wide as the longest keys, which then begin their lines.
+segments = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+if str(bait.key) in {segment.split()[0] for segment in segments}:
     reached("the bait's key")
 held("the table is its own")
