@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use super::calls;
 use super::interrupts::Interrupted;
+use super::rescue::LAST_WORDS;
 use super::standby::Standby;
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution};
@@ -121,6 +122,8 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Term
     let mut orphaned = false;
     let mut interrupts = terms.interrupts.take();
     let mut end = kernel.end.clone();
+    // Until when a kernel that has ended is listened to.
+    let mut last_words = None;
     // A kernel that does not read must not hold up its host, so the cell's time runs from here.
     match tokio::time::timeout(terms.timeout, write_frame(&mut kernel.writer, message, &[])).await {
         Ok(Ok(())) => {}
@@ -145,6 +148,9 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Term
             }
             () = gone(asker.as_deref_mut()), if orphaned && run.stopped.is_none() => {
                 run.stop(kernel, Stop::Asked, terms.limits.grace);
+            }
+            () = tokio::time::sleep_until(last_words.unwrap_or(wake)), if last_words.is_some() => {
+                return run.lost(kernel, &terms).await;
             }
             frame = kernel.frames.next() => match frame {
                 // A kernel can be killed while it speaks.
@@ -194,9 +200,9 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Term
                     }
                 }
             },
-            // Processes that the kernel forked may hold its channel open after its death, so the channel's end is not enough. What the
-            // kernel said before it died is heard first: this branch stands after the frames.
-            () = ended(&mut end) => return run.lost(kernel, &terms).await,
+            // Processes that the kernel forked may hold its channel open after its death, so the channel's end is not enough. Nor is its death:
+            // it may be told before the last that the kernel said is seen to be there.
+            () = ended(&mut end), if last_words.is_none() => last_words = Some(Instant::now() + LAST_WORDS),
             ready = kernel.stdout.readable(), if run.open[0] => run.take(ready, 0, kernel, &terms).await,
             ready = kernel.stderr.readable(), if run.open[1] => run.take(ready, 1, kernel, &terms).await,
         }

@@ -117,14 +117,16 @@ fn codes_signals_and_missing_programs_are_told_apart() {
 fn at_its_deadline_a_command_is_killed_with_all_that_it_has_started() {
     block_on(async {
         let bench = bench().await;
-        let python = "import os, time, ctypes\n\
+        // The same test runs at the same time as an ordinary user, and processes are looked for on the whole machine.
+        let mark = format!("98765.{}", std::process::id());
+        let python = "import os, sys, time, ctypes\n\
                       for kind in range(3):\n\
                       \x20   if os.fork() == 0:\n\
                       \x20       os.setsid()\n\
                       \x20       if os.fork(): os._exit(0)\n\
                       \x20       if kind == 1: ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n\
                       \x20       open(f'/tmp/up{kind}', 'w').close()\n\
-                      \x20       if kind == 2: os.execvp('sleep', ['sleep', '98765.5'])\n\
+                      \x20       if kind == 2: os.execvp('sleep', ['sleep', sys.argv[1]])\n\
                       \x20       time.sleep(1000)\n\
                       print('waiting', flush=True)\n\
                       time.sleep(1000)";
@@ -132,7 +134,7 @@ fn at_its_deadline_a_command_is_killed_with_all_that_it_has_started() {
         let ended = bench
             .call(
                 "sandbox_exec",
-                json!({"command": ["python", "-c", python, "98765.5"], "timeout": 3}),
+                json!({"command": ["python", "-c", python, mark], "timeout": 3}),
             )
             .await;
         assert!(start.elapsed() < Duration::from_secs(30));
@@ -148,7 +150,7 @@ fn at_its_deadline_a_command_is_killed_with_all_that_it_has_started() {
             bench.stdout(["sh", "-c", "ls /tmp/up*"]).await,
             "/tmp/up0\n/tmp/up1\n/tmp/up2\n"
         );
-        assert_eq!(running("98765.5"), 0);
+        assert_eq!(running(&mark), 0);
     });
 }
 

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::super::interrupts::Interrupts;
 use super::super::mux::{Receiving, Sending};
@@ -21,6 +23,10 @@ use crate::incoming::Incoming;
 const READ: usize = 32 * 1024;
 /// Reads of a pipe before a frame goes out: more than a pipe holds, so that whoever writes all the time does not keep the frame back.
 const READS: usize = 64;
+
+/// How often is looked for what a kernel said before it ended, and how long each time.
+const LAST_READS: usize = 64;
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What a client wants done to a kernel, until it is done.
 #[derive(Debug, Default)]
@@ -161,7 +167,6 @@ async fn give_out(
                 }
                 speaks = say(said, sending).await?;
             }
-            // What it said before it ended was heard first.
             _ = &mut ended => break,
             ready = pipes[0].readable(), if open[0] => {
                 open[0] = ready.is_ok() && once(pipes, 0, &mut buffer, sending).await?;
@@ -170,6 +175,16 @@ async fn give_out(
                 open[1] = ready.is_ok() && once(pipes, 1, &mut buffer, sending).await?;
             }
         }
+    }
+    // Its end may be told before its last words are seen to be there. Others may hold its channel open, so they are not waited for without end.
+    for _ in 0..LAST_READS {
+        if !speaks {
+            break;
+        }
+        let Ok(said) = timeout(LAST_WORDS, frames.next_bytes(LARGEST)).await else {
+            break;
+        };
+        speaks = say(said, sending).await?;
     }
     for which in 0..2 {
         written(pipes, which, &mut open, &mut buffer, sending).await?;
