@@ -7,6 +7,7 @@ use cellblock_protocol::{Blob, Frame, Header, Limits, Message, Prefix, encode};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::error::{During, Error, Kind, Result};
+use crate::incoming::Incoming;
 
 /// Blobs above this are spilled to an unlinked file, so that no guest can make the host's memory grow by what it sends.
 const SPILL_OVER: u64 = 1024 * 1024;
@@ -195,6 +196,13 @@ impl Sink {
             }
             Self::Lost(_) => {}
         }
+    }
+}
+
+impl<M> FrameReader<Incoming, M> {
+    /// Whether more has come than was read.
+    pub(crate) fn has_more(&self) -> bool {
+        self.inner.has_more()
     }
 }
 

@@ -20,6 +20,12 @@ impl Incoming {
     pub fn new(half: OwnedReadHalf) -> Self {
         Self(half)
     }
+
+    /// Whether bytes are there at this moment, also those that the runtime has not been told of.
+    pub(crate) fn has_more(&self) -> bool {
+        let stream: &UnixStream = self.0.as_ref();
+        rustix::io::ioctl_fionread(stream).is_ok_and(|bytes| bytes > 0)
+    }
 }
 
 impl AsyncRead for Incoming {

@@ -9,11 +9,10 @@ use crate::error::Result;
 use crate::execution::{Execution, State};
 
 use cellblock_protocol::{FromKernel, Rescue, ToKernel};
+use cellblock_sandbox::backend::LAST_WORDS;
 
 /// How many frames of an ended kernel are looked at; others may still send in its name.
 const LAST_FRAMES: usize = 64;
-/// How long is looked for what a kernel said before it ended.
-pub(super) const LAST_WORDS: Duration = Duration::from_millis(100);
 /// How long a kernel that was told to stop may take to say that it is there.
 const HEARING: Duration = Duration::from_secs(10);
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use cellblock_protocol::{Blob, CellError, FromKernel, KernelOutcome, Rejection, ToKernel, Variable};
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::{Ending, Kernel, read_now};
+use cellblock_sandbox::backend::{Ending, Kernel, LAST_WORDS, read_in_order, read_now};
 use cellblock_sandbox::channel::write_frame;
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -20,7 +20,6 @@ use tokio::time::Instant;
 
 use super::calls;
 use super::interrupts::Interrupted;
-use super::rescue::LAST_WORDS;
 use super::standby::Standby;
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution};
@@ -305,10 +304,14 @@ impl Run {
 
     /// Reads once from a pipe that is ready.
     async fn take(&mut self, ready: std::io::Result<()>, which: usize, kernel: &Kernel, terms: &Terms<'_>) {
-        match ready.and_then(|()| pipe_of(kernel, which).try_read(&mut self.buffer)) {
-            Ok(length @ 1..) => self.keep(length, which, kernel, terms).await,
+        let read =
+            ready.and_then(|()| read_in_order(pipe_of(kernel, which), &kernel.frames, &mut self.buffer));
+        match read {
+            Ok(Some(length @ 1..)) => self.keep(length, which, kernel, terms).await,
+            // The frame is read as soon as the runtime has been told of it, too.
+            Ok(None) => tokio::task::yield_now().await,
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-            Ok(0) | Err(_) => self.open[which] = false,
+            Ok(Some(0)) | Err(_) => self.open[which] = false,
         }
     }
 

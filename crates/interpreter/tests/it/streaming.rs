@@ -54,6 +54,29 @@ fn prints_and_values_arrive_in_the_order_of_the_code() {
 }
 
 #[test]
+fn the_order_holds_where_prints_and_values_follow_each_other_closely() {
+    block_on(async {
+        let session = session().await;
+        let code = "import sys\nfor n in range(20):\n    print(n)\n    display(n)\n    print(-n, file=sys.stderr)\n    display(n)\n";
+        let expected: Vec<_> = (0..20)
+            .flat_map(|n| {
+                let shown = ("output", n.to_string());
+                [
+                    ("stdout", format!("{n}\n")),
+                    shown.clone(),
+                    ("stderr", format!("{}\n", -n)),
+                    shown,
+                ]
+            })
+            .map(|(kind, text)| (kind.to_owned(), text))
+            .collect();
+        for _ in 0..25 {
+            assert_eq!(events(&session, code).await, expected);
+        }
+    });
+}
+
+#[test]
 fn what_an_exception_follows_arrives_before_it() {
     block_on(async {
         let session = session().await;

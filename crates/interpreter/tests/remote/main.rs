@@ -32,6 +32,8 @@ mod requirements;
 mod rescue;
 #[path = "../it/stops.rs"]
 mod stops;
+#[path = "../it/streaming.rs"]
+mod streaming;
 #[path = "../it/support.rs"]
 mod support;
 #[path = "../it/timeseries.rs"]

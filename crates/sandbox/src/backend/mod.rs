@@ -22,8 +22,11 @@ use crate::guest::Guest;
 use crate::incoming::Incoming;
 use crate::limits::Limits;
 
+mod order;
 pub mod process;
 pub mod remote;
+
+pub use order::read_in_order;
 
 /// A boxed future, for traits whose implementation is chosen at run time.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -126,6 +129,8 @@ pub fn read_now<F: AsFd>(pipe: F, buffer: &mut [u8]) -> std::io::Result<usize> {
     })?)
 }
 
+/// How long is looked for what a kernel said before it ended: its end may be told before its last frame is seen to be there.
+pub const LAST_WORDS: Duration = Duration::from_millis(100);
 /// How long a standby may take to say that it has taken over.
 const RESCUE_LIMIT: Duration = Duration::from_secs(10);
 /// How long a kernel may take from its fork to its first word.

@@ -8,6 +8,7 @@ use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::sync::{Mutex, Notify, watch};
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use super::interrupts::Interrupts;
@@ -20,6 +21,11 @@ use crate::error::{During, Result};
 
 /// How long an interrupt waits for what was written to the kernel before it. One that has no room for more is interrupted at once.
 const BEFORE: Duration = Duration::from_millis(200);
+
+/// How often a frame looks whether what was written before it has been read: so many turns of the runtime, then with pauses.
+const SETTLE_TURNS: u32 = 64;
+const SETTLE_TRIES: u32 = SETTLE_TURNS + 100;
+const SETTLE_PAUSE: Duration = Duration::from_millis(1);
 
 /// How long what a lost connection has brought waits for its reader.
 const AFTER: Duration = Duration::from_secs(1);
@@ -152,6 +158,23 @@ impl Drop for Bridge {
 }
 
 impl Bridge {
+    /// Waits until what was written has been read, as a kernel of this machine does before it sends an output. A reader that is slow or gone is
+    /// not waited for long.
+    async fn settle(&self) {
+        let unread = |pipe: &pipe::Sender| rustix::io::ioctl_fionread(pipe).is_ok_and(|bytes| bytes > 0);
+        for tried in 0..SETTLE_TRIES {
+            if !unread(&self.stdout) && !unread(&self.stderr) {
+                return;
+            }
+            // A reader that is at it needs one turn; one that does something else needs time.
+            if tried < SETTLE_TURNS {
+                yield_now().await;
+            } else {
+                sleep(SETTLE_PAUSE).await;
+            }
+        }
+    }
+
     /// Hands on what the kernel does, one thing after the other, until it has ended or the connection is lost.
     async fn carry(&mut self, mut receiving: Receiving, link: &Link) {
         let mut records = Records::default();
@@ -179,6 +202,7 @@ impl Bridge {
     async fn hand_on(&mut self, record: Record) -> bool {
         match record {
             Record::Frames(bytes) => {
+                self.settle().await;
                 if let Some(frames) = &mut self.frames
                     && frames.write_all(&bytes).await.is_err()
                 {

@@ -19,6 +19,7 @@ use crate::limits::Limits;
 use crate::pool::Lease;
 
 mod guest;
+mod parts;
 mod pump;
 mod room;
 

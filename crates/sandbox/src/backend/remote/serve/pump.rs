@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use cellblock_protocol::FromKernel;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::sync::{Notify, oneshot, watch};
@@ -14,19 +14,19 @@ use tokio::time::timeout;
 use super::super::interrupts::Interrupts;
 use super::super::mux::{Receiving, Sending};
 use super::super::record::{LARGEST, Record};
-use crate::backend::{Ending, Kernel, read_now};
+use super::parts::Parts;
+use crate::backend::{Ending, Kernel, LAST_WORDS, read_in_order, read_now};
 use crate::channel::FrameReader;
 use crate::error::Result;
 use crate::incoming::Incoming;
 
 /// Bytes taken from a pipe at once.
 const READ: usize = 32 * 1024;
-/// Reads of a pipe before a frame goes out: more than a pipe holds, so that whoever writes all the time does not keep the frame back.
+/// Reads of a pipe before the end of a cell goes out: more than a pipe holds, so that whoever writes all the time does not keep it back.
 const READS: usize = 64;
 
-/// How often is looked for what a kernel said before it ended, and how long each time.
+/// How often is looked for what a kernel said before it ended.
 const LAST_READS: usize = 64;
-const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What a client wants done to a kernel, until it is done.
 #[derive(Debug, Default)]
@@ -147,33 +147,29 @@ async fn take_in(writer: &mut OwnedWriteHalf, receiving: &mut Receiving) {
 
 /// What the kernel says and writes, until it has ended or nobody listens.
 async fn give_out(
-    frames: &mut FrameReader<Incoming, cellblock_protocol::FromKernel>,
+    frames: &mut FrameReader<Incoming, FromKernel>,
     pipes: [&pipe::Receiver; 2],
     end: &mut watch::Receiver<Option<Ending>>,
     sending: &Sending,
 ) -> Result<()> {
-    let mut open = [true; 2];
+    let mut speech = Speech {
+        pipes,
+        open: [true; 2],
+        buffer: vec![0; READ],
+        parts: Parts::default(),
+        sending,
+    };
     let mut speaks = true;
-    let mut buffer = vec![0; READ];
     let mut ending = end.clone();
     let ended = async move { ending.wait_for(Option::is_some).await.is_ok_and(|_| true) };
     tokio::pin!(ended);
     loop {
         tokio::select! {
             biased;
-            said = frames.next_bytes(LARGEST), if speaks => {
-                for which in 0..2 {
-                    written(pipes, which, &mut open, &mut buffer, sending).await?;
-                }
-                speaks = say(said, sending).await?;
-            }
+            said = frames.next_bytes(LARGEST), if speaks => speaks = speech.say(said).await?,
             _ = &mut ended => break,
-            ready = pipes[0].readable(), if open[0] => {
-                open[0] = ready.is_ok() && once(pipes, 0, &mut buffer, sending).await?;
-            }
-            ready = pipes[1].readable(), if open[1] => {
-                open[1] = ready.is_ok() && once(pipes, 1, &mut buffer, sending).await?;
-            }
+            ready = pipes[0].readable(), if speech.open[0] => speech.take(ready, 0, frames).await?,
+            ready = pipes[1].readable(), if speech.open[1] => speech.take(ready, 1, frames).await?,
         }
     }
     // Its end may be told before its last words are seen to be there. Others may hold its channel open, so they are not waited for without end.
@@ -184,23 +180,78 @@ async fn give_out(
         let Ok(said) = timeout(LAST_WORDS, frames.next_bytes(LARGEST)).await else {
             break;
         };
-        speaks = say(said, sending).await?;
+        speaks = speech.say(said).await?;
     }
-    for which in 0..2 {
-        written(pipes, which, &mut open, &mut buffer, sending).await?;
-    }
+    speech.written().await?;
     let ending = end.borrow().unwrap_or(Ending::Unknown);
     sending.send(&Record::Ended(ending).encode()).await
 }
 
-/// Sends bytes of frames; `false` at their end.
-async fn say(said: Result<Option<bytes::BytesMut>>, sending: &Sending) -> Result<bool> {
-    let record = match said {
-        Ok(Some(bytes)) => Record::Frames(bytes.freeze()),
-        Ok(None) | Err(_) => Record::Closed,
-    };
-    sending.send(&record.encode()).await?;
-    Ok(record != Record::Closed)
+/// What goes out of a kernel, in the order in which it came about: see [`read_in_order`]. Only the end of a cell does not wait for the reader
+/// of what was written before it.
+struct Speech<'a> {
+    pipes: [&'a pipe::Receiver; 2],
+    open: [bool; 2],
+    buffer: Vec<u8>,
+    parts: Parts,
+    sending: &'a Sending,
+}
+
+impl Speech<'_> {
+    /// Sends bytes of frames; `false` at their end.
+    async fn say(&mut self, said: Result<Option<BytesMut>>) -> Result<bool> {
+        let Ok(Some(bytes)) = said else {
+            self.written().await?;
+            let remainder = self.parts.remainder();
+            if !remainder.is_empty() {
+                self.sending.send(&Record::Frames(remainder).encode()).await?;
+            }
+            self.sending.send(&Record::Closed.encode()).await?;
+            return Ok(false);
+        };
+        self.parts.push(&bytes);
+        while let Some(part) = self.parts.take(LARGEST) {
+            if part.ends {
+                self.written().await?;
+            }
+            self.sending.send(&Record::Frames(part.bytes).encode()).await?;
+        }
+        Ok(true)
+    }
+
+    /// Sends what the pipes hold now.
+    async fn written(&mut self) -> Result<()> {
+        for which in 0..2 {
+            for _ in 0..READS {
+                if !self.open[which] {
+                    break;
+                }
+                match read_now(self.pipes[which], &mut self.buffer) {
+                    Ok(length @ 1..) => self.sending.send(&record(which, &self.buffer[..length])).await?,
+                    Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                    Ok(0) | Err(_) => self.open[which] = false,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads once from a pipe that is ready.
+    async fn take(
+        &mut self,
+        ready: std::io::Result<()>,
+        which: usize,
+        frames: &FrameReader<Incoming, FromKernel>,
+    ) -> Result<()> {
+        match ready.and_then(|()| read_in_order(self.pipes[which], frames, &mut self.buffer)) {
+            Ok(Some(length @ 1..)) => self.sending.send(&record(which, &self.buffer[..length])).await?,
+            // The frame is read as soon as the runtime has been told of it, too.
+            Ok(None) => tokio::task::yield_now().await,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Ok(Some(0)) | Err(_) => self.open[which] = false,
+        }
+        Ok(())
+    }
 }
 
 fn record(which: usize, bytes: &[u8]) -> Bytes {
@@ -209,43 +260,5 @@ fn record(which: usize, bytes: &[u8]) -> Bytes {
         Record::Stdout(bytes).encode()
     } else {
         Record::Stderr(bytes).encode()
-    }
-}
-
-/// Sends what a pipe holds now.
-async fn written(
-    pipes: [&pipe::Receiver; 2],
-    which: usize,
-    open: &mut [bool; 2],
-    buffer: &mut [u8],
-    sending: &Sending,
-) -> Result<()> {
-    for _ in 0..READS {
-        if !open[which] {
-            break;
-        }
-        match read_now(pipes[which], buffer) {
-            Ok(length @ 1..) => sending.send(&record(which, &buffer[..length])).await?,
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
-            Ok(0) | Err(_) => open[which] = false,
-        }
-    }
-    Ok(())
-}
-
-/// Reads once from a pipe that is ready; `false` when nothing more will come.
-async fn once(
-    pipes: [&pipe::Receiver; 2],
-    which: usize,
-    buffer: &mut [u8],
-    sending: &Sending,
-) -> Result<bool> {
-    match pipes[which].try_read(buffer) {
-        Ok(length @ 1..) => sending
-            .send(&record(which, &buffer[..length]))
-            .await
-            .map(|()| true),
-        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(true),
-        Ok(0) | Err(_) => Ok(false),
     }
 }

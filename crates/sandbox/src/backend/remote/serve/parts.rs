@@ -1,0 +1,153 @@
+//! A kernel's frames as they are sent on: unread, but for whether one ends a cell.
+
+use bytes::{Bytes, BytesMut};
+use cellblock_protocol::{FromKernel, Limits, Prefix};
+
+/// Bytes of frames.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) bytes: Bytes,
+    /// Whether what the kernel has written has to be sent before it: nobody listens for that afterwards.
+    pub(super) ends: bool,
+}
+
+/// Cuts what a kernel says into parts. A header is kept back until it is whole.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    held: BytesMut,
+    /// How much of the frame that was begun is still to come.
+    rest: u64,
+    /// Whether it has said something that is no frame. It is for its client to judge that.
+    broken: bool,
+}
+
+/// What stands where a frame begins.
+enum Begun {
+    /// A part of a header.
+    Partly,
+    Frame {
+        bytes: u64,
+        ends: bool,
+    },
+    NoFrame,
+}
+
+impl Parts {
+    pub(super) fn push(&mut self, bytes: &BytesMut) {
+        self.held.extend_from_slice(bytes);
+    }
+
+    /// The next part, of at most so many bytes; `None` until more has come.
+    pub(super) fn take(&mut self, most: usize) -> Option<Part> {
+        let mut begins_end = false;
+        if !self.broken && self.rest == 0 {
+            match self.begun() {
+                Begun::Partly => return None,
+                Begun::Frame { bytes, ends } => (self.rest, begins_end) = (bytes, ends),
+                Begun::NoFrame => self.broken = true,
+            }
+        }
+        let mut length = self.held.len().min(most);
+        if !self.broken {
+            length = usize::try_from(self.rest).map_or(length, |rest| rest.min(length));
+            self.rest -= length as u64;
+        }
+        (length > 0).then(|| Part {
+            bytes: self.held.split_to(length).freeze(),
+            ends: begins_end || self.broken,
+        })
+    }
+
+    /// What was kept back of a header that will never be whole.
+    pub(super) fn remainder(&mut self) -> Bytes {
+        self.held.split().freeze()
+    }
+
+    fn begun(&self) -> Begun {
+        let Some(prefix) = self.held.first_chunk::<{ Prefix::LEN }>() else {
+            return Begun::Partly;
+        };
+        let Ok(prefix) = Prefix::parse(*prefix, &Limits::default()) else {
+            return Begun::NoFrame;
+        };
+        let end = Prefix::LEN + prefix.header_bytes();
+        let Some(header) = self.held.get(Prefix::LEN..end) else {
+            return Begun::Partly;
+        };
+        match prefix.header::<FromKernel>(header) {
+            Ok(header) => Begun::Frame {
+                bytes: end as u64 + prefix.blob_bytes(),
+                ends: matches!(header.message, FromKernel::Done { .. }),
+            },
+            Err(_) => Begun::NoFrame,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cellblock_protocol::encode;
+
+    use super::*;
+
+    const MOST: usize = 1000;
+
+    /// A frame that carries 2,000 bytes, one that ends a cell, and one after it.
+    fn said() -> [Vec<u8>; 3] {
+        let message = |text: serde_json::Value| serde_json::from_value::<FromKernel>(text).unwrap();
+        let call = message(serde_json::json!({"type": "call", "call": 1, "method": "m", "params": {}}));
+        let done = message(serde_json::json!({"type": "done", "cell": 1, "outcome": "completed"}));
+        let standby = message(serde_json::json!({"type": "standby", "changes": 1}));
+        let blob = [7; 2000];
+        let mut first = encode(&call, &[&blob], &Limits::default()).unwrap();
+        first.extend(blob);
+        let whole = |message| encode(message, &[], &Limits::default()).unwrap();
+        [first, whole(&done), whole(&standby)]
+    }
+
+    /// All parts, where so many bytes come at a time.
+    fn parts(bytes: &[u8], at_a_time: usize) -> (Vec<Part>, Bytes) {
+        let (mut parts, mut taken) = (Parts::default(), Vec::new());
+        for piece in bytes.chunks(at_a_time) {
+            parts.push(&BytesMut::from(piece));
+            taken.extend(std::iter::from_fn(|| parts.take(MOST)));
+        }
+        (taken, parts.remainder())
+    }
+
+    #[test]
+    fn only_the_frame_that_ends_a_cell_waits_for_what_was_written_however_the_bytes_come() {
+        let said = said();
+        let bytes = said.concat();
+        for at_a_time in [1, 3, 64, 999, 4096] {
+            let (parts, remainder) = parts(&bytes, at_a_time);
+            assert_eq!(remainder, "");
+            assert!(parts.iter().all(|part| part.bytes.len() <= MOST));
+            let carried: Vec<u8> = parts.iter().flat_map(|part| part.bytes.clone()).collect();
+            assert_eq!(carried, bytes);
+            let end = parts.iter().position(|part| part.ends).unwrap();
+            let before: usize = parts[..end].iter().map(|part| part.bytes.len()).sum();
+            assert_eq!(before, said[0].len());
+            assert_eq!(parts.iter().filter(|part| part.ends).count(), 1);
+        }
+    }
+
+    #[test]
+    fn what_is_no_frame_is_carried_as_it_came() {
+        for wrong in [&[255_u8; 8][..], b"\0\0\0\x0a\0\0\0\x06{\"a\":}"] {
+            let bytes = [&said()[2], wrong, b"and on"].concat();
+            let (parts, remainder) = parts(&bytes, 5);
+            let carried: Vec<u8> = parts.iter().flat_map(|part| part.bytes.clone()).collect();
+            assert_eq!([carried, remainder.to_vec()].concat(), bytes);
+            assert!(parts.last().unwrap().ends);
+        }
+    }
+
+    #[test]
+    fn a_header_that_is_cut_off_is_what_remains() {
+        let done = &said()[1];
+        let (parts, remainder) = parts(&done[..done.len() - 1], 7);
+        assert_eq!(parts, []);
+        assert_eq!(remainder, done[..done.len() - 1]);
+    }
+}
