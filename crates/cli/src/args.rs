@@ -36,7 +36,7 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Serve the OpenAI-compatible API over HTTP
     ///
-    /// What it serves, and with which models, stands in a configuration; `--demo` needs none.
+    /// What it serves, and with which models, stands in a configuration; `--demo` and `--no-model` need none.
     Serve(serve::ServeArgs),
     /// Make, list and revoke keys of the API
     ///

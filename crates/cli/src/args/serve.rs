@@ -18,6 +18,9 @@ pub(crate) struct ServeArgs {
     /// Answer without any model: the model `demo` runs the Python block of a message, or a small analysis of its own
     #[arg(long)]
     pub(crate) demo: bool,
+    /// Serve sandboxes only: sessions, containers, files and `/mcp`, and no answers of a model
+    #[arg(long, conflicts_with = "demo")]
+    pub(crate) no_model: bool,
     /// Let what runs go on for so many seconds after SIGTERM or Ctrl-C; a second signal ends it at once [default: 30]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) grace: Option<u32>,

@@ -30,7 +30,7 @@ use crate::render::Screen;
 
 /// What to do where there is nothing to answer with.
 const NO_MODEL: &str = "\
-serve: there is no model to answer with; run `cellblock serve --demo` to try it without one, or write a provider into `cellblock.yaml`:
+serve: there is no model to answer with; run `cellblock serve --demo` to try it without one, `cellblock serve --no-model` for sandboxes alone (REST, MCP), or write a provider into `cellblock.yaml`:
 
     providers:
       local:
@@ -59,7 +59,7 @@ pub(crate) async fn run(args: ServeArgs) -> ExitCode {
 
 async fn serve(args: &ServeArgs) -> Result<()> {
     let loaded = Sources::of_process(args.config.clone(), args.listen).load()?;
-    let models = models(&loaded, args.demo)?;
+    let models = models(&loaded, args)?;
     let site = loaded.site()?;
     let tools = loaded.mcp()?;
     let mut options = loaded.options();
@@ -122,12 +122,15 @@ fn servers_of_tools(loaded: &Loaded) -> Result<Tools> {
     })
 }
 
-fn models(loaded: &Loaded, demo: bool) -> Result<Models> {
-    if !demo && loaded.settings.providers.models.is_empty() {
+fn models(loaded: &Loaded, args: &ServeArgs) -> Result<Models> {
+    let mut models = Models::default();
+    if args.no_model {
+        return Ok(models);
+    }
+    if !args.demo && loaded.settings.providers.models.is_empty() {
         return Err(Error::Refused(NO_MODEL.trim_end().to_owned()));
     }
-    let mut models = Models::default();
-    if demo {
+    if args.demo {
         models = models.with("demo", Arc::new(Demo));
     }
     Ok(loaded.models(models)?)

@@ -150,3 +150,26 @@ fn a_provider_elsewhere_is_asked_through_the_proxy_of_the_environment() {
         "{head}"
     );
 }
+
+#[test]
+fn without_a_model_it_serves_sandboxes_and_says_that_it_has_none() {
+    require!(UserNamespaces);
+    let server = serve(
+        "providers: {m: {type: chat, base_url: 'http://127.0.0.1:1/v1', models: [m]}}",
+        &["--no-model"],
+        &[],
+    );
+    let (status, models) = server.get("/v1/models");
+    assert_eq!((status, &models["data"]), (200, &json!([])));
+    let (status, error) = server.respond(&json!({"model": "m", "input": "hi"}));
+    assert_eq!(status, 404);
+    assert_eq!(
+        error["error"]["message"],
+        "there is no model `m`: this server has none, it gives sandboxes only"
+    );
+    let (status, session) = server.post("/v1/sessions", &json!({}));
+    assert_eq!(status, 201, "{session}");
+    let cell = format!("/v1/sessions/{}/cells", session["id"].as_str().unwrap());
+    let (status, ran) = server.post(&cell, &json!({"code": "6 * 7"}));
+    assert_eq!((status, &ran["outputs"][0]["value"]), (200, &json!(42)), "{ran}");
+}

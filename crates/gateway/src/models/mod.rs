@@ -147,7 +147,7 @@ impl Models {
 
     /// The provider of a model.
     pub fn provider(&self, model: &str) -> Result<Arc<dyn Provider>, ApiError> {
-        let place = self.place(model).ok_or_else(|| not_found(model))?;
+        let place = self.place(model).ok_or_else(|| self.not_found(model))?;
         Ok(Arc::clone(&self.routes[place].provider))
     }
 
@@ -159,13 +159,18 @@ impl Models {
         fits.max_by_key(|(fit, place)| (*fit, std::cmp::Reverse(*place)))
             .map(|(_, place)| place)
     }
-}
 
-fn not_found(model: &str) -> ApiError {
-    ApiError {
-        kind: ErrorKind::NotFound,
-        code: Some("model_not_found".to_owned()),
-        message: format!("there is no model `{model}`; `GET /v1/models` lists those that there are"),
-        param: Some("model".to_owned()),
+    fn not_found(&self, model: &str) -> ApiError {
+        let others = if self.routes.is_empty() {
+            ": this server has none, it gives sandboxes only"
+        } else {
+            "; `GET /v1/models` lists those that there are"
+        };
+        ApiError {
+            kind: ErrorKind::NotFound,
+            code: Some("model_not_found".to_owned()),
+            message: format!("there is no model `{model}`{others}"),
+            param: Some("model".to_owned()),
+        }
     }
 }

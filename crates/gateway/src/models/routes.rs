@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::routing::get;
 use serde_json::{Value, json};
 
-use super::{Model, not_found};
+use super::Model;
 use crate::server::{Caller, Gateway, Json};
 use crate::wire::ApiError;
 
@@ -26,5 +26,5 @@ async fn find(
     Path(id): Path<String>,
 ) -> Result<Json<Model>, ApiError> {
     let found = gateway.models.find(&id).await;
-    found.map(Json).ok_or_else(|| not_found(&id))
+    found.map(Json).ok_or_else(|| gateway.models.not_found(&id))
 }
