@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::tools::model_name;
+use crate::tools::{model_name, qualified};
 use crate::wire::{
     AllowedMode, ChoiceMode, CodeInterpreterCall, Function, FunctionCall, FunctionCallOutput,
     InterpreterOutput, Item, ItemStatus, McpCall, Output, ReasoningOptions, Text, ToolChoice, ToolName,
@@ -52,7 +52,8 @@ impl ModelRequest {
 /// What a model calls a tool.
 fn function_name(tool: &ToolName) -> &str {
     match tool {
-        ToolName::Function { name } => name,
+        // A turn names those in namespaces as the model knows them.
+        ToolName::Function { name, .. } => name,
         ToolName::CodeInterpreter => INTERPRETER,
         // A turn names the tools of servers as functions.
         ToolName::Mcp { server_label, name } => name.as_ref().unwrap_or(server_label),
@@ -85,10 +86,22 @@ pub(super) fn plain(items: &[Item]) -> Vec<Item> {
             Item::McpCall(call) => plain.extend(called(call, index)),
             // Tools are offered anew in each request.
             Item::McpListTools(_) => {}
+            // Where nothing is offered, as for a summary, no turn has put it under the name that the model knows.
+            Item::FunctionCall(call) if call.namespace.is_some() => {
+                plain.push(Item::FunctionCall(flat(call)))
+            }
             other => plain.push(other.clone()),
         }
     }
     plain
+}
+
+fn flat(call: &FunctionCall) -> FunctionCall {
+    let mut flat = call.clone();
+    if let Some(namespace) = flat.namespace.take() {
+        flat.name = qualified(&namespace, &flat.name);
+    }
+    flat
 }
 
 fn ran(call: &CodeInterpreterCall, index: usize) -> [Item; 2] {
@@ -135,6 +148,7 @@ fn pair(id: &str, index: usize, name: String, arguments: String, text: String) -
             status: ItemStatus::Completed,
             call_id: call_id.clone(),
             name,
+            namespace: None,
             arguments,
         }),
         Item::FunctionCallOutput(FunctionCallOutput {

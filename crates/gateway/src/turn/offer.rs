@@ -54,6 +54,7 @@ impl Telling<'_> {
         interpreter: &Function,
         again: bool,
     ) -> ModelRequest {
+        self.functions.rename(&mut items);
         let mut instructions = request.instructions.clone();
         if let Some(research) = self.research {
             research.evidence.fit(&mut items, research.tokens);
@@ -84,11 +85,11 @@ impl Telling<'_> {
 
     /// The request's own tools and those of servers, without an interpreter that failed too often.
     fn offered(&self, request: &Request, interpreter: &Function) -> Vec<Function> {
-        let own = request.tools.iter().filter_map(|tool| match tool {
-            Tool::Function(function) => Some(function.clone()),
-            Tool::CodeInterpreter { .. } if self.progress.exhausted() => None,
-            Tool::CodeInterpreter { .. } => Some(interpreter.clone()),
-            Tool::Mcp(_) => None,
+        let own = request.tools.iter().flat_map(|tool| match tool {
+            Tool::Function(_) | Tool::Namespace(_) => self.functions.offered(tool),
+            Tool::CodeInterpreter { .. } if self.progress.exhausted() => Vec::new(),
+            Tool::CodeInterpreter { .. } => vec![interpreter.clone()],
+            Tool::Mcp(_) => Vec::new(),
         });
         let chart = self.draws().then(Deriving::chart_tool);
         own.chain(chart).chain(self.catalog.functions()).collect()
@@ -114,7 +115,10 @@ impl Telling<'_> {
                     _ => allowed(AllowedMode::Required, names),
                 }
             }
-            ToolChoice::Mode(_) | ToolChoice::Tool(_) => choice.clone(),
+            ToolChoice::Tool(ToolName::Function { name, namespace }) => {
+                ToolChoice::Tool(self.functions.known_as(namespace.as_deref(), name))
+            }
+            ToolChoice::Mode(_) | ToolChoice::Tool(ToolName::CodeInterpreter) => choice.clone(),
             ToolChoice::Allowed { mode, tools, .. } => {
                 let mode = if again { AllowedMode::Auto } else { *mode };
                 allowed(mode, tools.iter().flat_map(|name| self.known_as(name)).collect())
@@ -124,13 +128,18 @@ impl Telling<'_> {
 
     /// A tool by the names that the model knows it by.
     fn known_as(&self, name: &ToolName) -> Vec<ToolName> {
-        let ToolName::Mcp { server_label, name } = name else {
-            return vec![name.clone()];
+        let (server_label, name) = match name {
+            ToolName::Mcp { server_label, name } => (server_label, name),
+            ToolName::Function { name, namespace } => {
+                return vec![self.functions.known_as(namespace.as_deref(), name)];
+            }
+            ToolName::CodeInterpreter => return vec![ToolName::CodeInterpreter],
         };
         let names = self.catalog.names(server_label, name.as_deref());
         names
             .map(|name| ToolName::Function {
                 name: name.to_owned(),
+                namespace: None,
             })
             .collect()
     }
