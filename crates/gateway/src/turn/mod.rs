@@ -248,12 +248,12 @@ impl Turn {
         telling.ask_servers().await?;
         // What the model reads of what came before this turn.
         let (read, before) = (self.runner.read(items.clone()).await, items.len());
-        let interpreter = self.interpreter();
+        let alike = self.alike();
         let mut again = false;
         while telling.progress.steps_left() > 0 {
             telling.progress.step();
             let asked = [&read[..], &items[before..]].concat();
-            let asked = telling.asked(request, asked, &interpreter, again);
+            let asked = telling.asked(request, asked, &alike, again);
             again = true;
             let stream = tokio::select! {
                 stream = self.provider.stream(asked) => stream?,
