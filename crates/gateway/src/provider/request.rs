@@ -166,3 +166,26 @@ fn log(output: &InterpreterOutput) -> &str {
         InterpreterOutput::Image { .. } => "(a picture, which the user sees)",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_in_a_namespace_has_a_flat_name_where_no_turn_gave_it_one() {
+        let call = FunctionCall {
+            id: "fc_1".to_owned(),
+            status: ItemStatus::Completed,
+            call_id: "c1".to_owned(),
+            name: "find".to_owned(),
+            namespace: Some("n".repeat(60)),
+            arguments: "{}".to_owned(),
+        };
+        let plain = json!(plain(&[Item::FunctionCall(call)]));
+        assert_eq!(
+            plain,
+            json!([{"type": "function_call", "id": "fc_1", "status": "completed", "call_id": "c1",
+                    "name": format!("{}__fi", "n".repeat(60)), "arguments": "{}"}])
+        );
+    }
+}
