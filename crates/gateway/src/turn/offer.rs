@@ -17,9 +17,9 @@ const NAMED: usize = 100;
 /// What a model is told in every step of a turn alike: only what is fetched is added to.
 pub(super) struct Alike {
     interpreter: Function,
-    /// The tool that draws charts without code.
-    chart: Function,
-    /// What it is told before its instructions, where code derives.
+    /// The tool that draws charts without code, where code derives.
+    chart: Option<Function>,
+    /// What it is told before its instructions, there too.
     prompt: Option<Prompt>,
 }
 
@@ -28,7 +28,7 @@ impl Turn {
     pub(super) fn alike(&self) -> Alike {
         Alike {
             interpreter: self.interpreter(),
-            chart: Deriving::chart_tool(),
+            chart: self.deriving().map(|_| Deriving::chart_tool()),
             prompt: self.deriving().map(Deriving::prompt),
         }
     }
@@ -112,7 +112,7 @@ impl Telling<'_> {
             Tool::CodeInterpreter { .. } => vec![alike.interpreter.clone()],
             Tool::Mcp(_) => Vec::new(),
         });
-        let chart = self.draws().then(|| alike.chart.clone());
+        let chart = alike.chart.clone().filter(|_| self.draws());
         own.chain(chart).chain(self.catalog.functions()).collect()
     }
 
