@@ -88,7 +88,7 @@ pub(super) fn plain(items: &[Item]) -> Vec<Item> {
             Item::McpListTools(_) => {}
             // Where nothing is offered, as for a summary, no turn has put it under the name that the model knows.
             Item::FunctionCall(call) if call.namespace.is_some() => {
-                plain.push(Item::FunctionCall(flat(call)))
+                plain.push(Item::FunctionCall(flat(call)));
             }
             other => plain.push(other.clone()),
         }

@@ -139,8 +139,8 @@ mod tests {
             ["a__f_2", "a__b__c", "a__b__c_2", &long, &numbered, "a__f"]
         );
         let own = |known_as| {
-            let named = functions.find(known_as).unwrap();
-            (named.namespace.as_deref(), named.name.as_str())
+            let found = functions.find(known_as).unwrap();
+            (found.namespace.as_deref(), found.name.as_str())
         };
         assert_eq!(own("a__f"), (None, "a__f"));
         assert_eq!(own("a__f_2"), (Some("a"), "f"));
