@@ -108,3 +108,29 @@ fn what_codex_offers_and_is_not_here_is_an_error_that_says_so() {
         assert!(provider.asked().is_empty());
     });
 }
+
+#[test]
+fn a_call_of_the_client_is_its_own_whatever_its_name_in_a_namespace() {
+    block_on(async {
+        let call = Answer::new().call("c1", "agents__code_interpreter", "{}");
+        let (server, provider) = scripted([call, Answer::new().text("done")]).await;
+        let function = json!({"type": "function", "name": "code_interpreter"});
+        let tools = json!([{"type": "namespace", "name": "agents", "description": "d", "tools": [function]}]);
+        let first = server.create(json!({"input": "go", "tools": tools})).await.ok();
+        let go_on = |input: Value| {
+            let body = json!({"input": input, "tools": tools, "previous_response_id": first["id"]});
+            server.create(body)
+        };
+        // Only the client can say what came of it.
+        assert_eq!(go_on(json!("and?")).await.error(), (400, "missing_call_output"));
+        go_on(json!([output()])).await.ok();
+        let outputs = provider.asked()[1].items.clone();
+        let outputs = json!(outputs)
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|item| item["type"] == "function_call_output")
+            .count();
+        assert_eq!(outputs, 1);
+    });
+}
