@@ -50,7 +50,7 @@ pub(crate) async fn runner(
         .enumerate()
         .find_map(|(at, tool)| match tool {
             Tool::CodeInterpreter { container } => Some((at, container)),
-            Tool::Function(_) | Tool::Mcp(_) => None,
+            Tool::Function(_) | Tool::Mcp(_) | Tool::Namespace(_) => None,
         });
     if let Engine::Execute(engine) = &gateway.engine {
         return elsewhere::runner(gateway, engine, owner, request, container).await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::tools::model_name;
+use crate::tools::{model_name, qualified};
 use crate::wire::{
     AllowedMode, ChoiceMode, CodeInterpreterCall, Function, FunctionCall, FunctionCallOutput,
     InterpreterOutput, Item, ItemStatus, McpCall, Output, ReasoningOptions, Text, ToolChoice, ToolName,
@@ -52,7 +52,8 @@ impl ModelRequest {
 /// What a model calls a tool.
 fn function_name(tool: &ToolName) -> &str {
     match tool {
-        ToolName::Function { name } => name,
+        // A turn names those in namespaces as the model knows them.
+        ToolName::Function { name, .. } => name,
         ToolName::CodeInterpreter => INTERPRETER,
         // A turn names the tools of servers as functions.
         ToolName::Mcp { server_label, name } => name.as_ref().unwrap_or(server_label),
@@ -85,10 +86,22 @@ pub(super) fn plain(items: &[Item]) -> Vec<Item> {
             Item::McpCall(call) => plain.extend(called(call, index)),
             // Tools are offered anew in each request.
             Item::McpListTools(_) => {}
+            // Where nothing is offered, as for a summary, no turn has put it under the name that the model knows.
+            Item::FunctionCall(call) if call.namespace.is_some() => {
+                plain.push(Item::FunctionCall(flat(call)));
+            }
             other => plain.push(other.clone()),
         }
     }
     plain
+}
+
+fn flat(call: &FunctionCall) -> FunctionCall {
+    let mut flat = call.clone();
+    if let Some(namespace) = flat.namespace.take() {
+        flat.name = qualified(&namespace, &flat.name);
+    }
+    flat
 }
 
 fn ran(call: &CodeInterpreterCall, index: usize) -> [Item; 2] {
@@ -135,6 +148,7 @@ fn pair(id: &str, index: usize, name: String, arguments: String, text: String) -
             status: ItemStatus::Completed,
             call_id: call_id.clone(),
             name,
+            namespace: None,
             arguments,
         }),
         Item::FunctionCallOutput(FunctionCallOutput {
@@ -150,5 +164,28 @@ fn log(output: &InterpreterOutput) -> &str {
     match output {
         InterpreterOutput::Logs { logs } => logs,
         InterpreterOutput::Image { .. } => "(a picture, which the user sees)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_in_a_namespace_has_a_flat_name_where_no_turn_gave_it_one() {
+        let call = FunctionCall {
+            id: "fc_1".to_owned(),
+            status: ItemStatus::Completed,
+            call_id: "c1".to_owned(),
+            name: "find".to_owned(),
+            namespace: Some("n".repeat(60)),
+            arguments: "{}".to_owned(),
+        };
+        let plain = json!(plain(&[Item::FunctionCall(call)]));
+        assert_eq!(
+            plain,
+            json!([{"type": "function_call", "id": "fc_1", "status": "completed", "call_id": "c1",
+                    "name": format!("{}__fi", "n".repeat(60)), "arguments": "{}"}])
+        );
     }
 }

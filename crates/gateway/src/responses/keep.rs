@@ -111,7 +111,7 @@ async fn save(gateway: &Gateway, ended: Ended) -> Result<bool, RecordsError> {
 fn known(output: &[Item], conversation: &[Item]) -> Vec<(String, String)> {
     // Code is told in the order in which the model called it.
     let mut calls = conversation.iter().filter_map(|item| match item {
-        Item::FunctionCall(call) if call.name == INTERPRETER => Some(call),
+        Item::FunctionCall(call) if is_interpreter(call) => Some(call),
         _ => None,
     });
     let known = output.iter().map(|item| {
@@ -145,9 +145,14 @@ fn fetched(call: &McpCall, conversation: &[Item]) -> Option<[Item; 2]> {
     ran(made?, conversation)
 }
 
+/// Whether a call is one of code. What stands in a namespace is the client's, whatever its name.
+fn is_interpreter(call: &FunctionCall) -> bool {
+    call.namespace.is_none() && call.name == INTERPRETER
+}
+
 /// Whether a call is one that was served here, rather than by the client.
 fn is_ours(call: &FunctionCall) -> bool {
-    call.name == INTERPRETER || call.id.starts_with("fc_mcp_")
+    is_interpreter(call) || call.id.starts_with("fc_mcp_")
 }
 
 /// Says of code and tools that were broken off that they were: a call without an output is refused by every provider.

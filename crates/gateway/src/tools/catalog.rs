@@ -80,17 +80,10 @@ impl Catalog {
     }
 
     fn bind(&mut self, source: &Source, tool: &ServerTool, names: &mut HashSet<String>) {
-        let plain = model_name(&tool.name);
-        let with_label = model_name(&format!("{}__{}", source.label, tool.name));
-        let numbered = (2..).map(|number: usize| {
-            let number = format!("_{number}");
-            let room = MAX_NAME - number.len();
-            format!("{}{number}", &with_label[..with_label.len().min(room)])
-        });
-        let mut candidates = [plain, with_label.clone()].into_iter().chain(numbered);
-        let Some(name) = candidates.find(|name| !names.contains(name)) else {
-            return;
-        };
+        let mut name = model_name(&tool.name);
+        if names.contains(&name) {
+            name = free(qualified(&source.label, &tool.name), names);
+        }
         names.insert(name.clone());
         self.tools.push(Bound {
             name,
@@ -143,6 +136,23 @@ fn shown(tool: &ServerTool) -> ListedTool {
         input_schema: tool.input_schema.clone().into(),
         annotations: tool.annotations.clone().filter(serde_json::Value::is_object),
     }
+}
+
+/// The name of a tool with that of what it belongs to before it.
+pub(crate) fn qualified(before: &str, name: &str) -> String {
+    model_name(&format!("{before}__{name}"))
+}
+
+/// A name that is not taken: this one, or else with a number.
+pub(crate) fn free(name: String, taken: &HashSet<String>) -> String {
+    let numbered = (2..).map(|number: usize| {
+        let number = format!("_{number}");
+        let room = MAX_NAME - number.len();
+        format!("{}{number}", &name[..name.len().min(room)])
+    });
+    let mut candidates = std::iter::once(name.clone()).chain(numbered);
+    // There are more numbers than names.
+    candidates.find(|name| !taken.contains(name)).unwrap_or(name)
 }
 
 /// A name as providers allow it: 1 to 64 of `a-z A-Z 0-9 _ -`.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use cellblock_interpreter::{ToolServer, ToolServers};
 
-pub(crate) use catalog::{Bound, Catalog, model_name};
+pub(crate) use catalog::{Bound, Catalog, free, model_name, qualified};
 pub use options::{ContractRule, DerivationOptions};
 pub(crate) use source::{Source, sources};
 

@@ -84,7 +84,7 @@ impl Drawing {
 impl Telling<'_> {
     /// Whether the model may draw charts.
     pub(super) fn draws(&self) -> bool {
-        let own = self.functions.iter().any(|function| function == RENDER_CHART);
+        let own = self.functions.find(RENDER_CHART).is_some();
         !own && self.research.is_some_and(|research| research.deriving.is_some())
     }
 

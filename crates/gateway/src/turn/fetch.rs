@@ -78,7 +78,7 @@ impl Telling<'_> {
             }));
         }
         self.flush().await?;
-        let mut taken: Vec<_> = self.functions.iter().map(String::as_str).collect();
+        let mut taken: Vec<_> = self.functions.names().collect();
         taken.extend([crate::provider::INTERPRETER, RENDER_CHART]);
         let (catalog, answers) = tokio::select! {
             asked = Catalog::ask(&research.sources, &taken) => asked,

@@ -16,6 +16,7 @@ mod cite;
 mod conclude;
 mod evidence;
 mod fetch;
+mod functions;
 mod offer;
 mod research;
 mod runner;
@@ -49,6 +50,7 @@ pub use runner::{Code, Made, Place, Ran, Runner};
 pub use session::SessionRunner;
 pub(crate) use session::{Shown, tell, words};
 
+use functions::Functions;
 use step::{Step, Stop, Wants};
 
 /// Answers requests with a model and a runner of its code.
@@ -78,7 +80,7 @@ struct Telling<'a> {
     ids: Ids,
     /// What runs code, if the request allows any.
     runner: Option<&'a dyn Runner>,
-    functions: Vec<String>,
+    functions: Functions,
     /// Whether outputs of code are told.
     outputs: bool,
     /// Files that code made and no text has cited yet.
@@ -190,12 +192,7 @@ impl Turn {
             events: events.clone(),
             ids: self.ids.clone(),
             runner: request.tools.iter().any(hosted).then_some(&*self.runner),
-            functions: request
-                .tools
-                .iter()
-                .filter(|tool| matches!(tool, Tool::Function(_)))
-                .map(|tool| tool.name().to_owned())
-                .collect(),
+            functions: Functions::of(&request.tools),
             outputs: request.includes_outputs(),
             made: Vec::new(),
             catalog: Catalog::default(),
@@ -251,12 +248,12 @@ impl Turn {
         telling.ask_servers().await?;
         // What the model reads of what came before this turn.
         let (read, before) = (self.runner.read(items.clone()).await, items.len());
-        let interpreter = self.interpreter();
+        let alike = self.alike();
         let mut again = false;
         while telling.progress.steps_left() > 0 {
             telling.progress.step();
             let asked = [&read[..], &items[before..]].concat();
-            let asked = telling.asked(request, asked, &interpreter, again);
+            let asked = telling.asked(request, asked, &alike, again);
             again = true;
             let stream = tokio::select! {
                 stream = self.provider.stream(asked) => stream?,
@@ -279,8 +276,11 @@ impl Turn {
                 }
                 Finish::Stop | Finish::Calls => {}
             }
-            let given_up =
-                telling.progress.exhausted() && step.calls.iter().all(|call| call.name == INTERPRETER);
+            let given_up = telling.progress.exhausted()
+                && step
+                    .calls
+                    .iter()
+                    .all(|call| call.namespace.is_none() && call.name == INTERPRETER);
             items.extend(step.calls.iter().map(|call| call.item(&mut telling.ids)));
             let for_client = step
                 .calls

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use cellblock_interpreter::derivation::prompt::Prompt;
 use cellblock_interpreter::turn::{Budget, Plan, Progress};
 use serde_json::json;
 
-use super::research::Deriving;
+use super::research::{Deriving, lines};
 use super::{Telling, Turn};
 use crate::provider::{INTERPRETER, ModelRequest};
 use crate::wire::{AllowedMode, ChoiceMode, Function, Item, Request, Tool, ToolChoice, ToolName};
@@ -13,15 +14,35 @@ use crate::wire::{AllowedMode, ChoiceMode, Function, Item, Request, Tool, ToolCh
 /// Paths of files that a model is told of; beyond them there are too many to name.
 const NAMED: usize = 100;
 
+/// What a model is told in every step of a turn alike: only what is fetched is added to.
+pub(super) struct Alike {
+    interpreter: Function,
+    /// The tool that draws charts without code, where code derives.
+    chart: Option<Function>,
+    /// What it is told before its instructions, there too.
+    prompt: Option<Prompt>,
+}
+
 impl Turn {
-    /// The interpreter as a model is told of it.
-    pub(super) fn interpreter(&self) -> Function {
-        let files = named(&self.runner.files());
-        let deriving = self
-            .research
+    /// What is the same in every step.
+    pub(super) fn alike(&self) -> Alike {
+        Alike {
+            interpreter: self.interpreter(),
+            chart: self.deriving().map(|_| Deriving::chart_tool()),
+            prompt: self.deriving().map(Deriving::prompt),
+        }
+    }
+
+    fn deriving(&self) -> Option<&Deriving> {
+        self.research
             .as_ref()
-            .and_then(|research| research.deriving.as_ref());
-        match deriving {
+            .and_then(|research| research.deriving.as_ref())
+    }
+
+    /// The interpreter as a model is told of it.
+    fn interpreter(&self) -> Function {
+        let files = named(&self.runner.files());
+        match self.deriving() {
             Some(deriving) => deriving.interpreter(&format!(
                 "The current directory is `/mnt/data`: write a file there to hand it to the user, and link it in the answer as \
                  `[name](sandbox:/mnt/data/name)`.{files}"
@@ -51,14 +72,15 @@ impl Telling<'_> {
         &self,
         request: &Request,
         mut items: Vec<Item>,
-        interpreter: &Function,
+        alike: &Alike,
         again: bool,
     ) -> ModelRequest {
+        self.functions.rename(&mut items);
         let mut instructions = request.instructions.clone();
         if let Some(research) = self.research {
             research.evidence.fit(&mut items, research.tokens);
-            if let Some(deriving) = &research.deriving {
-                let prompt = deriving.prompt(&research.evidence);
+            if let Some(prompt) = &alike.prompt {
+                let prompt = prompt.section(&lines(&research.evidence));
                 instructions = Some(match instructions {
                     Some(own) => format!("{prompt}\n\n{own}"),
                     None => prompt,
@@ -69,7 +91,7 @@ impl Telling<'_> {
             model: request.model.clone(),
             instructions,
             items,
-            tools: self.offered(request, interpreter),
+            tools: self.offered(request, alike),
             tool_choice: self.choice(&request.tool_choice, again),
             parallel_tool_calls: request.parallel_tool_calls,
             max_output_tokens: request.max_output_tokens,
@@ -83,14 +105,14 @@ impl Telling<'_> {
     }
 
     /// The request's own tools and those of servers, without an interpreter that failed too often.
-    fn offered(&self, request: &Request, interpreter: &Function) -> Vec<Function> {
-        let own = request.tools.iter().filter_map(|tool| match tool {
-            Tool::Function(function) => Some(function.clone()),
-            Tool::CodeInterpreter { .. } if self.progress.exhausted() => None,
-            Tool::CodeInterpreter { .. } => Some(interpreter.clone()),
-            Tool::Mcp(_) => None,
+    fn offered(&self, request: &Request, alike: &Alike) -> Vec<Function> {
+        let own = request.tools.iter().flat_map(|tool| match tool {
+            Tool::Function(_) | Tool::Namespace(_) => self.functions.offered(tool),
+            Tool::CodeInterpreter { .. } if self.progress.exhausted() => Vec::new(),
+            Tool::CodeInterpreter { .. } => vec![alike.interpreter.clone()],
+            Tool::Mcp(_) => Vec::new(),
         });
-        let chart = self.draws().then(Deriving::chart_tool);
+        let chart = alike.chart.clone().filter(|_| self.draws());
         own.chain(chart).chain(self.catalog.functions()).collect()
     }
 
@@ -114,7 +136,10 @@ impl Telling<'_> {
                     _ => allowed(AllowedMode::Required, names),
                 }
             }
-            ToolChoice::Mode(_) | ToolChoice::Tool(_) => choice.clone(),
+            ToolChoice::Tool(ToolName::Function { name, namespace }) => {
+                ToolChoice::Tool(self.functions.known_as(namespace.as_deref(), name))
+            }
+            ToolChoice::Mode(_) | ToolChoice::Tool(ToolName::CodeInterpreter) => choice.clone(),
             ToolChoice::Allowed { mode, tools, .. } => {
                 let mode = if again { AllowedMode::Auto } else { *mode };
                 allowed(mode, tools.iter().flat_map(|name| self.known_as(name)).collect())
@@ -124,13 +149,18 @@ impl Telling<'_> {
 
     /// A tool by the names that the model knows it by.
     fn known_as(&self, name: &ToolName) -> Vec<ToolName> {
-        let ToolName::Mcp { server_label, name } = name else {
-            return vec![name.clone()];
+        let (server_label, name) = match name {
+            ToolName::Mcp { server_label, name } => (server_label, name),
+            ToolName::Function { name, namespace } => {
+                return vec![self.functions.known_as(namespace.as_deref(), name)];
+            }
+            ToolName::CodeInterpreter => return vec![ToolName::CodeInterpreter],
         };
         let names = self.catalog.names(server_label, name.as_deref());
         names
             .map(|name| ToolName::Function {
                 name: name.to_owned(),
+                namespace: None,
             })
             .collect()
     }

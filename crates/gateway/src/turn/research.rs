@@ -7,7 +7,7 @@ use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::alias::AliasStore;
 use cellblock_interpreter::contract::Attempts;
 use cellblock_interpreter::derivation::Policy;
-use cellblock_interpreter::derivation::prompt::{AliasLine, PromptSettings, prompt_section};
+use cellblock_interpreter::derivation::prompt::{AliasLine, Prompt, PromptSettings};
 use cellblock_interpreter::derivation::tools::{Offer, code_interpreter, render_chart};
 use cellblock_interpreter::turn::{DerivationCall, Derived, Plan};
 use serde_json::{Map, Value};
@@ -97,25 +97,15 @@ impl Deriving {
         }
     }
 
-    /// What the model is told before its instructions.
-    pub(super) fn prompt(&self, evidence: &Evidence) -> String {
-        let aliases = evidence.aliases();
-        let lines: Vec<_> = aliases
-            .aliases()
-            .into_iter()
-            .map(|alias| AliasLine {
-                summary: summary(aliases, &alias),
-                alias,
-            })
-            .collect();
-        prompt_section(&PromptSettings {
+    /// What the model is told before its instructions, but for what was fetched so far.
+    pub(super) fn prompt(&self) -> Prompt {
+        Prompt::new(&PromptSettings {
             libraries: &self.interpreter.libraries(),
             render_chart: OFFER.render_chart,
             require_inputs: OFFER.require_inputs,
             max_attempts: self.policy.max_attempts,
             max_artifacts: self.policy.contract.max_artifacts,
             cell_seconds: self.policy.cell_time.as_secs(),
-            aliases: &lines,
             ..PromptSettings::default()
         })
     }
@@ -177,6 +167,16 @@ impl Deriving {
             strict: None,
         }
     }
+}
+
+/// What was fetched so far, each result in a line.
+pub(super) fn lines(evidence: &Evidence) -> Vec<AliasLine> {
+    let aliases = evidence.aliases();
+    let line = |alias: String| AliasLine {
+        summary: summary(aliases, &alias),
+        alias,
+    };
+    aliases.aliases().into_iter().map(line).collect()
 }
 
 /// A result in one line, without its alias.

@@ -32,6 +32,8 @@ pub(super) struct Step {
 pub(super) struct Call {
     pub(super) id: String,
     pub(super) name: String,
+    /// The namespace of the client's function.
+    pub(super) namespace: Option<String>,
     pub(super) arguments: String,
     pub(super) wants: Wants,
 }
@@ -69,6 +71,7 @@ impl Call {
             status: ItemStatus::Completed,
             call_id: self.id.clone(),
             name: self.name.clone(),
+            namespace: self.namespace.clone(),
             arguments: self.arguments.clone(),
         })
     }
@@ -190,11 +193,15 @@ impl Step {
                     .filter(|call| matches!(call.wants, Wants::Code { .. }));
                 let before = before.count();
                 let wants = telling.begin(&id, &name, before).await;
-                let arguments = String::new();
+                let (namespace, name) = match &wants {
+                    Wants::Client(_) => telling.as_client_knows(name),
+                    _ => (None, name),
+                };
                 self.calls.push(Call {
                     id,
                     name,
-                    arguments,
+                    namespace,
+                    arguments: String::new(),
                     wants,
                 });
             }
@@ -297,10 +304,11 @@ impl Telling<'_> {
             let slot = self.draft.interpreter(self.ids.mint("ci"), container);
             let decoder = ArgumentsDecoder::new("code");
             Wants::Code { slot, place, decoder }
-        } else if self.functions.iter().any(|function| function == name) {
+        } else if self.functions.find(name).is_some() {
+            let (namespace, name) = self.as_client_knows(name.to_owned());
             let slot = self
                 .draft
-                .function_call(self.ids.mint("fc"), id.to_owned(), name.to_owned());
+                .function_call(self.ids.mint("fc"), id.to_owned(), namespace, name);
             Wants::Client(Some(slot))
         } else if let Some(bound) = self.catalog.find(name) {
             let bound = Box::new(bound.clone());
@@ -317,6 +325,14 @@ impl Telling<'_> {
             Wants::Tool { id, slot, bound }
         } else {
             Wants::Nothing
+        }
+    }
+
+    /// The namespace and the name of the client's function that the model calls so.
+    fn as_client_knows(&self, name: String) -> (Option<String>, String) {
+        match self.functions.find(&name) {
+            Some(named) => (named.namespace.clone(), named.name.clone()),
+            None => (None, name),
         }
     }
 

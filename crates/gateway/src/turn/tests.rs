@@ -13,6 +13,7 @@ use crate::provider::{ModelRequest, Provider, ProviderError};
 use crate::wire::order::Order;
 use crate::wire::{Event, Ids, InterpreterOutput, ItemStatus, Output, Request, Response};
 
+mod namespaces;
 mod servers;
 
 /// Says back the code that it gets. Code that says `wait` never ends, `meet` ends when a second one meets it, `make NAME` makes a file.

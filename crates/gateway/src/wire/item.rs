@@ -118,6 +118,9 @@ pub struct FunctionCall {
     pub call_id: String,
     /// The function.
     pub name: String,
+    /// The namespace that it stands in; left out where it stands in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     /// JSON as the model wrote it, which may be broken.
     pub arguments: String,
 }

@@ -40,6 +40,6 @@ pub use response::{
     TextFormat, Truncation, Usage,
 };
 pub use tool::{
-    AllowedMode, AllowedTools, AutoContainer, ChoiceMode, Container, Function, McpTool, Secrets, Tool,
-    ToolChoice, ToolName,
+    AllowedMode, AllowedTools, AutoContainer, ChoiceMode, Container, Function, McpTool, Member, Namespace,
+    Secrets, Tool, ToolChoice, ToolName,
 };

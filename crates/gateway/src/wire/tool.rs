@@ -16,17 +16,53 @@ pub enum Tool {
     },
     /// The tools of a server, which are called here.
     Mcp(McpTool),
+    /// Functions of the client that share a name before their own.
+    Namespace(Namespace),
 }
 
 impl Tool {
-    /// What it is told apart by among tools of its type: a function's name, a server's label.
+    /// What it is told apart by among tools of its type: a function's or a namespace's name, a server's label.
     pub fn name(&self) -> &str {
         match self {
             Self::Function(function) => &function.name,
             Self::CodeInterpreter { .. } => "code_interpreter",
             Self::Mcp(tool) => &tool.server_label,
+            Self::Namespace(namespace) => &namespace.name,
         }
     }
+
+    /// The functions of the client in it, each after the namespace that it stands in.
+    pub fn functions(&self) -> impl Iterator<Item = (Option<&Namespace>, &Function)> {
+        let (one, namespace) = match self {
+            Self::Function(function) => (Some((None, function)), None),
+            Self::Namespace(namespace) => (None, Some(namespace)),
+            Self::CodeInterpreter { .. } | Self::Mcp(_) => (None, None),
+        };
+        let within = namespace.into_iter().flat_map(|namespace| {
+            let members = namespace.tools.iter();
+            members.map(move |Member::Function(function)| (Some(namespace), function))
+        });
+        one.into_iter().chain(within)
+    }
+}
+
+/// Functions of the client that share a name before their own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Namespace {
+    /// 1 to 64 of `a-z A-Z 0-9 _ -`.
+    pub name: String,
+    /// What they are for.
+    pub description: String,
+    /// They, at least one.
+    pub tools: Vec<Member>,
+}
+
+/// A tool in a namespace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Member {
+    /// A function of the client.
+    Function(Function),
 }
 
 /// The tools of a server.
@@ -161,6 +197,9 @@ pub enum ToolName {
     Function {
         /// Its name.
         name: String,
+        /// The namespace that it stands in, if any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        namespace: Option<String>,
     },
     /// Python in a sandbox of ours.
     CodeInterpreter,
@@ -178,7 +217,9 @@ impl ToolName {
     /// Whether it names this tool.
     pub fn names(&self, tool: &Tool) -> bool {
         match (self, tool) {
-            (Self::Function { name }, Tool::Function(function)) => *name == function.name,
+            (Self::Function { name, namespace }, tool) => tool.functions().any(|(within, function)| {
+                *name == function.name && namespace.as_ref() == within.map(|within| &within.name)
+            }),
             (Self::CodeInterpreter, Tool::CodeInterpreter { .. }) => true,
             // Whether the server has the tool is known when it has been asked.
             (Self::Mcp { server_label, .. }, Tool::Mcp(tool)) => *server_label == tool.server_label,

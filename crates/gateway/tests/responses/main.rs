@@ -11,6 +11,7 @@ mod ends;
 mod kept;
 mod market;
 mod models;
+mod namespaces;
 #[path = "../../src/wire/order.rs"]
 mod order;
 mod research;

@@ -89,19 +89,40 @@ fn is_client(manifest: &Manifest, name: &str) -> bool {
     })
 }
 
+/// The section about the toolset for a system prompt, as far as it is the same whatever has been fetched.
+#[derive(Clone, Debug)]
+pub struct Prompt {
+    same: String,
+    alias_tokens: usize,
+}
+
+impl Prompt {
+    /// The section for these settings. Their aliases are left out.
+    pub fn new(settings: &PromptSettings<'_>) -> Self {
+        let sections = [
+            text::purpose(settings),
+            text::data_flow(settings),
+            libraries_text(settings.libraries),
+            text::helpers(settings),
+            text::CHANGE_RULES.to_owned(),
+            contract_text(settings),
+            text::limits(settings),
+        ];
+        Self {
+            same: sections.join("\n\n"),
+            alias_tokens: settings.alias_tokens,
+        }
+    }
+
+    /// The whole section, where this has been fetched so far, the latest last.
+    pub fn section(&self, aliases: &[AliasLine]) -> String {
+        format!("{}\n\n{}", self.same, aliases_text(aliases, self.alias_tokens))
+    }
+}
+
 /// The section about the toolset for a system prompt.
 pub fn prompt_section(settings: &PromptSettings<'_>) -> String {
-    let sections = [
-        text::purpose(settings),
-        text::data_flow(settings),
-        libraries_text(settings.libraries),
-        text::helpers(settings),
-        text::CHANGE_RULES.to_owned(),
-        contract_text(settings),
-        text::limits(settings),
-        aliases_text(settings),
-    ];
-    sections.join("\n\n")
+    Prompt::new(settings).section(settings.aliases)
 }
 
 fn libraries_text(libraries: &[String]) -> String {
@@ -140,18 +161,18 @@ fn contract_text(settings: &PromptSettings<'_>) -> String {
     )
 }
 
-fn aliases_text(settings: &PromptSettings<'_>) -> String {
+fn aliases_text(aliases: &[AliasLine], tokens: usize) -> String {
     let mut text = "### Tool results so far\n\n".to_owned();
-    if settings.aliases.is_empty() {
+    if aliases.is_empty() {
         text.push_str("None yet. Call the tool that fetches the data first.");
         return text;
     }
-    let budget = settings.alias_tokens.saturating_mul(CHARS_PER_TOKEN);
+    let budget = tokens.saturating_mul(CHARS_PER_TOKEN);
     let mut spent = 0;
     let mut lines = Vec::new();
     let mut named = Vec::new();
     // The latest results are described first, since they are most likely what is worked on.
-    for alias in settings.aliases.iter().rev() {
+    for alias in aliases.iter().rev() {
         let summary: String = line(&alias.summary).chars().take(SUMMARY).collect();
         let described = format!("- `{}`: {summary}", line(&alias.alias));
         spent += described.chars().count() + 1;

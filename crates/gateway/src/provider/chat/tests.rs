@@ -371,6 +371,7 @@ fn function_call(call_id: &str, arguments: &str) -> Item {
         status: ItemStatus::Completed,
         call_id: call_id.to_owned(),
         name: "f".to_owned(),
+        namespace: None,
         arguments: arguments.to_owned(),
     })
 }

@@ -46,8 +46,8 @@ fn ours() -> (Response, Vec<Event>) {
     draft.text(&message, "Let me ");
     draft.text(&message, "see");
     draft.end_message(message);
-    let first = draft.function_call("fc_1".to_owned(), "a".to_owned(), "f".to_owned());
-    let second = draft.function_call("fc_2".to_owned(), "b".to_owned(), "g".to_owned());
+    let first = draft.function_call("fc_1".to_owned(), "a".to_owned(), None, "f".to_owned());
+    let second = draft.function_call("fc_2".to_owned(), "b".to_owned(), None, "g".to_owned());
     draft.arguments(&second, "{}");
     draft.arguments(&first, "{\"x\"");
     draft.arguments(&first, ":1}");

@@ -212,12 +212,19 @@ impl Draft {
     }
 
     /// Begins a call of one of the client's functions.
-    pub fn function_call(&mut self, id: String, call_id: String, name: String) -> CallSlot {
+    pub fn function_call(
+        &mut self,
+        id: String,
+        call_id: String,
+        namespace: Option<String>,
+        name: String,
+    ) -> CallSlot {
         CallSlot(self.add(Item::FunctionCall(FunctionCall {
             id,
             status: ItemStatus::InProgress,
             call_id,
             name,
+            namespace,
             arguments: String::new(),
         })))
     }

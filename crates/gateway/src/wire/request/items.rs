@@ -71,6 +71,7 @@ fn item(value: &Value, index: usize, ids: &mut Ids) -> Result<Item, ApiError> {
             status: status(&fields)?,
             call_id: call_id(&fields)?,
             name: super::tools::name(&fields, "name")?,
+            namespace: super::tools::namespace(&fields)?,
             arguments: fields.required("arguments")?,
         }),
         "function_call_output" => Item::FunctionCallOutput(FunctionCallOutput {

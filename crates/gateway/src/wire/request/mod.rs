@@ -3,6 +3,7 @@
 mod fields;
 mod items;
 mod mcp;
+mod namespace;
 mod tools;
 
 use std::collections::BTreeMap;

@@ -11,16 +11,13 @@ use crate::wire::tool::{
 /// The most tools that a request may offer.
 const MAX_TOOLS: usize = 128;
 
+const KINDS: &str =
+    "`function`, `namespace`, `code_interpreter` or `mcp`; this server has no other tools, so leave it out";
+
 /// Reads `tools`.
 pub(super) fn tools(fields: &Fields<'_>) -> Result<Vec<Tool>, ApiError> {
     let list = fields.list("tools")?;
-    if list.len() > MAX_TOOLS {
-        let message = format!(
-            "`tools` has {} entries; at most {MAX_TOOLS} are allowed",
-            list.len()
-        );
-        return Err(ApiError::invalid("tools", "array_above_max_length", message));
-    }
+    bounded(list.len())?;
     let mut tools: Vec<Tool> = Vec::new();
     for (index, value) in list.iter().enumerate() {
         let tool = tool(value, format!("tools[{index}]"))?;
@@ -37,7 +34,19 @@ pub(super) fn tools(fields: &Fields<'_>) -> Result<Vec<Tool>, ApiError> {
         }
         tools.push(tool);
     }
+    // Models know no namespaces, and are offered what stands in them one by one.
+    bounded(tools.iter().map(|tool| tool.functions().count().max(1)).sum())?;
     Ok(tools)
+}
+
+fn bounded(count: usize) -> Result<(), ApiError> {
+    if count <= MAX_TOOLS {
+        return Ok(());
+    }
+    let message = format!(
+        "`tools` has {count} entries, those in namespaces counted one by one; at most {MAX_TOOLS} are allowed"
+    );
+    Err(ApiError::invalid("tools", "array_above_max_length", message))
 }
 
 /// Reads a function's name, or a schema's.
@@ -52,20 +61,34 @@ pub(super) fn name(fields: &Fields<'_>, key: &str) -> Result<String, ApiError> {
     Err(ApiError::invalid(path, "invalid_value", message))
 }
 
+/// Reads the namespace that a function stands in.
+pub(super) fn namespace(fields: &Fields<'_>) -> Result<Option<String>, ApiError> {
+    fields
+        .get("namespace")
+        .map(|_| name(fields, "namespace"))
+        .transpose()
+}
+
+/// Reads `{"type": "function"}`.
+pub(super) fn function(fields: &Fields<'_>) -> Result<Function, ApiError> {
+    Ok(Function {
+        name: name(fields, "name")?,
+        description: fields.text("description")?,
+        parameters: fields.object("parameters")?,
+        strict: fields.flag("strict")?,
+    })
+}
+
 fn tool(value: &Value, path: String) -> Result<Tool, ApiError> {
     let fields = Fields::of(value, path)?;
     match fields.required("type")?.as_str() {
-        "function" => Ok(Tool::Function(Function {
-            name: name(&fields, "name")?,
-            description: fields.text("description")?,
-            parameters: fields.object("parameters")?,
-            strict: fields.flag("strict")?,
-        })),
+        "function" => function(&fields).map(Tool::Function),
+        "namespace" => super::namespace::tool(&fields).map(Tool::Namespace),
         "code_interpreter" => Ok(Tool::CodeInterpreter {
             container: container(&fields)?,
         }),
         "mcp" => super::mcp::tool(&fields).map(Tool::Mcp),
-        other => Err(fields.unknown("type", other, "`function`, `code_interpreter` or `mcp`")),
+        other => Err(fields.unknown("type", other, KINDS)),
     }
 }
 
@@ -149,12 +172,7 @@ fn chosen(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolChoice, ApiError> {
 
 fn offered(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, ApiError> {
     let (key, name) = match fields.required("type")?.as_str() {
-        "function" => (
-            "name",
-            ToolName::Function {
-                name: name(fields, "name")?,
-            },
-        ),
+        "function" => ("name", super::namespace::chosen(fields, tools)?),
         "code_interpreter" => ("type", ToolName::CodeInterpreter),
         "mcp" => (
             "server_label",

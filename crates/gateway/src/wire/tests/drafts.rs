@@ -258,7 +258,7 @@ fn play(steps: Vec<Step>, end: u8) -> Vec<Event> {
             Step::Begin(0) => slots.push(Slot::Message(draft.message(ids.mint("msg")))),
             Step::Begin(1) => slots.push(Slot::Reasoning(draft.reasoning(ids.mint("rs")))),
             Step::Begin(2) => {
-                let call = draft.function_call(ids.mint("fc"), ids.mint("call"), "f".to_owned());
+                let call = draft.function_call(ids.mint("fc"), ids.mint("call"), None, "f".to_owned());
                 slots.push(Slot::Call(call));
             }
             Step::Begin(3) => slots.push(Slot::List(draft.mcp_list(ids.mint("mcpl"), "shelf".to_owned()))),

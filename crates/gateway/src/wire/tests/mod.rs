@@ -1,6 +1,7 @@
 //! The wire forms: snapshots of what is sent, requests that are read or refused, and the order of events.
 
 mod drafts;
+mod namespaces;
 mod requests;
 
 use serde_json::{Value, json};

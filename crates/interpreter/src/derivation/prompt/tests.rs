@@ -207,6 +207,34 @@ fn a_summary_cannot_speak_for_the_prompt() {
 }
 
 #[test]
+fn what_is_made_once_gives_the_same_text_for_whatever_is_fetched_later() {
+    let libraries = default_libraries();
+    let aliases = [
+        line_of("get_balances_1", "365 rows"),
+        line_of("get_prices_1", "12 rows"),
+    ];
+    let settings = PromptSettings {
+        libraries: &libraries,
+        alias_tokens: 9,
+        ..PromptSettings::default()
+    };
+    let prompt = Prompt::new(&settings);
+    for fetched in [&aliases[..0], &aliases[..1], &aliases] {
+        let whole = PromptSettings {
+            aliases: fetched,
+            ..settings
+        };
+        assert_eq!(prompt.section(fetched), prompt_section(&whole));
+    }
+    // The budget holds for what comes later too.
+    let section = prompt.section(&aliases);
+    assert!(
+        section.ends_with("- `get_prices_1`: 12 rows\n- earlier ones: `get_balances_1`"),
+        "{section}"
+    );
+}
+
+#[test]
 fn libraries_are_what_an_image_loads_without_network_clients() {
     let manifest = |preload: Value, findings: Value| {
         let manifest = json!({

@@ -1,0 +1,184 @@
+//! The functions of the client, under names that every model can call: no provider but OpenAI's own knows namespaces.
+
+use std::collections::HashSet;
+
+use crate::tools::{free, qualified};
+use crate::wire::{Function, Item, Namespace, Tool, ToolName};
+
+/// The functions of the client, in their order.
+#[derive(Debug, Default)]
+pub(super) struct Functions(Vec<Named>);
+
+/// A function of the client.
+#[derive(Debug)]
+pub(super) struct Named {
+    /// What the model calls it.
+    known_as: String,
+    /// What the client calls it.
+    pub(super) name: String,
+    pub(super) namespace: Option<String>,
+    function: Function,
+}
+
+impl Functions {
+    /// The functions among these tools. One that stands in no namespace keeps its name, whatever else there is.
+    pub(super) fn of(tools: &[Tool]) -> Self {
+        let all = || tools.iter().flat_map(Tool::functions);
+        let outside = all().filter(|(namespace, _)| namespace.is_none());
+        let mut taken: HashSet<String> = outside.map(|(_, function)| function.name.clone()).collect();
+        let named = all().map(|(namespace, function)| Named::new(namespace, function, &mut taken));
+        Self(named.collect())
+    }
+
+    /// What the client calls what the model calls so.
+    pub(super) fn find(&self, known_as: &str) -> Option<&Named> {
+        self.0.iter().find(|named| named.known_as == known_as)
+    }
+
+    /// All names that the model knows.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|named| named.known_as.as_str())
+    }
+
+    /// What a model is told of the functions of one tool.
+    pub(super) fn offered(&self, tool: &Tool) -> Vec<Function> {
+        let own = tool.functions();
+        own.filter_map(|(namespace, function)| {
+            let named = self.named(namespace.map(|it| it.name.as_str()), &function.name)?;
+            Some(named.function.clone())
+        })
+        .collect()
+    }
+
+    /// A function by the name that the model knows it by.
+    pub(super) fn known_as(&self, namespace: Option<&str>, name: &str) -> ToolName {
+        ToolName::Function {
+            name: self.name(namespace, name),
+            namespace: None,
+        }
+    }
+
+    /// Puts calls in a conversation under the names that the model knows.
+    pub(super) fn rename(&self, items: &mut [Item]) {
+        for item in items {
+            if let Item::FunctionCall(call) = item
+                && let Some(namespace) = call.namespace.take()
+            {
+                call.name = self.name(Some(&namespace), &call.name);
+            }
+        }
+    }
+
+    /// The model's name of a function; of one that is not offered any more, the one that it most likely had.
+    fn name(&self, namespace: Option<&str>, name: &str) -> String {
+        match (self.named(namespace, name), namespace) {
+            (Some(named), _) => named.known_as.clone(),
+            (None, Some(namespace)) => qualified(namespace, name),
+            (None, None) => name.to_owned(),
+        }
+    }
+
+    fn named(&self, namespace: Option<&str>, name: &str) -> Option<&Named> {
+        let is = |named: &&Named| named.namespace.as_deref() == namespace && named.name == name;
+        self.0.iter().find(is)
+    }
+}
+
+impl Named {
+    fn new(namespace: Option<&Namespace>, function: &Function, taken: &mut HashSet<String>) -> Self {
+        let mut known = function.clone();
+        if let Some(namespace) = namespace {
+            known.name = free(qualified(&namespace.name, &function.name), taken);
+            taken.insert(known.name.clone());
+            let about = format!("(`{}`: {})", namespace.name, namespace.description);
+            known.description = Some(match &function.description {
+                Some(description) => format!("{description}\n\n{about}"),
+                None => about,
+            });
+        }
+        Self {
+            known_as: known.name.clone(),
+            name: function.name.clone(),
+            namespace: namespace.map(|namespace| namespace.name.clone()),
+            function: known,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn functions(tools: &serde_json::Value) -> (Vec<Tool>, Functions) {
+        let tools: Vec<Tool> = serde_json::from_value(tools.clone()).unwrap();
+        let functions = Functions::of(&tools);
+        (tools, functions)
+    }
+
+    fn namespace(name: &str, functions: &[&str]) -> serde_json::Value {
+        let function = |name: &&str| json!({"type": "function", "name": name, "description": "d"});
+        let functions: Vec<_> = functions.iter().map(function).collect();
+        json!({"type": "namespace", "name": name, "description": "about it", "tools": functions})
+    }
+
+    #[test]
+    fn names_are_short_and_no_two_are_the_same() {
+        let long = "n".repeat(64);
+        let (_, functions) = functions(&json!([
+            namespace("a", &["f", "b__c"]),
+            namespace("a__b", &["c"]),
+            namespace(&long, &["one", "two"]),
+            {"type": "function", "name": "a__f"},
+        ]));
+        let names: Vec<_> = functions.names().collect();
+        let numbered = format!("{}_2", "n".repeat(62));
+        assert_eq!(
+            names,
+            ["a__f_2", "a__b__c", "a__b__c_2", &long, &numbered, "a__f"]
+        );
+        let own = |known_as| {
+            let found = functions.find(known_as).unwrap();
+            (found.namespace.as_deref(), found.name.as_str())
+        };
+        assert_eq!(own("a__f"), (None, "a__f"));
+        assert_eq!(own("a__f_2"), (Some("a"), "f"));
+        assert_eq!(own("a__b__c_2"), (Some("a__b"), "c"));
+        assert_eq!(own(&numbered), (Some(long.as_str()), "two"));
+        assert!(functions.find("f").is_none());
+    }
+
+    #[test]
+    fn a_model_is_told_what_a_namespace_is_for() {
+        let (tools, functions) =
+            functions(&json!([namespace("a", &["f"]), {"type": "function", "name": "g"}]));
+        let offered: Vec<_> = tools.iter().flat_map(|tool| functions.offered(tool)).collect();
+        assert_eq!(
+            json!(offered),
+            json!([
+                {"name": "a__f", "description": "d\n\n(`a`: about it)", "parameters": null, "strict": null},
+                {"name": "g", "description": null, "parameters": null, "strict": null},
+            ])
+        );
+    }
+
+    #[test]
+    fn a_call_of_a_function_that_is_gone_has_its_namespace_in_its_name() {
+        let call = |namespace: &str, name: &str| {
+            json!({"type": "function_call", "id": "fc_1", "status": "completed", "call_id": "c", "name": name,
+                   "namespace": namespace, "arguments": "{}"})
+        };
+        let (_, functions) =
+            functions(&json!([namespace("a", &["f"]), {"type": "function", "name": "a__f"}]));
+        let mut items: Vec<Item> = serde_json::from_value(json!([call("a", "f"), call("b", "f")])).unwrap();
+        functions.rename(&mut items);
+        let names: Vec<_> = json!(items)
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| (item["name"].clone(), item.get("namespace").cloned()))
+            .collect();
+        assert_eq!(names, [(json!("a__f_2"), None), (json!("b__f"), None)]);
+    }
+}

@@ -1,0 +1,78 @@
+//! Functions of the client that stand in a namespace, and which of them a choice names.
+
+use serde_json::Value;
+
+use super::fields::Fields;
+use super::tools::{function, name, namespace};
+use crate::wire::error::ApiError;
+use crate::wire::tool::{Member, Namespace, Tool, ToolName};
+
+/// Reads `{"type": "namespace"}`.
+pub(super) fn tool(fields: &Fields<'_>) -> Result<Namespace, ApiError> {
+    let name = name(fields, "name")?;
+    let description = fields.required("description")?;
+    let path = fields.path("tools");
+    let mut tools: Vec<Member> = Vec::new();
+    for (index, value) in fields.list("tools")?.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        let member = member(value, path.clone())?;
+        let (Member::Function(new), same) = (&member, |Member::Function(other): &Member| other.name.clone());
+        if tools.iter().map(same).any(|other| other == new.name) {
+            let message = format!("a function named `{}` is in `{name}` already", new.name);
+            return Err(ApiError::invalid(path, "invalid_value", message));
+        }
+        tools.push(member);
+    }
+    if tools.is_empty() {
+        let message = format!("`{path}` is empty: a namespace has at least one function");
+        return Err(ApiError::invalid(path, "invalid_value", message));
+    }
+    Ok(Namespace {
+        name,
+        description,
+        tools,
+    })
+}
+
+fn member(value: &Value, path: String) -> Result<Member, ApiError> {
+    let fields = Fields::of(value, path)?;
+    match fields.required("type")?.as_str() {
+        "function" => function(&fields).map(Member::Function),
+        other => Err(fields.unknown(
+            "type",
+            other,
+            "`function`: nothing else stands in a namespace here",
+        )),
+    }
+}
+
+/// Reads which function a choice names. OpenAI's SDKs know no `namespace` there, so that it may be left out where one function alone has
+/// the name.
+pub(super) fn chosen(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, ApiError> {
+    let name = name(fields, "name")?;
+    let chosen = |namespace| ToolName::Function {
+        name: name.clone(),
+        namespace,
+    };
+    if let Some(namespace) = namespace(fields)? {
+        return Ok(chosen(Some(namespace)));
+    }
+    let functions = tools.iter().flat_map(Tool::functions);
+    let of_name = functions.filter(|(_, function)| function.name == name);
+    let within: Vec<_> = of_name
+        .map(|(namespace, _)| namespace.map(|it| it.name.clone()))
+        .collect();
+    match &within[..] {
+        // One that stands in no namespace is named as it always was.
+        names if names.contains(&None) => Ok(chosen(None)),
+        [Some(namespace)] => Ok(chosen(Some(namespace.clone()))),
+        [Some(one), Some(other), ..] => {
+            let path = fields.path("name");
+            let message =
+                format!("`{path}` names a function of `{one}` and one of `{other}`: say `namespace` too");
+            Err(ApiError::invalid(path, "invalid_value", message))
+        }
+        // There is no such function, which is told as for any other tool.
+        _ => Ok(chosen(None)),
+    }
+}
