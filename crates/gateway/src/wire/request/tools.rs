@@ -34,9 +34,32 @@ pub(super) fn tools(fields: &Fields<'_>) -> Result<Vec<Tool>, ApiError> {
         }
         tools.push(tool);
     }
+    unlike_the_interpreter(&tools)?;
     // Models know no namespaces, and are offered what stands in them one by one.
     bounded(tools.iter().map(|tool| tool.functions().count().max(1)).sum())?;
     Ok(tools)
+}
+
+/// Models know tools by their names only, so no function can have the interpreter's beside it.
+fn unlike_the_interpreter(tools: &[Tool]) -> Result<(), ApiError> {
+    let interpreter = tools
+        .iter()
+        .find(|tool| matches!(tool, Tool::CodeInterpreter { .. }));
+    let Some(name) = interpreter.map(Tool::name) else {
+        return Ok(());
+    };
+    let same = |tool: &Tool| matches!(tool, Tool::Function(function) if function.name == name);
+    let Some(index) = tools.iter().position(same) else {
+        return Ok(());
+    };
+    let message = format!(
+        "`{name}` is what models call the tool of that type, which is offered as well; give the function another name"
+    );
+    Err(ApiError::invalid(
+        format!("tools[{index}].name"),
+        "invalid_value",
+        message,
+    ))
 }
 
 fn bounded(count: usize) -> Result<(), ApiError> {

@@ -306,3 +306,23 @@ fn random_ids_have_a_prefix_and_are_never_the_same() {
     assert_eq!(first.len(), 43);
     assert!(first.starts_with("ci_") && first[3..].bytes().all(|byte| byte.is_ascii_hexdigit()));
 }
+
+#[test]
+fn a_function_cannot_have_the_interpreters_name_beside_it() {
+    let function = json!({"type": "function", "name": "code_interpreter"});
+    let interpreter = json!({"type": "code_interpreter", "container": {"type": "auto"}});
+    let refused = |tools: Value| parse(&json!({"model": "m", "input": "x", "tools": tools})).err();
+    for (tools, place) in [
+        (json!([function, interpreter]), "tools[0].name"),
+        (json!([interpreter, function]), "tools[1].name"),
+    ] {
+        let error = refused(tools).unwrap();
+        assert_eq!(error.param.as_deref(), Some(place));
+        assert!(
+            error.message.contains("give the function another name"),
+            "{}",
+            error.message
+        );
+    }
+    assert_eq!(refused(json!([function])), None);
+}
