@@ -32,6 +32,7 @@ mod session;
 mod stream;
 mod tool_server;
 pub mod turn;
+pub mod watched;
 pub mod workbench;
 
 pub use cell::Cell;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::parse_memory;
 use super::session::{DatasetArg, parse_dataset, parse_idle};
+use crate::config::McpToolset;
 use crate::policy::PolicyArgs;
 use crate::size::Size;
 
@@ -35,15 +36,4 @@ pub(crate) struct McpArgs {
     pub(crate) memory: Option<Size>,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
-}
-
-/// A set of tools that can be offered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum McpToolset {
-    /// `run_python`: Python whose variables stay.
-    Interpreter,
-    /// Commands, and files to write and edit.
-    Workbench,
-    /// Code that derives from recorded tool results, under a contract.
-    Derivation,
 }

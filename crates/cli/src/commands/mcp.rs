@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use cellblock_artifact::Store;
 use cellblock_interpreter::{Config, Interpreter, Limits};
-use cellblock_mcp::{Dataset, Engine, Options, Server, StartError, Toolset, serve_stdio};
+use cellblock_mcp::{Dataset, Engine, Options, Server, StartError, serve_stdio};
 use cellblock_sandbox::image::Home;
 use cellblock_sandbox::pool::PoolConfig;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::image;
-use crate::args::mcp::{McpArgs, McpToolset};
+use crate::args::mcp::McpArgs;
 use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
@@ -101,16 +101,6 @@ fn options(args: &McpArgs) -> Result<Options> {
         });
     }
     Ok(options)
-}
-
-impl From<McpToolset> for Toolset {
-    fn from(toolset: McpToolset) -> Self {
-        match toolset {
-            McpToolset::Interpreter => Self::Interpreter,
-            McpToolset::Workbench => Self::Workbench,
-            McpToolset::Derivation => Self::Derivation,
-        }
-    }
 }
 
 /// Told when the process is asked to end.

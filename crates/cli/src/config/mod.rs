@@ -41,6 +41,7 @@ use sections::files::Files;
 use sections::http::Http;
 use sections::limits::Limits;
 use sections::mcp::Mcp;
+pub(crate) use sections::mcp::McpToolset;
 use sections::mcp_requests::McpRequests;
 use sections::mcp_servers::McpServers;
 pub(crate) use sections::mcp_servers::OfferPolicy;

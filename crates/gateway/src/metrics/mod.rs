@@ -4,6 +4,7 @@ mod names;
 mod provider;
 #[cfg(test)]
 mod tests;
+mod tool;
 
 use std::collections::HashSet;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -17,6 +18,7 @@ use crate::quotas::Quota;
 use crate::wire::{ResponseStatus, Usage};
 
 pub(crate) use provider::Observed;
+pub(crate) use tool::ToolCall;
 
 use names::{Kind, METRICS};
 

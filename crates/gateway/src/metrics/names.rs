@@ -45,6 +45,8 @@ pub(super) const QUOTA_REJECTIONS: &str = "cellblock_quota_rejections_total";
 pub(super) const SANDBOXES: &str = "cellblock_sandboxes";
 pub(super) const STEPS: &str = "cellblock_steps_total";
 pub(super) const TOKENS: &str = "cellblock_tokens_total";
+pub(super) const TOOL_CALLS: &str = "cellblock_tool_calls_total";
+pub(super) const TOOL_CALL_SECONDS: &str = "cellblock_tool_call_seconds";
 pub(super) const TURNS: &str = "cellblock_turns_total";
 
 /// All of them, by name. Those of executions and sandboxes are counted by the interpreter, whichever face asked for them.
@@ -144,6 +146,18 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         labels: &["provider", "model", "direction"],
         help: "Tokens that models read (`input`) and wrote (`output`), as their servers counted.",
+    },
+    Metric {
+        name: TOOL_CALL_SECONDS,
+        kind: Kind::Histogram(REQUEST),
+        labels: &["server"],
+        help: "How long calls of servers' tools took, to the end of the answer; those that were cancelled do not count.",
+    },
+    Metric {
+        name: TOOL_CALLS,
+        kind: Kind::Counter,
+        labels: &["server", "outcome"],
+        help: "Calls of servers' tools by how they ended: `completed`, `failed` where the tool says so, `error` where its server gave nothing, `cancelled`. Servers that requests name by an address are all `(requested)`.",
     },
     Metric {
         name: TURNS,

@@ -30,6 +30,8 @@ pub(crate) struct Bound {
     pub(crate) label: String,
     pub(crate) server: Arc<dyn ToolServer>,
     pub(crate) tool: ServerTool,
+    /// Whether its server is at an address that the request names.
+    requested: bool,
     /// What its server is for, in the client's words.
     about: Option<String>,
 }
@@ -90,6 +92,7 @@ impl Catalog {
             label: source.label.clone(),
             server: Arc::clone(&source.server),
             tool: tool.clone(),
+            requested: source.requested,
             about: source.description.clone(),
         });
     }
@@ -126,6 +129,13 @@ impl Catalog {
                 strict: None,
             }
         })
+    }
+}
+
+impl Bound {
+    /// Its server among those that the operator has set up, if it is one of them.
+    pub(crate) fn configured(&self) -> Option<&str> {
+        (!self.requested).then_some(&*self.label)
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) struct Source {
     pub(crate) allowed: Option<AllowedTools>,
     /// Whether the request names it, so that the client is told what it offers.
     pub(crate) named: bool,
+    /// Whether the request names its address, too, rather than one that the operator has set up.
+    pub(crate) requested: bool,
 }
 
 impl Source {
@@ -64,6 +66,7 @@ pub(crate) fn sources(tools: &Tools, request: &Request) -> Result<Vec<Source>, A
                 description: None,
                 allowed: None,
                 named: false,
+                requested: false,
             });
         }
     }
@@ -81,6 +84,7 @@ fn named(tools: &Tools, tool: &McpTool, place: usize) -> Result<Source, ApiError
         description: tool.server_description.clone(),
         allowed: tool.allowed_tools.clone(),
         named: true,
+        requested: tool.server_url.is_some(),
     })
 }
 

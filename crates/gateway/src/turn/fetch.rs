@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::Telling;
 use super::step::Stop;
+use crate::metrics::ToolCall;
 use crate::tools::{Bound, Catalog};
 use crate::wire::{McpError, McpSlot, Output};
 
@@ -57,8 +58,11 @@ impl Fetch {
     /// Calls it. Its server bounds how long that takes.
     pub(super) async fn run(self) -> Fetched {
         let Self { bound, arguments } = self;
+        let counted = ToolCall::begin(bound.configured());
+        let reply = bound.server.call(&bound.tool.name, arguments).await;
+        counted.ended(&reply);
         Fetched {
-            reply: bound.server.call(&bound.tool.name, arguments).await,
+            reply,
             tool: bound.tool.name,
         }
     }

@@ -7,6 +7,7 @@ mod bad_input;
 mod compact;
 mod compliance;
 mod continuing;
+mod counted;
 mod ends;
 mod kept;
 mod market;

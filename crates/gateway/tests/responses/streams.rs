@@ -25,7 +25,7 @@ async fn id(stream: &mut reqwest::Response) -> String {
 }
 
 /// Reads a stream until it says this.
-async fn until(stream: &mut reqwest::Response, words: &str) {
+pub(crate) async fn until(stream: &mut reqwest::Response, words: &str) {
     let mut read = String::new();
     while !read.contains(words) {
         let chunk = stream.chunk().await.unwrap();

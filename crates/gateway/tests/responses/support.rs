@@ -161,6 +161,12 @@ impl Server {
         }
     }
 
+    /// What was counted by the process.
+    pub(crate) async fn metrics(&self) -> String {
+        let url = format!("http://{}/metrics", self.address);
+        self.client.get(url).send().await.unwrap().text().await.unwrap()
+    }
+
     pub(crate) fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
         let url = format!("http://{}/v1/{path}", self.address);
         self.client

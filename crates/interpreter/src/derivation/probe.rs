@@ -15,11 +15,10 @@
 //! | `reached` | failure | the stage in which the call was |
 //! | `message` | failure | why, on one line, at most 500 characters |
 
-use std::time::Instant;
-
 use tracing::{info, warn};
 
 use crate::render::plain::line;
+use crate::watched::{Call, Failure, Watched};
 
 /// The target of the events.
 pub const TARGET: &str = "cellblock::python_call";
@@ -73,12 +72,13 @@ pub struct Artifacts {
 /// A call that is under way. Dropped without an end, it tells that the call was cancelled.
 #[derive(Debug)]
 #[must_use = "dropping it tells that the call was cancelled"]
-pub struct Probe {
+pub struct Probe(Watched<Derived>);
+
+/// What was called.
+#[derive(Debug)]
+struct Derived {
     sandbox: String,
     start: &'static str,
-    begun: Instant,
-    reached: Stage,
-    ended: bool,
 }
 
 impl Probe {
@@ -98,74 +98,57 @@ impl Probe {
             code_bytes,
             alias_count,
         );
-        Self {
-            sandbox: sandbox.to_owned(),
-            start,
-            begun: Instant::now(),
-            reached: Stage::Bind,
-            ended: false,
-        }
+        let sandbox = sandbox.to_owned();
+        Self(Watched::start(Derived { sandbox, start }, Stage::Bind))
     }
 
     /// Notes how far the call is, for when it is cancelled.
-    pub const fn reached(&mut self, stage: Stage) {
-        self.reached = stage;
+    pub fn reached(&mut self, stage: Stage) {
+        self.0.reached(stage);
     }
 
     /// Tells that the call kept its contract.
-    pub fn succeed(mut self, stdout_chars: u64, artifacts: Artifacts) {
-        self.ended = true;
-        info!(
-            target: TARGET,
-            event = "python_call_success",
-            sandbox = self.sandbox,
-            start = self.start,
-            stdout_chars,
-            artifact_count = artifacts.images + artifacts.charts,
-            image_count = artifacts.images,
-            chart_count = artifacts.charts,
-            duration_ms = self.duration_ms(),
-        );
+    pub fn succeed(self, stdout_chars: u64, artifacts: Artifacts) {
+        self.0.succeed(|call, duration_ms| {
+            info!(
+                target: TARGET,
+                event = "python_call_success",
+                sandbox = call.sandbox,
+                start = call.start,
+                stdout_chars,
+                artifact_count = artifacts.images + artifacts.charts,
+                image_count = artifacts.images,
+                chart_count = artifacts.charts,
+                duration_ms,
+            );
+        });
     }
 
     /// Tells that the call failed, and where.
     pub fn fail(mut self, stage: Stage, message: &str) {
-        self.reached = stage;
-        self.failure(stage, message);
+        self.0.reached(stage);
+        self.0.fail(message);
     }
+}
 
-    fn failure(&mut self, stage: Stage, message: &str) {
-        self.ended = true;
-        let message: String = message.chars().take(MESSAGE).collect();
+impl Call for Derived {
+    type Stage = Stage;
+
+    const CANCELLED: Stage = Stage::Cancelled;
+
+    fn failed(&self, failure: Failure<'_, Stage>) {
+        let message: String = failure.message.chars().take(MESSAGE).collect();
         warn!(
             target: TARGET,
             event = "python_call_failure",
             sandbox = self.sandbox,
             start = self.start,
-            stage = stage.name(),
-            reached = self.reached.name(),
-            duration_ms = self.duration_ms(),
+            stage = failure.stage.name(),
+            reached = failure.reached.name(),
+            duration_ms = failure.duration_ms,
             "{}",
             line(&message)
         );
-    }
-
-    /// Milliseconds since the start, to the thousandth.
-    fn duration_ms(&self) -> f64 {
-        (self.begun.elapsed().as_secs_f64() * 1_000_000.0).round() / 1000.0
-    }
-}
-
-impl Drop for Probe {
-    fn drop(&mut self) {
-        if !self.ended {
-            let why = if std::thread::panicking() {
-                "the host panicked"
-            } else {
-                "the call was cancelled"
-            };
-            self.failure(Stage::Cancelled, why);
-        }
     }
 }
 

@@ -15,8 +15,7 @@
 //! | `reached` | failure | the stage in which the call was |
 //! | `message` | failure | why, on one line, at most 500 characters |
 
-use std::time::Instant;
-
+use cellblock_interpreter::watched::{Call, Failure, Watched};
 use tracing::{info, warn};
 
 use super::words;
@@ -55,12 +54,13 @@ impl Stage {
 /// A call that is under way. Dropped without an end, it tells that the call was cancelled.
 #[derive(Debug)]
 #[must_use = "dropping it tells that the call was cancelled"]
-pub(super) struct Probe {
+pub(super) struct Probe(Watched<Called>);
+
+/// What was called.
+#[derive(Debug)]
+struct Called {
     server: String,
     tool: String,
-    begun: Instant,
-    reached: Stage,
-    ended: bool,
 }
 
 impl Probe {
@@ -68,70 +68,52 @@ impl Probe {
     pub(super) fn start(server: &str, tool: &str, arguments_bytes: usize) -> Self {
         let (server, tool) = (words::told(server, 100), words::told(tool, 128));
         info!(target: TARGET, event = "mcp_call_start", server, tool, arguments_bytes);
-        Self {
-            server,
-            tool,
-            begun: Instant::now(),
-            reached: Stage::Allowed,
-            ended: false,
-        }
+        Self(Watched::start(Called { server, tool }, Stage::Allowed))
     }
 
     /// Notes how far the call is.
-    pub(super) const fn reached(&mut self, stage: Stage) {
-        self.reached = stage;
+    pub(super) fn reached(&mut self, stage: Stage) {
+        self.0.reached(stage);
     }
 
     /// Tells that the tool answered.
-    pub(super) fn succeed(mut self, result_bytes: usize, tool_failed: bool) {
-        self.ended = true;
-        info!(
-            target: TARGET,
-            event = "mcp_call_success",
-            server = self.server,
-            tool = self.tool,
-            result_bytes,
-            tool_failed,
-            duration_ms = self.duration_ms(),
-        );
+    pub(super) fn succeed(self, result_bytes: usize, tool_failed: bool) {
+        self.0.succeed(|call, duration_ms| {
+            info!(
+                target: TARGET,
+                event = "mcp_call_success",
+                server = call.server,
+                tool = call.tool,
+                result_bytes,
+                tool_failed,
+                duration_ms,
+            );
+        });
     }
 
     /// Tells that the call failed where it was.
-    pub(super) fn fail(mut self, message: &str) {
-        self.failure(self.reached, message);
+    pub(super) fn fail(self, message: &str) {
+        self.0.fail(message);
     }
+}
 
-    fn failure(&mut self, stage: Stage, message: &str) {
-        self.ended = true;
+impl Call for Called {
+    type Stage = Stage;
+
+    const CANCELLED: Stage = Stage::Cancelled;
+
+    fn failed(&self, failure: Failure<'_, Stage>) {
         warn!(
             target: TARGET,
             event = "mcp_call_failure",
             server = self.server,
             tool = self.tool,
-            stage = stage.name(),
-            reached = self.reached.name(),
-            duration_ms = self.duration_ms(),
+            stage = failure.stage.name(),
+            reached = failure.reached.name(),
+            duration_ms = failure.duration_ms,
             "{}",
-            words::told(message, words::MOST)
+            words::told(failure.message, words::MOST)
         );
-    }
-
-    /// Milliseconds since the start, to the thousandth.
-    fn duration_ms(&self) -> f64 {
-        (self.begun.elapsed().as_secs_f64() * 1_000_000.0).round() / 1000.0
-    }
-}
-
-impl Drop for Probe {
-    fn drop(&mut self) {
-        if !self.ended {
-            let why = if std::thread::panicking() {
-                "the host panicked"
-            } else {
-                "the call was cancelled"
-            };
-            self.failure(Stage::Cancelled, why);
-        }
     }
 }
 

@@ -140,8 +140,8 @@ async fn dataset(
     Ok(Some((bytes.to_vec(), entry.media_type().to_owned())))
 }
 
-/// The content of the dataset that a session's code finds at this path. It is the host's file: what is mounted over a sandbox's file is seen by
-/// its code, not by the guest that files are read through.
+/// The content of the dataset that a session's code finds at this path, read from the host's file: a session reads no file before it has a
+/// sandbox, nor while its code runs, and a dataset is there from the start.
 pub(crate) async fn dataset_at(server: &Shared, used: &Use, path: &str) -> Option<Result<Vec<u8>, Refusal>> {
     // They were added in the order of the options.
     let index = used.datasets.iter().position(|it| it.path == path)?;

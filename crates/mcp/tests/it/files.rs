@@ -1,11 +1,13 @@
 //! Files of a session.
 
-use cellblock_mcp::Dataset;
+use cellblock_mcp::{Dataset, Server};
 use rmcp::model::{ContentBlock, ReadResourceRequestParams};
 use serde_json::json;
+use tempfile::TempDir;
 
 use crate::support::{
-    Client, answer, block_on, connect, done, newest, ordinary, read, refused, run, server, text,
+    Client, answer, block_on, call, connect, done, newest, ordinary, read, refused, run, server, session,
+    text, until,
 };
 
 #[test]
@@ -130,17 +132,22 @@ fn what_is_not_there_is_no_resource() {
     });
 }
 
+/// A server with a dataset, and the folder in which it is.
+async fn with_dataset() -> (Server, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wine.csv");
+    std::fs::write(&path, "a,b\n1,2\n").unwrap();
+    let server = server(|options| {
+        let name = "wine".to_owned();
+        options.datasets = vec![Dataset { name, path }];
+    });
+    (server.await, folder)
+}
+
 #[test]
 fn the_link_to_a_dataset_leads_to_what_code_reads() {
     block_on(async {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("wine.csv");
-        std::fs::write(&path, "a,b\n1,2\n").unwrap();
-        let server = server(|options| {
-            let name = "wine".to_owned();
-            options.datasets = vec![Dataset { name, path }];
-        })
-        .await;
+        let (server, _folder) = with_dataset().await;
         let client = connect(&server, Client::default(), newest()).await;
         let ran = run(&client, None, "open('/tmp/data/wine.csv').read()").await;
         assert_eq!(ran["outputs"][0]["value"], "a,b\n1,2\n");
@@ -149,6 +156,28 @@ fn the_link_to_a_dataset_leads_to_what_code_reads() {
         assert_eq!(got["text"], "a,b\n1,2\n");
         let (text, _) = read(&client, got["uri"].as_str().unwrap()).await;
         assert_eq!(text, "a,b\n1,2\n");
+    });
+}
+
+#[test]
+fn a_dataset_is_read_while_code_runs() {
+    block_on(async {
+        let (server, _folder) = with_dataset().await;
+        let client = Client::default();
+        let connected = connect(&server, client.clone(), newest()).await;
+        let session = session(&connected).await;
+        let peer = connected.peer().clone();
+        let endless = json!({"code": "print('on', flush=True)\nwhile True: pass", "session": session});
+        let running = tokio::spawn(async move { peer.call_tool_once(call("run_python", endless)).await });
+        until("the code runs", async || client.heard().contains("on")).await;
+        let file = json!({"session": session, "path": "/tmp/data/wine.csv"});
+        let got = done(&connected, "download_file", file).await;
+        assert_eq!(got["text"], "a,b\n1,2\n");
+        let (text, _) = read(&connected, got["uri"].as_str().unwrap()).await;
+        assert_eq!(text, "a,b\n1,2\n");
+        assert!(!running.is_finished());
+        done(&connected, "interrupt_session", json!({"session": session})).await;
+        running.await.unwrap().unwrap();
     });
 }
 

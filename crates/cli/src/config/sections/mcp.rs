@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use cellblock_mcp::{Options, Toolset};
+use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,10 +34,10 @@ pub(crate) struct Mcp {
 }
 
 /// A set of tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum McpToolset {
-    /// `run_python`.
+    /// `run_python`: Python whose variables stay.
     Interpreter,
     /// Commands, and files to write and edit.
     Workbench,

@@ -1,0 +1,93 @@
+//! A call that dashboards are told of: it ends exactly once, also where it is given up.
+
+use std::time::Instant;
+
+/// What is told of a call that fails, each kind of call in events of its own.
+pub trait Call {
+    /// Where it can be, and fail.
+    type Stage: Copy;
+
+    /// It was given up.
+    const CANCELLED: Self::Stage;
+
+    /// Tells that it failed.
+    fn failed(&self, failure: Failure<'_, Self::Stage>);
+}
+
+/// How a call failed.
+#[derive(Clone, Copy, Debug)]
+pub struct Failure<'a, S> {
+    /// What failed.
+    pub stage: S,
+    /// The stage in which the call was.
+    pub reached: S,
+    /// Milliseconds since the start, to the thousandth.
+    pub duration_ms: f64,
+    /// Why, as it was told here: neither cut nor escaped.
+    pub message: &'a str,
+}
+
+/// A call that is under way. Dropped without an end, it tells that the call was cancelled.
+#[derive(Debug)]
+#[must_use = "dropping it tells that the call was cancelled"]
+pub struct Watched<C: Call> {
+    call: C,
+    begun: Instant,
+    reached: C::Stage,
+    ended: bool,
+}
+
+impl<C: Call> Watched<C> {
+    /// A call that starts, in its first stage.
+    pub fn start(call: C, reached: C::Stage) -> Self {
+        Self {
+            call,
+            begun: Instant::now(),
+            reached,
+            ended: false,
+        }
+    }
+
+    /// Notes how far the call is.
+    pub fn reached(&mut self, stage: C::Stage) {
+        self.reached = stage;
+    }
+
+    /// Ends it well: tells so, with the milliseconds since the start, to the thousandth.
+    pub fn succeed(mut self, tell: impl FnOnce(&C, f64)) {
+        self.ended = true;
+        tell(&self.call, self.duration_ms());
+    }
+
+    /// Tells that the call failed where it was.
+    pub fn fail(mut self, message: &str) {
+        self.failure(self.reached, message);
+    }
+
+    fn failure(&mut self, stage: C::Stage, message: &str) {
+        self.ended = true;
+        self.call.failed(Failure {
+            stage,
+            reached: self.reached,
+            duration_ms: self.duration_ms(),
+            message,
+        });
+    }
+
+    fn duration_ms(&self) -> f64 {
+        (self.begun.elapsed().as_secs_f64() * 1_000_000.0).round() / 1000.0
+    }
+}
+
+impl<C: Call> Drop for Watched<C> {
+    fn drop(&mut self) {
+        if !self.ended {
+            let why = if std::thread::panicking() {
+                "the host panicked"
+            } else {
+                "the call was cancelled"
+            };
+            self.failure(C::CANCELLED, why);
+        }
+    }
+}
