@@ -19,7 +19,7 @@ pub enum Quota {
     CellSecondsPerDay,
     /// Bytes that are uploaded on a day (UTC).
     UploadBytesPerDay,
-    /// Bytes of files that are kept.
+    /// Bytes of files, and of results of tools, that are kept.
     StoredBytes,
 }
 

@@ -12,6 +12,7 @@ mod allowance;
 mod ledger;
 mod metered;
 mod permit;
+mod results;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,7 @@ use crate::wire::{ApiError, ErrorKind};
 pub use allowance::{Allowance, Quota, UnknownQuota};
 pub(crate) use metered::Metered;
 pub use permit::{CellPermit, SandboxPermit};
+pub(crate) use results::ResultRoom;
 
 use ledger::{Account, Ledger};
 

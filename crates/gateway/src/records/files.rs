@@ -33,14 +33,15 @@ fn file(row: &Row<'_>) -> rusqlite::Result<FileRow> {
 }
 
 impl Records {
-    /// The bytes of all files that an owner has: those that were uploaded, and those that containers have had.
+    /// The bytes that an owner has stored: of files that were uploaded, of those that containers have had, and of results of tools.
     pub(crate) async fn stored_bytes(&self, owner: &str) -> Result<u64, RecordsError> {
         let owner = owner.to_owned();
         let bytes: i64 = self
             .with(move |connection| {
                 connection.query_row(
                     "SELECT coalesce((SELECT sum(bytes) FROM files WHERE owner = ?1), 0) \
-                     + coalesce((SELECT sum(bytes) FROM container_files WHERE owner = ?1), 0)",
+                     + coalesce((SELECT sum(bytes) FROM container_files WHERE owner = ?1), 0) \
+                     + coalesce((SELECT sum(bytes) FROM (SELECT DISTINCT sha256, bytes FROM turn_results WHERE owner = ?1)), 0)",
                     [owner],
                     |row| row.get(0),
                 )

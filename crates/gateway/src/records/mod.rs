@@ -9,6 +9,7 @@ mod files;
 pub mod keys;
 mod page;
 pub(crate) mod responses;
+pub(crate) mod results;
 pub mod usage;
 
 use std::fs::{DirBuilder, OpenOptions};
@@ -32,6 +33,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/containers.sql"),
     include_str!("migrations/files.sql"),
     include_str!("migrations/evidence.sql"),
+    include_str!("migrations/results.sql"),
 ];
 
 /// How long a statement waits for another process, such as `cellblock key`, that writes.

@@ -3,6 +3,8 @@
 use rusqlite::{Connection, OptionalExtension as _, Result, params};
 use serde_json::{Value, json};
 
+use super::results::{self, KeptResult};
+
 /// A response that begins.
 #[derive(Clone, Debug)]
 pub(crate) struct Begun {
@@ -33,6 +35,8 @@ pub(crate) struct Ended {
     pub(crate) container: Option<String>,
     /// What is remembered of results of tools.
     pub(crate) evidence: Option<String>,
+    /// Those results.
+    pub(crate) results: Vec<KeptResult>,
     /// Ids of its items, each with what the model knows it as.
     pub(crate) items: Vec<(String, String)>,
 }
@@ -114,6 +118,7 @@ pub(crate) fn end(connection: &mut Connection, ended: &Ended) -> Result<bool> {
             ended.evidence
         ],
     )?;
+    results::keep(&transaction, &ended.owner, &ended.id, &ended.results)?;
     for (id, items) in &ended.items {
         transaction.execute(
             "INSERT OR REPLACE INTO output_items (owner, id, response, items) VALUES (?1, ?2, ?3, ?4)",

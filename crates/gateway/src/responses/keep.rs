@@ -81,6 +81,10 @@ pub(super) async fn ended(
         turn: json!(new).to_string(),
         container: played.container.clone(),
         evidence: played.remembered.clone(),
+        results: match (&played.remembered, &played.evidence) {
+            (Some(_), Some(evidence)) => evidence.results(),
+            _ => Vec::new(),
+        },
         items: known(&response.output, new),
     };
     let kept = match save(gateway, ended.clone()).await {

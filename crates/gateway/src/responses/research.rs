@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::returned;
 use crate::artifacts;
+use crate::quotas::ResultRoom;
 use crate::records::responses;
 use crate::server::{Caller, Gateway};
 use crate::tools::{ContractRule, sources};
@@ -45,7 +46,8 @@ pub(super) async fn research(
     if sources.is_empty() && matches!(before, Before::Nothing) {
         return Ok(None);
     }
-    let evidence = evidence(gateway, id, before).await;
+    let room = ResultRoom::new(gateway.quotas.clone(), gateway.records.clone(), owner.to_owned());
+    let evidence = evidence(gateway, id, before).await.within(Arc::new(room));
     returned::take_over(gateway, owner, &evidence, conversation).await;
     let fetches = !sources.is_empty();
     Ok(Some(Research {

@@ -1,13 +1,17 @@
 //! What tools gave: whole under aliases, and shown to the model within a budget.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use cellblock_artifact::{ArtifactId, Store};
 use cellblock_interpreter::alias::{AliasError, AliasStore, Bounds, Entry};
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::records::results::KeptResult;
 use crate::wire::{FunctionCallOutput, Item, Output};
 
 /// Tokens of a result that stands in a conversation until there is a budget for all of them.
@@ -19,6 +23,35 @@ pub(crate) struct Evidence {
     aliases: AliasStore,
     /// Items of the conversation that show a result, by their ids, with its alias.
     shown: Arc<Mutex<BTreeMap<String, String>>>,
+    /// Where there is a bound to what is kept of all turns.
+    room: Option<Arc<dyn Room>>,
+}
+
+/// How much of tools' results may be kept.
+pub(crate) trait Room: Debug + Send + Sync {
+    /// Whether there is room for a new result beside those that a turn holds; else why not, in words for a model.
+    fn ask(&self, held: Vec<KeptResult>, new: KeptResult) -> BoxFuture<'_, Result<(), String>>;
+}
+
+/// Why a result is not kept.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotKept {
+    /// It cannot be recorded.
+    #[error(transparent)]
+    Alias(#[from] AliasError),
+    /// There is no room for it.
+    #[error("{0}")]
+    NoRoom(String),
+}
+
+impl NotKept {
+    /// Whether it is the result that is wrong, rather than this host.
+    pub(crate) fn is_repairable(&self) -> bool {
+        match self {
+            Self::Alias(error) => error.code().is_some(),
+            Self::NoRoom(_) => true,
+        }
+    }
 }
 
 /// What is remembered of results across turns.
@@ -35,7 +68,15 @@ impl Evidence {
         Self {
             aliases: AliasStore::new(store, owner, Bounds::default()),
             shown: Arc::default(),
+            room: None,
         }
+    }
+
+    /// Keeps no more than there is room for.
+    #[must_use]
+    pub(crate) fn within(mut self, room: Arc<dyn Room>) -> Self {
+        self.room = Some(room);
+        self
     }
 
     /// Goes on, for another owner, with what was kept. It is given up when this is dropped, unless it is saved.
@@ -46,6 +87,7 @@ impl Evidence {
         Ok(Self {
             aliases,
             shown: Arc::new(Mutex::new(kept.shown)),
+            room: None,
         })
     }
 
@@ -81,11 +123,33 @@ impl Evidence {
         tool: &str,
         value: &Value,
         item: &str,
-    ) -> Result<(Arc<Entry>, String), AliasError> {
-        let entry = self.aliases.record(tool, value).await?;
+    ) -> Result<(Arc<Entry>, String), NotKept> {
+        let unreadable = |source| AliasError::Json {
+            tool: tool.to_owned(),
+            source,
+        };
+        let bytes = Bytes::from(serde_json::to_vec(value).map_err(unreadable)?);
+        if let Some(room) = &self.room {
+            let new = KeptResult {
+                sha256: ArtifactId::of(&bytes).to_string(),
+                bytes: bytes.len() as u64,
+            };
+            room.ask(self.results(), new).await.map_err(NotKept::NoRoom)?;
+        }
+        let entry = self.aliases.record_json(tool, bytes).await?;
         let text = self.aliases.model_view(&entry.alias, TOKENS)?;
         self.shown().insert(item.to_owned(), entry.alias.clone());
         Ok((entry, text))
+    }
+
+    /// All of them.
+    pub(crate) fn results(&self) -> Vec<KeptResult> {
+        let entries = self.aliases.entries();
+        let results = entries.iter().map(|entry| KeptResult {
+            sha256: entry.sha256.to_string(),
+            bytes: entry.bytes,
+        });
+        results.collect()
     }
 
     /// Shows the results in a conversation at the length that so many tokens allow for all of them. No alias is ever left out.

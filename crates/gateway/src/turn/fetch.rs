@@ -138,7 +138,7 @@ impl Telling<'_> {
                     "a result is not kept"
                 );
                 // Why may be a place of this host; what is wrong with the result itself is the model's to know.
-                let why = if error.code().is_some() {
+                let why = if error.is_repairable() {
                     format!("the result could not be kept: {error}")
                 } else {
                     "the result could not be kept; go on without it".to_owned()

@@ -42,7 +42,7 @@ use crate::wire::{
     Usage,
 };
 
-pub(crate) use evidence::Evidence;
+pub(crate) use evidence::{Evidence, Room};
 pub(crate) use fetch::whole_elsewhere;
 pub use research::{Derivation, Terms};
 pub(crate) use research::{Deriving, Research};

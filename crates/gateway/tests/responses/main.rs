@@ -18,5 +18,6 @@ mod order;
 mod research;
 mod returned;
 mod socket;
+mod stored;
 mod streams;
 mod support;

@@ -19,7 +19,7 @@ pub(crate) struct Quotas {
     pub(crate) cell_seconds_per_day: Option<u64>,
     /// Bytes that are uploaded on a day (UTC).
     pub(crate) upload_bytes_per_day: Option<u64>,
-    /// Bytes of files that are kept.
+    /// Bytes of files, and of results of tools, that are kept.
     pub(crate) stored_bytes: Option<u64>,
 }
 

@@ -27,6 +27,7 @@ fn ended(id: &str, previous: Option<&str>) -> Ended {
         turn: format!("[\"{id}\"]"),
         container: None,
         evidence: None,
+        results: Vec::new(),
         items: vec![(format!("msg_{id}"), format!("[\"{id}\"]"))],
     }
 }
