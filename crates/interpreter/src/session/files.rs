@@ -166,7 +166,7 @@ pub(super) async fn download(guest: &Guest, path: &str, limit: u64) -> Result<(s
         offset += blob.len();
         if offset > limit {
             return Err(Error::Request(format!(
-                "read `{path}`: it grew beyond the limit of {limit} bytes"
+                "read `{path}`: it has more than the limit of {limit} bytes"
             )));
         }
         match blob {
