@@ -1,11 +1,13 @@
 //! A server by others: `@modelcontextprotocol/server-everything`, over both of its transports.
 
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use cellblock_interpreter::{ToolReply, ToolServer};
 use cellblock_mcp::client::{ForeignServer, Program, ServerOptions, Transport};
 use cellblock_testkit::{require, workspace_root};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
 use crate::support::{at, names, object, options, refused, result, until};
@@ -18,10 +20,19 @@ fn script() -> PathBuf {
 /// The server over HTTP. Dropped, it ends.
 struct Served(Child, u16);
 
+impl Served {
+    /// Ends it with all that it started: what is called `node` may be a program that starts Node.
+    fn end(&mut self) {
+        if let Ok(None) = self.0.try_wait() {
+            let _gone_already = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+            let _gone_already = self.0.wait();
+        }
+    }
+}
+
 impl Drop for Served {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        self.end();
     }
 }
 
@@ -45,6 +56,7 @@ fn spawn(port: u16) -> Child {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
+        .process_group(0)
         .spawn()
         .unwrap()
 }
@@ -170,8 +182,7 @@ async fn a_foreign_server_that_was_started_anew_is_found_again() {
     let mut process = serve().await;
     let server = at(&format!("http://127.0.0.1:{}/mcp", process.1), options());
     assert_eq!(result(&server, "echo", json!({"message": "a"})).await, "Echo: a");
-    process.0.kill().unwrap();
-    process.0.wait().unwrap();
+    process.end();
     let refused = refused(&server).await;
     assert_eq!(
         refused,
