@@ -33,8 +33,9 @@ enum Begun {
 }
 
 impl Parts {
-    pub(super) fn push(&mut self, bytes: &BytesMut) {
-        self.held.extend_from_slice(bytes);
+    pub(super) fn push(&mut self, bytes: BytesMut) {
+        // Moved and not copied where nothing is kept back, as mostly.
+        self.held.unsplit(bytes);
     }
 
     /// The next part, of at most so many bytes; `None` until more has come.
@@ -109,7 +110,7 @@ mod tests {
     fn parts(bytes: &[u8], at_a_time: usize) -> (Vec<Part>, Bytes) {
         let (mut parts, mut taken) = (Parts::default(), Vec::new());
         for piece in bytes.chunks(at_a_time) {
-            parts.push(&BytesMut::from(piece));
+            parts.push(BytesMut::from(piece));
             taken.extend(std::iter::from_fn(|| parts.take(MOST)));
         }
         (taken, parts.remainder())

@@ -209,7 +209,7 @@ impl Speech<'_> {
             self.sending.send(&Record::Closed.encode()).await?;
             return Ok(false);
         };
-        self.parts.push(&bytes);
+        self.parts.push(bytes);
         while let Some(part) = self.parts.take(LARGEST) {
             if part.ends {
                 self.written().await?;
