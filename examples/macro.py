@@ -6,6 +6,8 @@ The data is an input: a CSV with a row per quarter. Run it with
 """
 
 # %% pandas: growth by decade
+if "macro" not in globals():
+    raise SystemExit("the input `macro` is missing: add `--input macro=examples/data/macro.csv` to the command")
 macro["date"] = pd.PeriodIndex.from_fields(year=macro["year"], quarter=macro["quarter"], freq="Q")
 macro["growth"] = macro["realgdp"].pct_change(4) * 100
 by_decade = (

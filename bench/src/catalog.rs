@@ -6,6 +6,10 @@ pub(crate) const WIDTHS: [u32; 5] = [1, 2, 4, 8, 16];
 pub(crate) const PEER_WIDTH: u32 = 2;
 /// Sessions that are asked for at once.
 pub(crate) const CONCURRENT: usize = 200;
+/// Requests that run pandas and draw a chart, all at once.
+pub(crate) const LOAD: usize = 400;
+/// Requests that nobody comes back to.
+pub(crate) const ONE_SHOTS: usize = 1000;
 /// Clients that ask the gateway for much and read nothing.
 pub(crate) const DEAF: usize = 50;
 /// Idle sessions whose memory is measured.
@@ -31,6 +35,8 @@ pub(crate) enum Unit {
     PerSecond,
     /// How many times as much.
     Times,
+    /// How many.
+    Count,
 }
 
 /// Something that holds for a median.
@@ -96,7 +102,7 @@ impl Measure {
 }
 
 /// Every row of the report, in its order.
-pub(crate) const MEASURES: [Measure; 58] = [
+pub(crate) const MEASURES: [Measure; 64] = [
     row("create_cold", "create, no pool", Unit::Ms)
         .above(NEW)
         .promises(&[Promise::Floors(2.0)]),
@@ -380,6 +386,38 @@ pub(crate) const MEASURES: [Measure; 58] = [
         "and with 50 clients that read nothing of 64 MiB each",
         Unit::Mib,
     ),
+    row(
+        "gateway_load",
+        "each of 400 requests at once whose code makes a table and a chart",
+        Unit::Ms,
+    ),
+    row(
+        "gateway_load_failed",
+        "calls of code among those that failed",
+        Unit::Count,
+    )
+    .promises(&[Promise::Most(0.0)]),
+    row(
+        "gateway_load_memory",
+        "the gateway's memory grows with those at most by",
+        Unit::Mib,
+    ),
+    row(
+        "gateway_load_sandboxes",
+        "private memory of their sandboxes, at most",
+        Unit::Mib,
+    ),
+    row(
+        "gateway_one_shot",
+        "each of 1,000 requests that nobody comes back to, 8 at a time",
+        Unit::Ms,
+    ),
+    row(
+        "gateway_one_shots_left",
+        "sandboxes that those leave 5 s later",
+        Unit::Count,
+    )
+    .promises(&[Promise::Most(8.0)]),
 ];
 
 /// The unit of any series, with who it is of.

@@ -46,8 +46,18 @@ pub(crate) struct Tree {
 impl Tree {
     /// Adds up the descendants of this process. Floors and peers, which descend from it too, are none of the three.
     pub(crate) fn measure() -> Result<Self> {
+        let tree = Self::below(std::process::id())?;
+        ensure!(
+            tree.sessions.processes > 0 && tree.template.processes > 0,
+            "no sandbox process could be measured; run as root"
+        );
+        Ok(tree)
+    }
+
+    /// The same of any process, which may have no sandbox.
+    pub(crate) fn below(root: u32) -> Result<Self> {
         let all = processes()?;
-        let ours = below(&all, std::process::id());
+        let ours = below(&all, root);
         let named = |names: &[&str]| -> Vec<u32> {
             let wanted = |pid: &&u32| names.contains(&all[*pid].name.as_str());
             ours.iter().filter(wanted).copied().collect()
@@ -58,16 +68,11 @@ impl Tree {
             process.name.starts_with("python") && keeps.contains(&process.parent)
         });
         let launcher = keeps.iter().flat_map(|keep| [*keep, all[keep].parent]);
-        let tree = Self {
+        Ok(Self {
             sessions: Memory::of(named(&["cellblock-guest", "cellblock-py"])),
             template: Memory::of(template.copied()),
             launcher: Memory::of(launcher),
-        };
-        ensure!(
-            tree.sessions.processes > 0 && tree.template.processes > 0,
-            "no sandbox process could be measured; run as root"
-        );
-        Ok(tree)
+        })
     }
 }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::ValueEnum;
 
-use crate::catalog::{CONCURRENT, DEAF, IDLE};
+use crate::catalog::{CONCURRENT, DEAF, IDLE, LOAD, ONE_SHOTS};
 use crate::floor::{Echo, EchoProbe, ForkProbe, Forked, NamespaceProbe, Said, start_fork, start_namespaces};
-use crate::gateway::{Analyses, Burst, Crowd, Deaf, Gateways, Paced, Requests};
+use crate::gateway::{Analyses, Burst, Crowd, Deaf, Gateways, Load, OneShots, Paced, Requests};
 use crate::peer::{IpykernelProbe, Part, ProcessProbe, Program, Wrapped, start_ipykernel};
 use crate::probe::{Plan, Probe};
 use crate::python::Python;
@@ -238,6 +238,16 @@ impl Planner<'_> {
             bytes: 64 << 20,
         };
         self.add(&group, 2, 1, deaf);
+        let load = Load {
+            gateways: of(),
+            requests: LOAD,
+        };
+        self.add(&group, 3, 1, load);
+        let one_shots = OneShots {
+            gateways: of(),
+            requests: ONE_SHOTS,
+        };
+        self.add(&group, 1, 1, one_shots);
     }
 
     fn floors(&mut self, python: &Python) {

@@ -5,11 +5,14 @@ import importlib.util
 ASYNCIO = "base_events futures locks pep492 queues runners subprocess taskgroups tasks threads timeouts unix_events waitfor"
 CONCURRENT = "as_completed future init process_pool thread_pool"
 FORK = "WithProcessesTestPool WithProcessesTestQueue WithProcessesTestLock WithProcessesTestSharedMemory WithProcessesTestConnection"
-SPAWN = "WithProcessesTestPool WithProcessesTestProcess"
+SPAWN = (
+    "WithProcessesTestPool WithProcessesTestProcess WithProcessesTestQueue WithProcessesTestEvent WithProcessesTestValue "
+    "WithProcessesTestConnection"
+)
 MODULES = (
-    "array bisect bz2 calendar collections contextlib copy csv ctypes dataclasses datetime decimal enum fcntl fork1 fractions functools gc "
-    "glob grp gzip hashlib heapq io itertools json lzma math mmap os pathlib pickle platform posix pwd queue random re resource sched secrets "
-    "select selectors shelve shutil signal sqlite3 statistics string struct subprocess tarfile tempfile threading time tomllib traceback "
+    "argparse array atexit bisect bz2 calendar collections contextlib copy csv ctypes dataclasses datetime decimal enum fcntl fork1 fractions "
+    "functools gc glob grp gzip hashlib heapq inspect.test_inspect io itertools json lzma math mmap os pathlib pickle platform posix pwd "
+    "queue random re resource sched secrets select selectors shelve shutil signal sqlite3 statistics string struct subprocess tarfile tempfile threading time tomllib traceback "
     "typing uuid weakref xml_etree zipfile zlib zoneinfo"
 )
 

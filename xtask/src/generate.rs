@@ -23,7 +23,10 @@ fn goldens() -> Result<Vec<Golden>> {
 }
 
 fn json(path: String, value: &impl Serialize) -> Result<Golden> {
-    let text = serde_json::to_string_pretty(value).with_context(|| format!("serialise `{path}`"))?;
+    let mut value = serde_json::to_value(value).with_context(|| format!("serialise `{path}`"))?;
+    // A field that moves in the code is no change of the file.
+    value.sort_all_objects();
+    let text = serde_json::to_string_pretty(&value).with_context(|| format!("serialise `{path}`"))?;
     Ok(Golden {
         path,
         text: text + "\n",

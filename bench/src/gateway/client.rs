@@ -27,6 +27,8 @@ pub(crate) struct Read {
     pub(crate) ages: Vec<Duration>,
     /// Where code ran.
     container: Option<String>,
+    /// Whether it ran to its end.
+    pub(crate) ran: bool,
 }
 
 impl Whom {
@@ -43,7 +45,7 @@ impl Whom {
             Self::Provider(_) => {
                 json!({"model": model, "stream": true, "messages": [{"role": "user", "content": "Go on."}]})
             }
-            Self::Gateway(_) if script.code => {
+            Self::Gateway(_) if script.code.is_some() => {
                 let tool = json!({"type": "code_interpreter", "container": {"type": "auto"}});
                 json!({"model": model, "stream": true, "store": false, "input": "Go on.", "tools": [tool]})
             }
@@ -91,6 +93,7 @@ impl Whom {
         let mut ages = Vec::with_capacity(script.deltas);
         let (mut completed, mut done) = (false, false);
         let mut container = None;
+        let mut ran = false;
         while let Some(bytes) = answer.chunk().await.context("read a stream")? {
             let now = clock();
             frames.add(&bytes);
@@ -98,7 +101,8 @@ impl Whom {
                 if let Some(sent) = sent_at(&frame, self.before_text()) {
                     ages.push(Duration::from_nanos(now.saturating_sub(sent)));
                 }
-                if script.code && container.is_none() {
+                ran |= is_run(&frame);
+                if script.code.is_some() && container.is_none() {
                     container = text_after(&frame, "\"container_id\":\"").map(str::to_owned);
                 }
                 completed |= frame.contains(self.at_the_end());
@@ -116,6 +120,7 @@ impl Whom {
             total: started.elapsed(),
             ages,
             container,
+            ran,
         })
     }
 
@@ -134,6 +139,13 @@ impl Whom {
         ensure!(answer.status().is_success(), "the answer is {}", answer.status());
         Ok(())
     }
+}
+
+/// Whether a frame tells of code that ran to its end.
+fn is_run(frame: &str) -> bool {
+    frame.starts_with("event: response.output_item.done")
+        && frame.contains("\"type\":\"code_interpreter_call\"")
+        && frame.contains("\"status\":\"completed\"")
 }
 
 /// When a delta was sent, if the frame has one.

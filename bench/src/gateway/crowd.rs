@@ -96,7 +96,7 @@ impl Deaf {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "bytes of memory are far below 2^52")]
-fn mebibytes(bytes: u64) -> f64 {
+pub(super) fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 

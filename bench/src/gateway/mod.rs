@@ -2,6 +2,7 @@
 
 mod client;
 mod crowd;
+mod load;
 mod provider;
 mod server;
 mod single;
@@ -14,10 +15,11 @@ use reqwest::Client;
 use tokio::sync::OnceCell;
 
 use client::Whom;
-use provider::Script;
+use provider::{Code, Script};
 use server::Server;
 
 pub(crate) use crowd::{Crowd, Deaf};
+pub(crate) use load::{Load, OneShots};
 pub(crate) use single::{Analyses, Burst, Paced, Requests};
 
 /// In the names of series of the provider that is asked directly.
@@ -34,6 +36,15 @@ struct Pair {
     server: Server,
     provider: Whom,
     gateway: Whom,
+}
+
+impl Pair {
+    /// What the gateway counts.
+    async fn metrics(&self) -> Result<String> {
+        let address = format!("http://{}/metrics", self.server.address);
+        let answer = self.client.get(address).send().await?.error_for_status()?;
+        Ok(answer.text().await?)
+    }
 }
 
 impl Gateways {
@@ -59,7 +70,7 @@ impl Gateways {
                 let text = Script::text(1, Duration::ZERO);
                 pair.provider.read(&pair.client, text).await?;
                 pair.gateway.read(&pair.client, text).await?;
-                let code = Script { code: true, ..text };
+                let code = Script::code(Code::Sum);
                 let ran = pair.gateway.read(&pair.client, code).await?;
                 pair.gateway.forget(&pair.client, &ran).await?;
                 Ok(pair)

@@ -14,6 +14,8 @@ use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::programs::{CHART, SUM};
+
 /// What an answer consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Script {
@@ -23,8 +25,28 @@ pub(crate) struct Script {
     pub(crate) pause: Duration,
     /// Bytes of each.
     pub(crate) size: usize,
-    /// Whether code is run before.
-    pub(crate) code: bool,
+    /// Code that is run before.
+    pub(crate) code: Option<Code>,
+}
+
+/// Code that the model runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// `1+1`.
+    Sum,
+    /// A table and a chart of it.
+    Chart,
+}
+
+impl Code {
+    const ALL: [Self; 2] = [Self::Sum, Self::Chart];
+
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Sum => SUM,
+            Self::Chart => CHART,
+        }
+    }
 }
 
 /// Bytes of a delta that is as short as a model's.
@@ -36,13 +58,22 @@ impl Script {
             deltas,
             pause,
             size: SHORT,
-            code: false,
+            code: None,
+        }
+    }
+
+    /// Code, and one delta after it.
+    pub(crate) const fn code(code: Code) -> Self {
+        Self {
+            code: Some(code),
+            ..Self::text(1, Duration::ZERO)
         }
     }
 
     /// The name of the model that answers so.
     pub(crate) fn model(self) -> String {
-        let (pause, code) = (self.pause.as_micros(), u8::from(self.code));
+        let code = self.code.map_or(0, |code| code as usize + 1);
+        let pause = self.pause.as_micros();
         format!("script-{}-{pause}-{}-{code}", self.deltas, self.size)
     }
 
@@ -53,7 +84,10 @@ impl Script {
             deltas: usize::try_from(number()?).ok()?,
             pause: Duration::from_micros(number()?),
             size: usize::try_from(number()?).ok()?,
-            code: number()? == 1,
+            code: match usize::try_from(number()?).ok()? {
+                0 => None,
+                code => Some(*Code::ALL.get(code - 1)?),
+            },
         })
     }
 }
@@ -86,10 +120,9 @@ async fn answer(Json(request): Json<Value>) -> Response {
     let ran = request["messages"]
         .as_array()
         .is_some_and(|messages| messages.iter().any(|message| message["role"] == "tool"));
-    let (frames, finish) = if script.code && !ran {
-        (stream::iter([call()]).boxed(), "tool_calls")
-    } else {
-        (deltas(script).boxed(), "stop")
+    let (frames, finish) = match script.code.filter(|_| !ran) {
+        Some(code) => (stream::iter([call(code)]).boxed(), "tool_calls"),
+        None => (deltas(script).boxed(), "stop"),
     };
     let end = [chunk(&json!({}), Some(finish)), "data: [DONE]\n\n".to_owned()];
     let body = frames
@@ -98,8 +131,9 @@ async fn answer(Json(request): Json<Value>) -> Response {
     ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(body)).into_response()
 }
 
-fn call() -> String {
-    let function = json!({"name": "code_interpreter", "arguments": "{\"code\": \"1+1\"}"});
+fn call(code: Code) -> String {
+    let arguments = json!({"code": code.text()}).to_string();
+    let function = json!({"name": "code_interpreter", "arguments": arguments});
     let call = json!({"index": 0, "id": "call_1", "type": "function", "function": function});
     chunk(&json!({"tool_calls": [call]}), None)
 }
@@ -132,11 +166,15 @@ mod tests {
     #[test]
     fn a_models_name_says_what_it_answers() {
         let script = Script {
-            code: true,
+            code: Some(Code::Chart),
             ..Script::text(100, Duration::from_millis(2))
         };
-        assert_eq!(script.model(), "script-100-2000-20-1");
-        assert_eq!(Script::of(&script.model()), Some(script));
+        assert_eq!(script.model(), "script-100-2000-20-2");
+        for code in [None, Some(Code::Sum), Some(Code::Chart)] {
+            let script = Script { code, ..script };
+            assert_eq!(Script::of(&script.model()), Some(script));
+        }
+        assert_eq!(Script::of("script-1-2-3-9"), None);
         assert_eq!(Script::of("gpt"), None);
         assert_eq!(Script::of("script-1-2"), None);
     }

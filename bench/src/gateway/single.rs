@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::provider::Script;
+use super::provider::{Code, Script};
 use super::{DIRECT, Gateways};
 use crate::probe::{Probe, Sampling};
 use crate::samples::Samples;
@@ -85,10 +85,7 @@ pub(crate) struct Analyses {
 impl Analyses {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let pair = self.gateways.pair().await?;
-        let script = Script {
-            code: true,
-            ..Script::text(1, Duration::ZERO)
-        };
+        let script = Script::code(Code::Sum);
         for _ in 0..self.times {
             let read = pair.gateway.read(&pair.client, script).await?;
             samples.time(WHO, "gateway_code", read.total);

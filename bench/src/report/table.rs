@@ -135,6 +135,7 @@ pub(crate) fn shown(value: Option<f64>, unit: Unit) -> String {
         Unit::Mib => format!("{} MiB", number(value)),
         Unit::PerSecond => format!("{} /s", number(value)),
         Unit::Times => format!("{}×", number(value)),
+        Unit::Count => number(value),
     }
 }
 

@@ -12,6 +12,10 @@ pub const CHART: &str = "application/vnd.cellblock.chart+json";
 /// An artifact of an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "an answer has four at most, which are written as JSON at once"
+)]
 pub enum ArtifactEnvelope {
     /// A picture.
     Image(ImageArtifact),
@@ -31,9 +35,9 @@ pub struct ImageArtifact {
     /// Its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The sha256 of its bytes.
+    /// Deprecated: `sha256`. The next release leaves it out.
     pub content_hash: ArtifactId,
-    /// The same, under the name that it has everywhere else.
+    /// The sha256 of its bytes.
     pub sha256: ArtifactId,
     /// How many bytes it has.
     pub bytes: u64,
@@ -59,9 +63,9 @@ pub struct ChartArtifact {
     /// Its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The sha256 of the document.
+    /// Deprecated: `sha256`. The next release leaves it out.
     pub content_hash: ArtifactId,
-    /// The same, under the name that it has everywhere else.
+    /// The sha256 of the document.
     pub sha256: ArtifactId,
     /// How many bytes the document has.
     pub bytes: u64,
@@ -69,6 +73,32 @@ pub struct ChartArtifact {
     pub spec: Value,
     /// Its rows.
     pub data: Value,
+    /// The chart as a picture; absent where it could not be drawn, which `note` explains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picture: Option<Picture>,
+    /// Why it has no picture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// The picture of a chart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Picture {
+    /// Where it can be had.
+    pub url: String,
+    /// The sha256 of its bytes.
+    pub sha256: ArtifactId,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// Its width in pixels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
+    /// Its height in pixels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub height: Option<u32>,
+    /// Its media type.
+    pub media_type: String,
 }
 
 impl ArtifactEnvelope {
@@ -99,6 +129,23 @@ impl ArtifactEnvelope {
             bytes,
             spec,
             data,
+            picture: None,
+            note: None,
+        }
+    }
+
+    /// What can be looked at: the picture, or that of the chart.
+    pub fn picture(&self) -> Option<Picture> {
+        match self {
+            Self::Image(it) => Some(Picture {
+                url: it.url.clone(),
+                sha256: it.sha256,
+                bytes: it.bytes,
+                width: it.width,
+                height: it.height,
+                media_type: it.media_type.clone(),
+            }),
+            Self::Chart(it) => it.picture.clone(),
         }
     }
 
@@ -108,6 +155,12 @@ impl ArtifactEnvelope {
             Self::Image(image) => image.sha256,
             Self::Chart(chart) => chart.sha256,
         }
+    }
+
+    /// The names of its bytes and of its picture's.
+    pub fn ids(&self) -> impl Iterator<Item = ArtifactId> {
+        let picture = self.picture().map(|picture| picture.sha256);
+        std::iter::once(self.id()).chain(picture.filter(|id| *id != self.id()))
     }
 
     /// Its kind, as contracts name it.

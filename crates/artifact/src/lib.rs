@@ -19,7 +19,7 @@ mod s3;
 mod store;
 mod urls;
 
-pub use envelope::{ArtifactEnvelope, CHART, ChartArtifact, ImageArtifact};
+pub use envelope::{ArtifactEnvelope, CHART, ChartArtifact, ImageArtifact, Picture};
 pub use error::ArtifactError;
 pub use gc::{Collected, Retention};
 pub use id::{ArtifactId, ParseIdError};

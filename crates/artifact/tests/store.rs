@@ -111,7 +111,7 @@ async fn a_file_is_published_from_its_first_byte_whatever_its_size() {
 }
 
 #[tokio::test]
-async fn damaged_bytes_are_an_error_and_bytes_of_another_length_are_replaced() {
+async fn damaged_bytes_are_an_error_and_are_replaced_when_they_are_published_again() {
     let (_folder, store) = local();
     let id = store.put("hello", &about(1)).await.unwrap();
     let path = store.local_path(id).unwrap();
@@ -125,9 +125,21 @@ async fn damaged_bytes_are_an_error_and_bytes_of_another_length_are_replaced() {
     let mut reader = store.reader(id).await.unwrap();
     assert!(reader.next().await.unwrap().is_some());
     assert!(matches!(reader.next().await, Err(ArtifactError::Damaged { .. })));
-    fs::write(&path, "hell").unwrap();
-    store.put("hello", &about(1)).await.unwrap();
-    assert_eq!(store.get(id).await.unwrap(), "hello");
+    for damaged in ["hell", "jello", ""] {
+        fs::write(&path, damaged).unwrap();
+        assert!(matches!(
+            store.verify(id).await,
+            Err(ArtifactError::Damaged { .. })
+        ));
+        store.put("hello", &about(1)).await.unwrap();
+        assert_eq!(store.get(id).await.unwrap(), "hello");
+
+        fs::write(&path, damaged).unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"hello").unwrap();
+        store.put_file(file, &about(1)).await.unwrap();
+        store.verify(id).await.unwrap();
+    }
 }
 
 #[tokio::test]

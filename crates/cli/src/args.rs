@@ -11,6 +11,7 @@ use crate::policy::PolicyArgs;
 use crate::size::Size;
 use crate::toolset::ToolsetArgs;
 
+pub(crate) mod artifact;
 pub(crate) mod config;
 pub(crate) mod key;
 pub(crate) mod mcp;
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     Session(session::SessionArgs),
     /// Build, list and check images: what sandboxes start from
     Image(ImageArgs),
+    /// List, open and export what code made: tables, charts, pictures and files
+    Artifact(artifact::ArtifactArgs),
     /// Say what this machine offers, which protections are active, and what to do about those that are not
     ///
     /// Starts what a run starts. Exits with 0 when that works and every strict protection is active, else with 78.

@@ -2,9 +2,14 @@
 
 use std::future::Future;
 
+use cellblock_sandbox::image::stop_builds;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::BUILD_END;
 use crate::error::{Error, Result};
+
+/// What a shell says of a process that SIGTERM ended.
+const TERMINATED: i32 = 128 + 15;
 
 /// Ctrl-C as it is pressed.
 #[derive(Debug)]
@@ -16,6 +21,14 @@ impl Cancel {
     /// From here on Ctrl-C no longer ends the process by itself.
     pub(crate) fn listen() -> Result<Self> {
         let pressed = signal(SignalKind::interrupt()).map_err(Error::process("listen for Ctrl-C"))?;
+        let mut terminated = signal(SignalKind::terminate()).map_err(Error::process("listen for SIGTERM"))?;
+        tokio::spawn(async move {
+            // SIGTERM ends the process as it always does, but for programs of a build, which would go on alone.
+            if terminated.recv().await.is_some() {
+                stop_builds(BUILD_END);
+                std::process::exit(TERMINATED);
+            }
+        });
         Ok(Self { pressed })
     }
 

@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cellblock_gateway::execute_server::ExecuteError;
 use cellblock_gateway::keys::KeysError;
@@ -195,6 +195,9 @@ impl Error {
             }
             // Its message says what to do.
             Self::Serve(ServeError::Exposed { .. }) => {}
+            Self::Records(RecordsError::Damaged { path, .. })
+            | Self::Serve(ServeError::Records(RecordsError::Damaged { path, .. }))
+            | Self::Keys(KeysError::Records(RecordsError::Damaged { path, .. })) => hints.push(repair(path)),
             // Nothing of this machine is at fault.
             Self::Connect(_) => hints.push(
                 "see that `sandbox_url` is the address of a server that runs, and that its key is right".to_owned(),
@@ -234,6 +237,16 @@ pub(crate) fn tell(error: &Error) {
     );
     // Nobody is left to tell when stderr is gone.
     let _ = writeln!(stderr, "{}", lines.join("\n"));
+}
+
+/// What to do about damaged records.
+fn repair(path: &Path) -> String {
+    let path = path.display();
+    format!(
+        "stop the server, then restore the file from a backup, or save what is readable (`sqlite3 '{path}' .recover | sqlite3 new.sqlite`) \
+         and put that in its place, or move it away together with `{path}-wal` and `{path}-shm` to start without records: API keys, \
+         stored responses, containers and uploaded files are then unknown"
+    )
 }
 
 /// Whether an output or a file found no place on its way to the store.

@@ -107,6 +107,7 @@ mod tests {
             (Outcome::LimitExceeded(exceeded), 125),
         ] {
             assert_eq!(ExitCode::of_outcome(&outcome) as u8, code, "{outcome:?}");
+            assert_eq!(outcome.exit_code(), code, "{outcome:?}");
         }
     }
 

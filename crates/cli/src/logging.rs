@@ -33,10 +33,19 @@ pub(crate) fn serve() -> Option<Export> {
     export
 }
 
+/// What is logged. A client of MCP that makes a mistake is answered, and is no warning: rmcp is heard where it is named.
+fn filter(wanted: &str) -> EnvFilter {
+    let wanted = if wanted.contains("rmcp") {
+        wanted.to_owned()
+    } else {
+        format!("{wanted},rmcp::service=error")
+    };
+    EnvFilter::try_new(wanted).unwrap_or_else(|_| EnvFilter::new("error"))
+}
+
 fn log(export: Option<&Export>) {
     let wanted = env_vars::LOG.get();
-    let filter = EnvFilter::try_new(wanted.as_deref().unwrap_or("error"));
-    let filter = filter.unwrap_or_else(|_| EnvFilter::new("error"));
+    let filter = filter(wanted.as_deref().unwrap_or("error"));
     let lines = fmt::layer().with_writer(std::io::stderr);
     let lines = if env_vars::LOG_FORMAT.get().as_deref() == Some("json") {
         lines.json().flatten_event(true).boxed()

@@ -26,6 +26,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::time::Duration;
 
+use cellblock_sandbox::image::stop_builds;
 use clap::Parser;
 use clap::error::ErrorKind;
 
@@ -34,6 +35,8 @@ use crate::args::{Cli, Command};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, FailureReport};
 
+/// How long a build that is stopped may take to remove what is half done.
+pub(crate) const BUILD_END: Duration = Duration::from_secs(10);
 /// How long a background task, such as a look-up of names, may hold up the end of the process.
 const SHUTDOWN: Duration = Duration::from_secs(2);
 
@@ -73,14 +76,17 @@ fn start(cli: Cli) -> ExitCode {
             Command::Run(args) => commands::run::run(*args).await,
             Command::Serve(args) => commands::serve::run(args).await,
             Command::Key(args) => commands::key::run(args).await,
-            Command::Config(args) => commands::config::run(args.command),
+            Command::Config(args) => commands::config::run(args.command).await,
             Command::Mcp(args) => commands::mcp::run(*args).await,
             Command::Tools(args) => commands::tools::run(args.command).await,
             Command::Session(args) => commands::session::run(args.command).await,
             Command::Image(args) => commands::image::run(args.command).await,
+            Command::Artifact(args) => commands::artifact::run(args).await,
             Command::Doctor(args) => commands::doctor::run(args).await,
         }
     });
+    // What was given up has not ended by itself: a build goes on until it is stopped.
+    stop_builds(BUILD_END);
     runtime.shutdown_timeout(SHUTDOWN);
     if let Some(export) = export {
         export.finish(SHUTDOWN);

@@ -1,10 +1,11 @@
 //! What the command line says of a toolset.
 
 use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cellblock_interpreter::alias::AliasStore;
+use cellblock_interpreter::alias::{AliasError, AliasStore, Bounds};
 use cellblock_interpreter::contract::{ContractPolicy, DerivationCall};
 use cellblock_interpreter::derivation::{COVERAGE_THRESHOLD, LowCoverage, Policy};
 use cellblock_interpreter::{InputFormat, Rejection};
@@ -14,6 +15,13 @@ use serde_json::{Value, json};
 use crate::args::InputArg;
 use crate::error::{Error, Result};
 
+/// What a result is recorded from.
+const FORMS: &str = "accepted are JSON, NDJSON (.ndjson, .jsonl), Parquet (.parquet, .pq) and Arrow (.arrow, .feather, .ipc); any other \
+    file can be bound with `--input NAME=PATH`";
+
+/// An example of a contract.
+const CONTRACT: &str = r#"{"operation": "sum per day", "reason": "the tool returns single rows", "inputAliases": ["get_rows_1"], "expectedArtifacts": []}"#;
+
 /// The toolset, and what it works with.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Toolset")]
@@ -21,10 +29,11 @@ pub(crate) struct ToolsetArgs {
     /// Run the code as a call of this toolset: `derivation` derives from tool results under a contract
     #[arg(long, value_name = "TOOLSET", value_enum)]
     pub(crate) toolset: Option<Toolset>,
-    /// Record a file as the result of a tool, under this alias: JSON, or a table as Parquet or Arrow
+    /// Record a file as the result of a tool, under this alias: JSON or NDJSON, or a table as Parquet or Arrow; a pipe, such as
+    /// `x=<(command)`, is read to its end
     #[arg(long = "alias", value_name = "NAME=PATH", value_parser = crate::args::parse_input, requires = "toolset")]
     pub(crate) aliases: Vec<InputArg>,
-    /// What the code declares: a JSON file with `operation`, `reason`, `inputAliases` and `expectedArtifacts`, or a whole call with
+    /// What the code declares, which `derivation` needs: a JSON file with `operation`, `reason`, `inputAliases` and `expectedArtifacts`, or a whole call with
     /// `postProcessingContract`, and `inputs` and `intent` if it has them
     #[arg(long, value_name = "FILE", requires = "toolset")]
     pub(crate) contract: Option<PathBuf>,
@@ -68,12 +77,12 @@ impl ToolsetArgs {
 
     /// The call of this code. What is wrong with its form is for the model that made it.
     pub(crate) fn call(&self, code: &str) -> Result<Result<DerivationCall, Vec<Rejection>>> {
-        let given = self
-            .contract
-            .as_deref()
-            .map(read_json)
-            .transpose()?
-            .unwrap_or_default();
+        let Some(contract) = &self.contract else {
+            return Err(Error::Refused(format!(
+                "`--toolset derivation` needs `--contract FILE`; write a JSON file such as {CONTRACT}"
+            )));
+        };
+        let given = read_json(contract)?;
         let mut arguments = match given {
             Value::Object(call) if call.contains_key("postProcessingContract") => Value::Object(call),
             contract => json!({ "postProcessingContract": contract }),
@@ -85,12 +94,76 @@ impl ToolsetArgs {
     /// Records the tool results, in order.
     pub(crate) async fn record(&self, aliases: &AliasStore) -> Result<()> {
         for InputArg { name, path } in &self.aliases {
-            let file = File::open(path).map_err(Error::user_file("read", path))?;
-            let recorded = aliases.insert_named(name, file, format_of(path)).await;
-            recorded.map_err(cellblock_interpreter::Error::from)?;
+            let (file, format) = recordable(path)?;
+            aliases
+                .insert_named(name, file, format)
+                .await
+                .map_err(|error| match error {
+                    AliasError::Json { source, .. } => Error::Refused(format!(
+                        "`{}` is not a JSON document ({source}); {FORMS}",
+                        path.display()
+                    )),
+                    other => cellblock_interpreter::Error::from(other).into(),
+                })?;
         }
         Ok(())
     }
+}
+
+/// A file as tool results are recorded: one that can be read twice, of a format that keeps every value as it is.
+fn recordable(path: &Path) -> Result<(File, InputFormat)> {
+    let fail = || Error::user_file("read", path);
+    let mut file = File::open(path).map_err(fail())?;
+    let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+    let extension = extension.to_ascii_lowercase();
+    if matches!(extension.as_str(), "csv" | "tsv" | "xlsx" | "xls") {
+        // Its types would have to be guessed, and `007` is no 7.
+        return Err(Error::Refused(format!(
+            "`{}` cannot be recorded as the result of a tool, since it does not say the types of its values; {FORMS}",
+            path.display()
+        )));
+    }
+    if !file.metadata().map_err(fail())?.is_file() {
+        file = copied(&file).map_err(fail())?;
+    }
+    let mut head = [0; 6];
+    let read = file.read(&mut head).map_err(fail())?;
+    file.rewind().map_err(fail())?;
+    let format = match (extension.as_str(), &head[..read]) {
+        ("parquet" | "pq", _) | (_, [b'P', b'A', b'R', b'1', ..]) => InputFormat::Parquet,
+        ("arrow" | "feather" | "ipc", _) | (_, b"ARROW1") => InputFormat::Arrow,
+        ("ndjson" | "jsonl", _) => return Ok((listed(&file).map_err(fail())?, InputFormat::Value)),
+        _ => InputFormat::Value,
+    };
+    Ok((file, format))
+}
+
+/// What can be read only once, in a file without a name.
+fn copied(pipe: &File) -> io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    // One byte more than may be recorded is enough to be refused for it.
+    io::copy(&mut pipe.take(Bounds::default().bytes_each + 1), &mut file)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// The documents of an NDJSON file as one list, each as it is written.
+fn listed(lines: &File) -> io::Result<File> {
+    let mut list = BufWriter::new(tempfile::tempfile()?);
+    list.write_all(b"[")?;
+    let mut separator: &[u8] = b"";
+    for line in BufReader::new(lines.take(Bounds::default().bytes_each + 1)).split(b'\n') {
+        let line = line?;
+        if !line.trim_ascii().is_empty() {
+            list.write_all(separator)?;
+            list.write_all(&line)?;
+            separator = b",";
+        }
+    }
+    list.write_all(b"]")?;
+    let mut file = list.into_inner().map_err(io::IntoInnerError::into_error)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 fn read_json(path: &Path) -> Result<Value> {
@@ -101,16 +174,6 @@ fn read_json(path: &Path) -> Result<Value> {
             path.display()
         ))
     })
-}
-
-/// JSON, unless the name says otherwise.
-fn format_of(path: &Path) -> InputFormat {
-    let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
-    match extension.to_ascii_lowercase().as_str() {
-        "parquet" | "pq" => InputFormat::Parquet,
-        "arrow" | "feather" | "ipc" => InputFormat::Arrow,
-        _ => InputFormat::Value,
-    }
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {
@@ -135,10 +198,41 @@ mod tests {
         }
     }
 
+    fn recorded(name: &str, bytes: &[u8]) -> Result<(Vec<u8>, InputFormat)> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let (mut file, format) = recordable(&path)?;
+        let mut all = Vec::new();
+        file.read_to_end(&mut all).unwrap();
+        Ok((all, format))
+    }
+
     #[test]
     fn results_are_json_unless_they_are_tables() {
-        assert_eq!(format_of(Path::new("a/b.json")), InputFormat::Value);
-        assert_eq!(format_of(Path::new("rows.PARQUET")), InputFormat::Parquet);
-        assert_eq!(format_of(Path::new("rows.feather")), InputFormat::Arrow);
+        for (name, bytes, format) in [
+            ("b.json", &b"[1]"[..], InputFormat::Value),
+            ("rows.PARQUET", b"PAR1", InputFormat::Parquet),
+            ("rows.feather", b"ARROW1", InputFormat::Arrow),
+            ("63", b"PAR1..", InputFormat::Parquet),
+            ("63", b"ARROW1\0\0", InputFormat::Arrow),
+            ("63", b"{}", InputFormat::Value),
+        ] {
+            assert_eq!(recorded(name, bytes).unwrap(), (bytes.to_vec(), format), "{name}");
+        }
+    }
+
+    #[test]
+    fn lines_of_json_become_one_list() {
+        let (all, _) = recorded("rows.jsonl", b"{\"a\": 1}\n\n{\"a\": 18446744073709551616}\r\n").unwrap();
+        assert_eq!(all, b"[{\"a\": 1},{\"a\": 18446744073709551616}\r]");
+    }
+
+    #[test]
+    fn a_file_without_types_is_refused_with_the_accepted_forms() {
+        let told = recorded("rows.csv", b"a,b\n1,2\n").unwrap_err().to_string();
+        for form in ["JSON", "NDJSON", "Parquet", "Arrow", "--input"] {
+            assert!(told.contains(form), "{told}");
+        }
     }
 }

@@ -75,6 +75,9 @@ async fn lacking(gateway: &Gateway) -> Option<&'static str> {
     if !matches!(tokio::time::timeout(PATIENCE, asked).await, Ok(Ok(()))) {
         return Some("the records cannot be read");
     }
+    if gateway.responses.cannot_be_stored() {
+        return Some("responses cannot be stored: the disk of the records may be full");
+    }
     let interpreter = match &gateway.engine {
         Engine::Interpreter(interpreter) => interpreter,
         Engine::Execute(elsewhere) => {

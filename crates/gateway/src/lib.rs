@@ -4,8 +4,8 @@
 //! - [`provider`] asks models, and puts together what they answer; [`Models`] says which provider has which model.
 //! - [`turn`] answers a request: a model's steps, and the code that they run.
 //! - [`tools`] are those of servers, which turns fetch data with.
-//! - [`wire`] has the forms of the Responses API: requests, responses, items, events.
-//! - [`server`] is the HTTP server; `responses`, `containers`, `files`, `sessions`, `artifacts` and `execute` have its routes.
+//! - [`wire`] has the forms of the Responses API (requests, responses, items, events), and of Chat Completions in terms of them.
+//! - [`server`] is the HTTP server; `responses`, `conversations`, `containers`, `files`, `sessions`, `artifacts` and `execute` have its routes.
 //! - [`keys`] says who may call, [`quotas`] how much; `metrics` counts.
 //! - [`openapi`] describes the routes.
 //! - [`remote`] finds out what runs code elsewhere; [`execute_server`] asks servers that keep nothing.
@@ -15,6 +15,7 @@ pub mod arguments;
 mod artifacts;
 mod clock;
 mod containers;
+mod conversations;
 mod engine;
 mod execute;
 pub mod execute_server;
@@ -36,10 +37,11 @@ pub mod server;
 mod sessions;
 pub mod tools;
 pub mod turn;
+mod welcome;
 pub mod wire;
 
 pub(crate) use clock::now;
-pub use containers::{ContainerOptions, Containers};
+pub use containers::{ContainerOptions, Containers, StickyKey};
 pub use engine::{Elsewhere, Engine};
 pub use execute::ExecuteOptions;
 pub use files::FileOptions;

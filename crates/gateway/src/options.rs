@@ -59,6 +59,8 @@ pub struct Options {
     pub derivation: DerivationOptions,
     /// Whether the tool `code_interpreter` is offered. Where it is not, a request that asks for it is refused.
     pub code_interpreter: bool,
+    /// Whether each chat completion has it, rather than those whose `tools` name it.
+    pub chat_interpreter: bool,
     /// The longest that a request may let code run.
     pub max_cell_time: Duration,
 }
@@ -85,6 +87,7 @@ impl Default for Options {
             tools: Tools::default(),
             derivation: DerivationOptions::default(),
             code_interpreter: true,
+            chat_interpreter: false,
             max_cell_time: MAX_CELL_TIME,
         }
     }

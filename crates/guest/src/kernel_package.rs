@@ -9,9 +9,13 @@ static PACKAGE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/python/cellblock_ker
 /// Where the package's parent directory appears inside.
 pub const ROOT: &str = "/opt/cellblock";
 
-/// Every file of the package with its path inside.
+/// Answers those who look for an installer of packages along `PATH`.
+const PIP: &str = include_str!("pip.sh");
+
+/// Every file of the package with its path inside, and the programs beside it.
 pub fn files() -> Vec<(PathBuf, Vec<u8>)> {
-    let mut files = Vec::new();
+    let programs = ["pip", "pip3"].map(|name| (Path::new(ROOT).join("bin").join(name), PIP.into()));
+    let mut files = Vec::from(programs);
     collect(&PACKAGE, &Path::new(ROOT).join("cellblock_kernel"), &mut files);
     files
 }
@@ -34,6 +38,8 @@ mod tests {
 
     #[test]
     fn the_package_holds_the_template_at_its_place() {
+        let pip = Path::new("/opt/cellblock/bin/pip");
+        assert!(files().iter().any(|(path, _)| path == pip));
         let template = Path::new("/opt/cellblock/cellblock_kernel/template.py");
         assert!(
             files()

@@ -2,6 +2,7 @@
 
 use cellblock_interpreter::{Config, Interpreter, SessionOptions, boot};
 
+#[expect(clippy::print_stdout, reason = "it shows what comes back")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     boot(); // first, before any thread: the sandbox's launcher is this same executable
     tokio::runtime::Runtime::new()?.block_on(async {
@@ -9,9 +10,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let session = interpreter.session(SessionOptions::default());
         session.execute("import math\nradius = 3").await?;
         let execution = session.execute("math.pi * radius ** 2").await?;
-        assert_eq!(execution.outcome.name(), "completed");
-        let output = serde_json::to_string(&execution.outputs)?;
-        tracing::info!(output, "the kernel kept `radius`");
+        println!(
+            "{}: {}",
+            execution.outcome.name(),
+            serde_json::to_string_pretty(&execution.outputs)?
+        );
         session.close().await?;
         Ok(())
     })

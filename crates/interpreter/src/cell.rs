@@ -6,6 +6,10 @@ use cellblock_protocol::CellMode;
 
 /// One piece of code, and how to run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own, of which any may be set"
+)]
 pub struct Cell {
     /// The code.
     pub code: String,
@@ -25,6 +29,8 @@ pub struct Cell {
     pub requirements: Vec<String>,
     /// Whether new and changed files of the sandbox are collected afterwards.
     pub collect_files: bool,
+    /// Whether the session ends with it, so that `atexit` handlers run at its end.
+    pub last: bool,
 }
 
 impl Cell {
@@ -40,6 +46,7 @@ impl Cell {
             timeout: None,
             requirements: Vec::new(),
             collect_files: true,
+            last: false,
         }
     }
 

@@ -55,7 +55,9 @@ pub enum Error {
         path: String,
     },
     /// Packages took too long to install.
-    #[error("install packages: it took longer than {limit} s; ask for fewer, or allow more time")]
+    #[error(
+        "packages took longer than {limit} s to install; require fewer packages at once, or use what is installed"
+    )]
     Installing {
         /// How many seconds there were.
         limit: f64,

@@ -89,6 +89,17 @@ impl Outcome {
             Self::Rejected { .. } => "rejected",
         }
     }
+
+    /// The exit code that says the same: 0 to its end, 1 raised, 2 not run, 124 out of time or interrupted, 125 killed or beyond a limit.
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Completed => 0,
+            Self::Raised => 1,
+            Self::Rejected { .. } => 2,
+            Self::Interrupted => 124,
+            Self::KernelLost { .. } | Self::LimitExceeded(_) => 125,
+        }
+    }
 }
 
 /// A limit that a cell ran into.

@@ -225,6 +225,14 @@ impl Interpreter {
     /// A derivation from tool results. Its sandbox is made at its first call. Fails if the image holds a network client.
     pub async fn derivation(&self, aliases: AliasStore, policy: Policy) -> Result<Derivation> {
         self.shared.audited().await?;
+        let image = self.shared.base.manifest();
+        if !policy.requirements.is_empty() && !image.policy.is_closed() {
+            // Layers are held to the image's policy.
+            return Err(crate::Error::Request(format!(
+                "image `{}` lets network clients in, so no packages can be added to it in a derivation; use an image whose policy forbids them",
+                image.name
+            )));
+        }
         Ok(Derivation::new(Arc::clone(&self.shared), aliases, policy))
     }
 

@@ -24,6 +24,7 @@ mod finding;
 mod input;
 mod interpreter;
 pub mod output;
+mod picture;
 mod rejection;
 pub mod render;
 pub mod report;
@@ -49,6 +50,7 @@ pub use execution::{
 pub use finding::Finding;
 pub use input::Input;
 pub use interpreter::{Config, Interpreter, Remote};
+pub use picture::{Drawn, PictureFormat};
 pub use rejection::Rejection;
 pub use serve::Terms;
 #[doc(hidden)]

@@ -17,6 +17,30 @@ use crate::scratch::RoomDir;
 use crate::seccomp::Filters;
 use crate::tree;
 
+/// What a kernel may read of what `/proc` tells of it. Not its network, mounts and cgroups: they are the machine's.
+const OWN_FACTS: [&str; 18] = [
+    "/proc/self/auxv",
+    "/proc/self/cmdline",
+    "/proc/self/comm",
+    "/proc/self/environ",
+    "/proc/self/fdinfo",
+    "/proc/self/io",
+    "/proc/self/limits",
+    "/proc/self/maps",
+    "/proc/self/oom_score",
+    "/proc/self/oom_score_adj",
+    "/proc/self/sched",
+    "/proc/self/schedstat",
+    "/proc/self/smaps",
+    "/proc/self/smaps_rollup",
+    "/proc/self/stat",
+    "/proc/self/statm",
+    "/proc/self/status",
+    "/proc/self/wchan",
+];
+/// What it may list: its descriptors and threads.
+const OWN_FOLDERS: [&str; 2] = ["/proc/self/fd", "/proc/self/task"];
+
 /// What a process of a bare room is confined to.
 #[derive(Debug)]
 pub struct Bare<'a> {
@@ -75,11 +99,13 @@ impl Bare<'_> {
         let (workspace, tmp, data) = (self.dir.workspace(), self.dir.tmp(), self.dir.data());
         let mut readable: Vec<&Path> = self.readable.iter().map(PathBuf::as_path).collect();
         readable.push(&data);
+        let mut listed = Vec::new();
         if walled {
-            // Names this very process; those that it starts have none of it.
-            readable.push(Path::new("/proc/self"));
+            // These name this very process; those that it starts have none of them.
+            readable.extend(OWN_FACTS.map(Path::new));
+            listed.extend(OWN_FOLDERS.map(Path::new));
         }
-        rules::create_alone(&readable, &[&workspace, &tmp])
+        rules::create_alone(&readable, &listed, &[&workspace, &tmp])
     }
 }
 
@@ -134,7 +160,7 @@ pub fn allow(demands: &Demands, ids: KeepIds, reason: &str) -> Result<()> {
             "without namespaces user code would run as root, because this root may not use other ids; run as an ordinary user",
         )),
         KeepIds::Range { .. } => may_change_users(),
-        KeepIds::Single { .. } => Ok(()),
+        KeepIds::Single { .. } | KeepIds::Subordinate { .. } => Ok(()),
     }
 }
 

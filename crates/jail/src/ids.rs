@@ -4,7 +4,9 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{During, Result};
+use crate::error::{During, Error, Result};
+use crate::protection::Protection;
+use crate::subordinate;
 
 /// The user id under which user code runs inside every room.
 pub const ROOM_USER: u32 = 1000;
@@ -20,6 +22,20 @@ pub enum KeepIds {
         /// The host's group id.
         gid: u32,
     },
+    /// An ordinary user with subordinate ids: a range of them, one for the keep and one for each room, and last the user's own id, by which
+    /// the keep may use the user's cgroups.
+    Subordinate {
+        /// The user's id.
+        uid: u32,
+        /// The user's group id.
+        gid: u32,
+        /// First subordinate user id.
+        uids: u32,
+        /// First subordinate group id.
+        gids: u32,
+        /// How many of each.
+        count: u32,
+    },
     /// Root: a range of unprivileged host ids, one for the keep and one for each room.
     Range {
         /// First host id.
@@ -30,11 +46,33 @@ pub enum KeepIds {
 }
 
 impl KeepIds {
-    /// The host's ids of the keep's root.
+    /// The host's ids that the keep's cgroups are given to.
     pub fn root(self) -> (u32, u32) {
         match self {
-            Self::Single { uid, gid } => (uid, gid),
+            Self::Single { uid, gid } | Self::Subordinate { uid, gid, .. } => (uid, gid),
             Self::Range { base, .. } => (base, base),
+        }
+    }
+
+    /// Whether each room has an id that nobody else has.
+    pub fn is_own(self) -> bool {
+        !matches!(self, Self::Single { .. })
+    }
+
+    /// How many rooms can have an id that no other has.
+    pub fn rooms(self) -> u32 {
+        match self {
+            Self::Single { .. } => u32::MAX,
+            Self::Subordinate { count, .. } | Self::Range { count, .. } => count - 1,
+        }
+    }
+
+    /// What is left of it where there are no user namespaces.
+    #[must_use]
+    pub fn without_namespaces(self) -> Self {
+        match self {
+            Self::Subordinate { uid, gid, .. } => Self::Single { uid, gid },
+            other => other,
         }
     }
 
@@ -42,14 +80,14 @@ impl KeepIds {
     pub fn room(self, slot: u32) -> u32 {
         match self {
             Self::Single { .. } => 0,
-            Self::Range { count, .. } => 1 + slot % (count - 1),
+            Self::Subordinate { count, .. } | Self::Range { count, .. } => 1 + slot % (count - 1),
         }
     }
 
-    /// The host's id of the room in `slot`, where it is not the caller's own.
+    /// The host's id of a room without namespaces in `slot`, where it is not the caller's own.
     pub fn host_room(self, slot: u32) -> Option<u32> {
         match self {
-            Self::Single { .. } => None,
+            Self::Single { .. } | Self::Subordinate { .. } => None,
             Self::Range { base, .. } => Some(base + self.room(slot)),
         }
     }
@@ -63,6 +101,16 @@ impl KeepIds {
                 write(pid, "uid_map", &format!("0 {uid} 1"))?;
                 write(pid, "gid_map", &format!("0 {gid} 1"))
             }
+            Self::Subordinate {
+                uid,
+                gid,
+                uids,
+                gids,
+                count,
+            } => subordinate::write(pid, (uids, uid), (gids, gid), count).map_err(|reason| Error::Missing {
+                protection: Protection::OwnUserId,
+                reason,
+            }),
             Self::Range { base, count } => {
                 write(pid, "uid_map", &format!("0 {base} {count}"))?;
                 write(pid, "gid_map", &format!("0 {base} {count}"))

@@ -82,7 +82,7 @@ fn enter(plan: &KeepPlan) -> Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL)).during("tie the keep to its launcher")?;
     rustix::process::setsid().during("leave the terminal's session")?;
     let sources = mounts::open_sources(&plan.tree)?;
-    if matches!(plan.ids, KeepIds::Range { .. }) {
+    if plan.ids.is_own() {
         rustix::thread::set_thread_groups(&[]).during("leave the host's groups")?;
     }
     rustix::thread::set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).during("become the keep's group")?;

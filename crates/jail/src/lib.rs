@@ -36,6 +36,7 @@ pub mod room;
 pub mod rules;
 pub mod scratch;
 pub mod seccomp;
+pub mod subordinate;
 pub mod tree;
 
 pub use error::{Error, Result};

@@ -13,7 +13,9 @@ pub struct ProcessLimits {
     pub open_files: u64,
     /// Bytes of one file.
     pub file_bytes: u64,
-    /// Address space in bytes; only where no cgroup bounds memory.
+    /// Private memory that can be written, in bytes; only where no cgroup bounds memory.
+    pub data: Option<u64>,
+    /// Address space in bytes, of which reserving takes as much as using; only where no cgroup bounds memory.
     pub address_space: Option<u64>,
     /// Processes of the sandbox's user; only where no cgroup bounds them.
     pub processes: Option<u64>,
@@ -22,6 +24,10 @@ pub struct ProcessLimits {
 /// Signals that may wait, and timers, which need one each. All sandboxes and the host's user count against one limit, so that each sandbox may
 /// have a small part of it only.
 const PENDING_SIGNALS: u64 = 1024;
+
+/// Not 0: where the machine hands core dumps to a program, by a `core_pattern` that begins with `|`, Linux does so despite a limit of 0, and
+/// omits it for a limit of 1 only (fs/coredump.c). No file with a core fits into one byte.
+const NO_CORE: u64 = 1;
 
 impl ProcessLimits {
     /// Sets them on the calling process. A limit of the host that is lower stays: it cannot be raised, and is the stricter one.
@@ -37,7 +43,10 @@ impl ProcessLimits {
         lower(Resource::Nofile, self.open_files).during("limit open files")?;
         lower(Resource::Fsize, self.file_bytes).during("limit file sizes")?;
         setrlimit(Resource::Sigpending, both(PENDING_SIGNALS)).during("limit waiting signals")?;
-        setrlimit(Resource::Core, both(0)).during("switch off core dumps")?;
+        setrlimit(Resource::Core, both(NO_CORE)).during("switch off core dumps")?;
+        if let Some(bytes) = self.data {
+            lower(Resource::Data, bytes).during("limit memory")?;
+        }
         if let Some(bytes) = self.address_space {
             lower(Resource::As, bytes).during("limit address space")?;
         }

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{During, Result};
 use crate::ids::ROOM_USER;
+use crate::scratch::write_file;
 
 /// A directory of the host that appears inside, read-only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +108,7 @@ const MASKED_FILES: [&str; 24] = [
     "/proc/vmallocinfo",
     "/proc/zoneinfo",
 ];
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const MASKED_DIRECTORIES: [&str; 7] = [
     "/proc/acpi",
     "/proc/asound",
@@ -231,7 +233,9 @@ pub fn hide_proc() -> Result<()> {
     }
     mount_bind("/proc/sys", "/proc/sys").during_on("bind", "/proc/sys")?;
     mount_remount("/proc/sys", MountFlags::BIND | MountFlags::RDONLY | flags, "")
-        .during_on("make read-only", "/proc/sys")
+        .during_on("make read-only", "/proc/sys")?;
+    // Last, as it lies below that mount. It is the same for everything that runs on the machine until it restarts.
+    mount_bind("/dev/null", BOOT_ID).during_on("mask", BOOT_ID)
 }
 
 /// Takes copies of what the tree shows of the host; called inside the keep's namespaces while the process still has the host's user id,
@@ -375,7 +379,7 @@ fn write_files(root: &Path, tree: &Tree) -> Result<()> {
         if let Some(parent) = path.parent() {
             create_dir(parent)?;
         }
-        fs::write(&path, content).during_on("write", &path)?;
+        write_file(&path, content)?;
     }
     let user = ROOM_USER;
     for (name, text) in [

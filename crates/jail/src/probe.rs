@@ -6,7 +6,7 @@ use crate::cgroup::{Controller, Trees};
 use crate::error::Result;
 use crate::ids::KeepIds;
 use crate::protection::{Demand, Demands, Protection, Report, State};
-use crate::rules;
+use crate::{rules, subordinate};
 
 /// Checks the policy against the machine: every protection's state, or the first strict one that is missing.
 ///
@@ -32,8 +32,7 @@ fn states(demands: &Demands, ids: KeepIds, trees: &Trees, bare: Option<&str>) ->
             Protection::LandlockScopes => {
                 (rules::abi() < 6).then(|| format!("Landlock ABI is {}, scopes need 6", rules::abi()))
             }
-            Protection::OwnUserId => matches!(ids, KeepIds::Single { .. })
-                .then(|| "running as an ordinary user, who has one user id".to_owned()),
+            Protection::OwnUserId => (!ids.is_own()).then(|| lacks_own_ids(bare.is_some())),
             Protection::MemoryCgroup => lacks_controller(&controllers, Controller::Memory),
             Protection::ProcessCgroup => lacks_controller(&controllers, Controller::Pids),
             Protection::CpuCgroup => lacks_controller(&controllers, Controller::Cpu),
@@ -51,7 +50,7 @@ fn states(demands: &Demands, ids: KeepIds, trees: &Trees, bare: Option<&str>) ->
 
 /// What the lack of namespaces means for one protection.
 fn lost_without_namespaces(protection: Protection, ids: KeepIds, reason: &str) -> Option<String> {
-    let single = matches!(ids, KeepIds::Single { .. });
+    let single = !ids.is_own();
     let loss = match protection {
         Protection::UserNamespace => "ids of the sandbox are the machine's",
         Protection::PidNamespace if single => {
@@ -75,6 +74,18 @@ fn lost_without_namespaces(protection: Protection, ids: KeepIds, reason: &str) -
         _ => return None,
     };
     Some(format!("{reason}; {loss}"))
+}
+
+/// Why sandboxes have the caller's own id.
+fn lacks_own_ids(bare: bool) -> String {
+    let uid = rustix::process::geteuid().as_raw();
+    let reason = match subordinate::find(uid) {
+        _ if uid == 0 => "this root may not use other user ids".to_owned(),
+        Ok(_) if bare => "an ordinary user's subordinate ids need a user namespace".to_owned(),
+        Ok(_) => "all of the user's subordinate ids are in use".to_owned(),
+        Err(reason) => reason,
+    };
+    format!("sandboxes have the user id of whoever started them: {reason}")
 }
 
 fn lacks_controller(controllers: &[Controller], wanted: Controller) -> Option<String> {

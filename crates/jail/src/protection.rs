@@ -70,7 +70,7 @@ impl Protection {
     /// What a policy asks for when it does not say.
     ///
     /// Degradable are only those that common machines lack: Landlock (kernels before 5.13 or with it switched off), its scopes (before
-    /// 6.12), a user id of its own (needs root), and cgroups (need root or delegation).
+    /// 6.12), a user id of its own (needs root or subordinate ids), and cgroups (need root or delegation).
     pub const fn default_demand(self) -> Demand {
         match self {
             Self::UserNamespace
@@ -129,7 +129,11 @@ impl Protection {
             Self::Landlock => "use Linux 5.13 or newer with `landlock` among its security modules",
             Self::LandlockScopes => "use Linux 6.12 or newer",
             Self::NoCapabilities | Self::NoNewPrivs => "use Linux 4.3 or newer",
-            Self::OwnUserId => "run as root: only root may give each sandbox a user id of its own",
+            Self::OwnUserId => {
+                "install `newuidmap` and `newgidmap` (Debian: `uidmap`) and give the user ids \
+                 (`usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER`, with numbers that no other user has); \
+                 or run as root"
+            }
             Self::MemoryCgroup | Self::ProcessCgroup | Self::CpuCgroup => {
                 "run as root, or under a systemd user session with delegated cgroups \
                  (`systemd-run --user --scope -p Delegate=yes cellblock …`)"

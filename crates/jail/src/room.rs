@@ -51,6 +51,18 @@ pub struct Inside {
     pub dir: Option<crate::scratch::RoomDir>,
 }
 
+/// What the first process of a room tells the keep while it is being made.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FromRoom {
+    /// Its namespaces, and its rules if it has any, are beside this.
+    Handles,
+    /// It is locked down.
+    Ready,
+    /// It could not be made.
+    Refused { error: String },
+}
+
 /// What every room of a keep shares.
 #[derive(Debug)]
 pub struct Rooms<'a> {
@@ -119,29 +131,46 @@ impl Rooms<'_> {
             }
             enter_group(&doors)?;
             drop(doors);
-            let (inside, namespaces) = match self.furnish(limits) {
-                Ok(furnished) => furnished,
-                Err(error) => {
-                    fds::send(&theirs, &Some(chain(&error)), &[])?;
-                    return Err(error);
+            let made = self.furnish(limits).and_then(|(inside, namespaces)| {
+                // Linux compares the descriptors that a user has on their way with the sender's limit on open files, and other sandboxes
+                // of the user may have filled sockets: the room's own, lower limit comes after.
+                let handles: Vec<_> = namespaces.iter().chain(&inside.rules).map(AsFd::as_fd).collect();
+                fds::send(&theirs, &FromRoom::Handles, &handles)?;
+                drop(handles);
+                drop(namespaces);
+                self.lock_down(limits)?;
+                Ok(inside)
+            });
+            match made {
+                Ok(inside) => {
+                    fds::send(&theirs, &FromRoom::Ready, &[])?;
+                    drop(theirs);
+                    body(inside)
                 }
-            };
-            let handles: Vec<_> = namespaces.iter().chain(&inside.rules).map(AsFd::as_fd).collect();
-            fds::send(&theirs, &None::<String>, &handles)?;
-            drop((theirs, namespaces));
-            body(inside)
+                Err(error) => {
+                    let refused = FromRoom::Refused { error: chain(&error) };
+                    fds::send(&theirs, &refused, &[])?;
+                    Err(error)
+                }
+            }
         })
         .during("make the room's namespaces")?;
         let furnished = || -> Result<Vec<OwnedFd>> {
             ids::write_room(init.pid, self.ids.room(slot))?;
             fds::send(ours.as_fd(), &(), &[])?;
-            match fds::receive::<Option<String>>(ours.as_fd())? {
-                Some((None, handles)) if handles.len() < NAMESPACE_FILES.len() => Err(Error::Child(
-                    "the room's namespaces did not arrive: too many open files; raise the limit (`ulimit -n`)".into(),
-                )),
-                Some((None, handles)) => Ok(handles),
-                Some((Some(failure), _)) => Err(Error::Child(failure)),
-                None => Err(Error::Child("the room ended while it was being made".into())),
+            let mut namespaces = Vec::new();
+            loop {
+                match fds::receive::<FromRoom>(ours.as_fd())? {
+                    Some((FromRoom::Handles, handles)) if handles.len() < NAMESPACE_FILES.len() => {
+                        return Err(Error::Child(
+                            "the room's namespaces did not arrive: too many open files; raise the limit (`ulimit -n`)".into(),
+                        ));
+                    }
+                    Some((FromRoom::Handles, handles)) => namespaces = handles,
+                    Some((FromRoom::Ready, _)) => return Ok(namespaces),
+                    Some((FromRoom::Refused { error }, _)) => return Err(Error::Child(error)),
+                    None => return Err(Error::Child("the room ended while it was being made".into())),
+                }
             }
         };
         match furnished() {
@@ -154,7 +183,7 @@ impl Rooms<'_> {
         }
     }
 
-    /// Runs inside the room, in its first process.
+    /// Runs inside the room, in its first process, and leaves only [`lock_down`](Self::lock_down) to be done.
     fn furnish(&self, limits: &RoomLimits) -> Result<(Inside, Vec<OwnedFd>)> {
         let wanted = |protection| self.demands.of(protection) != Demand::Disabled;
         if wanted(Protection::CgroupNamespace) {
@@ -175,20 +204,24 @@ impl Rooms<'_> {
         } else {
             None
         };
-        limits.process.apply()?;
         lock::hide()?;
         rustix::thread::set_name(c"cellblock-guest").during("name the guest")?;
         rustix::process::chdir("/").during("enter the room")?;
-        crate::caps::drop_all()?;
-        if wanted(Protection::Seccomp) {
-            self.filters.install()?;
-        }
         let inside = Inside {
             data,
             rules,
             dir: None,
         };
         Ok((inside, namespaces))
+    }
+
+    fn lock_down(&self, limits: &RoomLimits) -> Result<()> {
+        limits.process.apply()?;
+        crate::caps::drop_all()?;
+        if self.demands.of(Protection::Seccomp) != Demand::Disabled {
+            self.filters.install()?;
+        }
+        Ok(())
     }
 
     /// Removes the groups of a room whose first process has been reaped.

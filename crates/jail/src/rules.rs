@@ -64,12 +64,12 @@ const SHARED: [&str; 23] = [
     "/proc/uptime",
     "/proc/version",
     "/proc/sys/vm/overcommit_memory",
-    "/proc/sys/kernel/random",
+    "/proc/sys/kernel/random/uuid",
     "/sys/devices/system/cpu",
 ];
 
-/// Makes a rule set that is the only wall around files: what it does not name cannot be opened.
-pub fn create_alone(readable: &[&Path], writable: &[&Path]) -> Result<OwnedFd> {
+/// Makes a rule set that is the only wall around files: what it does not name cannot be opened. Of what is `listed`, only names are shown.
+pub fn create_alone(readable: &[&Path], listed: &[&Path], writable: &[&Path]) -> Result<OwnedFd> {
     let abi = ABI::V6;
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -82,6 +82,7 @@ pub fn create_alone(readable: &[&Path], writable: &[&Path]) -> Result<OwnedFd> {
     for (paths, access) in [
         (shared.as_slice(), AccessFs::from_read(abi)),
         (readable, AccessFs::from_read(abi)),
+        (listed, AccessFs::ReadDir.into()),
         (
             writable,
             AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock),

@@ -52,7 +52,7 @@ impl Scratch {
             if let Some(parent) = path.parent() {
                 make(parent, 0o755)?;
             }
-            fs::write(&path, content).during_on("write", &path)?;
+            write_file(&path, content)?;
         }
         Ok(())
     }
@@ -158,6 +158,15 @@ fn sweep(parent: &Path) {
             let _ = fs::remove_file(&beside);
         }
     }
+}
+
+/// Writes a file of what a sandbox starts with; one in a folder `bin` is a program.
+pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
+    fs::write(path, content).during_on("write", path)?;
+    if path.parent().is_some_and(|folder| folder.ends_with("bin")) {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).during_on("make executable", path)?;
+    }
+    Ok(())
 }
 
 fn make(path: &Path, mode: u32) -> Result<()> {

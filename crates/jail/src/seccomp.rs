@@ -1,8 +1,9 @@
 //! The system call filter of user code and of the guest.
 //!
-//! Two classic BPF programs, compiled here once per launcher and installed by each process on itself: [`ALLOWED`](table::ALLOWED) lets
-//! listed calls through and answers `EPERM` to all others; a second, installed after it, answers `ENOSYS` to calls that the C library
-//! tries first and replaces (`clone3` by `clone`). Where there are no namespaces, [more](alone) is refused.
+//! Two classic BPF programs, compiled here once per launcher and installed by each process on itself. The first answers `ENOSYS` to
+//! calls that the C library tries first and replaces (`clone3` by `clone`). The second lets [`ALLOWED`](table::ALLOWED) calls through
+//! and answers `EPERM` to all others; it comes last because it also refuses further filters. Where there are no namespaces,
+//! [more](alone) is refused.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +15,12 @@ use seccompiler::{
 use crate::error::{During, Error, Result};
 
 mod alone;
+mod arguments;
 pub mod staged;
 pub mod table;
 
-use table::{ALLOWED, Arguments, REPLACED};
+pub use arguments::Arguments;
+use table::{ALLOWED, REPLACED};
 
 const EPERM: SeccompAction = SeccompAction::Errno(libc::EPERM.cast_unsigned());
 
@@ -37,12 +40,14 @@ impl Filters {
                 .or_insert_with(Vec::new)
                 .extend(rules(entry.arguments)?);
         }
-        let replaced = REPLACED.iter().map(|(number, _)| (*number, Vec::new())).collect();
+        // Left to the other program: of two that refuse, the one that was installed last decides the error.
+        let replaced: BTreeMap<_, _> = REPLACED.iter().map(|(number, _)| (*number, Vec::new())).collect();
+        allowed.extend(replaced.clone());
         let enosys = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
         Ok(Self {
             programs: [
-                program(allowed, EPERM, SeccompAction::Allow)?,
                 program(replaced, SeccompAction::Allow, enosys)?,
+                program(allowed, EPERM, SeccompAction::Allow)?,
             ],
         })
     }
@@ -98,6 +103,7 @@ fn rules(arguments: Arguments) -> Result<Vec<SeccompRule>> {
         Arguments::Any => Ok(Vec::new()),
         Arguments::OneOf(index, values) => values.iter().map(|value| rule(index, Op::Eq, *value)).collect(),
         Arguments::NoBitsOf(index, mask) => Ok(vec![rule(index, Op::MaskedEq(mask), 0)?]),
+        Arguments::AllBitsOf(index, mask) => Ok(vec![rule(index, Op::MaskedEq(mask), mask)?]),
         Arguments::NoneOf(index, values) => {
             let conditions: std::result::Result<Vec<_>, _> = values
                 .iter()

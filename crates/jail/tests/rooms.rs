@@ -102,6 +102,7 @@ fn limits() -> RoomLimits {
         process: ProcessLimits {
             open_files: 256,
             file_bytes: 64 << 20,
+            data: None,
             address_space: None,
             processes: None,
         },

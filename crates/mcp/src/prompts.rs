@@ -12,9 +12,6 @@ use crate::refusal::Refusal;
 use crate::server::Shared;
 use crate::sessions::Use;
 
-/// Tokens of a tool result's summary.
-const SUMMARY: usize = 50;
-
 /// Seconds that the workbench's own text says a command may have.
 const TOLD_SECONDS: f64 = 300.0;
 
@@ -42,7 +39,7 @@ pub(crate) fn list(server: &Shared) -> Vec<Prompt> {
 }
 
 /// One of them.
-pub(crate) fn get(
+pub(crate) async fn get(
     server: &Shared,
     owner: &Owner,
     wanted: &str,
@@ -69,7 +66,7 @@ pub(crate) fn get(
     let text = match toolset {
         Toolset::Interpreter => interpreter(session.as_ref()),
         Toolset::Workbench => workbench(server, session.as_ref()),
-        Toolset::Derivation => derivation(server, session.as_ref()),
+        Toolset::Derivation => derivation(server, session.as_ref()).await?,
     };
     let message = PromptMessage::new_text(Role::User, text);
     Ok(GetPromptResult::new(vec![message]).with_description(description(*toolset)))
@@ -107,54 +104,47 @@ fn interpreter(session: Option<&Use>) -> String {
 }
 
 fn workbench(server: &Shared, session: Option<&Use>) -> String {
-    let text = match session {
-        Some(used) => used.workbench.prompt(),
-        None => Workbench::prompt_without_datasets(),
-    };
-    let handle = session.map_or("the handle that the first answer tells".to_owned(), |it| {
-        format!("`{}`", it.handle)
-    });
-    let names: Vec<_> = server
+    let most = server.options.max_cell_time;
+    let datasets: Vec<_> = server
         .options
         .datasets
         .iter()
         .map(|it| it.name.as_str())
         .collect();
-    let data = if session.is_none() && !names.is_empty() {
-        format!(
-            "\nEvery session finds datasets in /tmp/data: {}.",
-            names.join(", ")
-        )
-    } else {
-        String::new()
+    let (text, handle) = match session {
+        Some(used) => (used.workbench.prompt(), format!("`{}`", used.handle)),
+        None => (
+            Workbench::prompt_without_session(most, &datasets),
+            "the handle that the first answer tells".to_owned(),
+        ),
     };
-    let most = server.options.max_cell_time.as_secs_f64();
-    let time = if most < TOLD_SECONDS {
+    let time = if session.is_some() && most.as_secs_f64() < TOLD_SECONDS {
+        let most = most.as_secs_f64();
         format!("\n- Whatever else is said of time: a command has {most} s at most here.")
     } else {
         String::new()
     };
-    format!("{text}\n**SESSION**\n- Pass {handle} as `session` in every call: files stay there.{data}{time}")
+    format!("{text}\n**SESSION**\n- Pass {handle} as `session` in every call: files stay there.{time}")
 }
 
-fn derivation(server: &Shared, session: Option<&Use>) -> String {
-    let libraries = server
-        .engine
-        .now()
-        .map(cellblock_interpreter::Interpreter::libraries);
+async fn derivation(server: &Shared, session: Option<&Use>) -> Result<String, ErrorData> {
+    // Which libraries there are is known once there is an image.
+    let interpreter = server.engine.get().await;
+    let interpreter = interpreter.map_err(|refusal| ErrorData::internal_error(refusal.message, None))?;
     let mut lines = Vec::new();
     for aliases in session.into_iter().filter_map(|used| used.aliases.as_ref()) {
         for alias in aliases.aliases() {
-            let summary = aliases.model_view(&alias, SUMMARY).unwrap_or_default();
+            let summary = aliases.summary(&alias).unwrap_or_default();
             lines.push(AliasLine { alias, summary });
         }
     }
     let section = prompt_section(&PromptSettings {
-        libraries: &libraries.unwrap_or_default(),
+        libraries: &interpreter.libraries(),
         aliases: &lines,
         ..PromptSettings::default()
     });
-    format!(
-        "{section}\n\nRecord what other tools answer with `record_result`, which gives it its alias, and pass the same `session` in every call."
-    )
+    Ok(format!(
+        "{section}\n\nRecord what other tools answer with `record_result`, which gives it its alias, and pass the same `session` in every call. \
+         Each recorded result, and `reset_session`, gives back all failed attempts."
+    ))
 }

@@ -333,7 +333,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let owner = self.owner(&context)?;
-        let prompt = prompts::get(&self.shared, &owner, &request.name, request.arguments.as_ref())?;
+        let prompt = prompts::get(&self.shared, &owner, &request.name, request.arguments.as_ref()).await?;
         Ok(prompt.into())
     }
 }

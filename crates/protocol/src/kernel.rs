@@ -43,6 +43,9 @@ pub enum ToKernel {
         echo: bool,
         /// Whether names that the code binds are kept.
         store: bool,
+        /// Whether nothing runs after it, so that handlers of `atexit` run at its end.
+        #[serde(default, skip_serializing_if = "is_false")]
+        last: bool,
         /// Earlier tool results that the code finds bound, as globals and in `inputs`; read afresh for each cell that uses them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         references: Vec<Reference>,
@@ -106,6 +109,11 @@ impl Message for ToKernel {
 
 fn first_line() -> u32 {
     1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// When a standby is made that keeps the state from before a cell.

@@ -18,7 +18,7 @@ pub enum Output {
     Primitive(Primitive),
     /// A MIME bundle; one blob per type.
     Rich(Rich),
-    /// A chart as a specification; blob 0 are its rows, a JSON array of objects.
+    /// A chart as a specification; blob 0 are its rows, a JSON array of objects, blob 1 is a PNG where one was drawn.
     Chart(Chart),
     /// What the cell answers; blob 0 is JSON.
     Result(Answer),
@@ -145,6 +145,9 @@ pub struct Chart {
     pub spec: Value,
     /// How many rows there are.
     pub rows: u64,
+    /// Why it has no picture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// What a cell answers with `set_result`.

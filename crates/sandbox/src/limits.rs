@@ -87,6 +87,17 @@ impl Default for Limits {
 /// The longest that a cell may be given unless the host configures otherwise.
 pub const MAX_CELL_TIME: Duration = Duration::from_mins(5);
 
+/// Open descriptors of each process of a sandbox that shares a user id with others. Linux counts the descriptors that a user's processes have
+/// in the buffers of sockets, lets each process add to them up to its own limit, and refuses whoever has a limit below what is there: this
+/// must stay well below the 1024 that other programs mostly have.
+const SHARED_OPEN_FILES: u64 = 512;
+
+/// What the image's libraries map to be written and mostly do not use: 2.2 GiB once all have worked (stacks and arenas of threads).
+const UNUSED_DATA: u64 = 4 * GIB;
+/// Addresses that are reserved without memory behind them: V8, which renders Altair's charts, takes 64.4 GiB for a moment. Beyond this,
+/// memory that processes share would be bounded by nothing, as it is no data of any.
+const RESERVED_ADDRESSES: u64 = 68 * GIB;
+
 impl Limits {
     /// The first limit of a sandbox that is above one of these, in words.
     pub(crate) fn above(&self, most: &Self) -> Option<String> {
@@ -114,7 +125,7 @@ impl Limits {
     }
 
     /// What the jail enforces. Where no cgroup bounds memory or processes, per-process limits stand in.
-    pub(crate) fn room(&self, memory_cgroup: bool, process_cgroup: bool) -> RoomLimits {
+    pub(crate) fn room(&self, memory_cgroup: bool, process_cgroup: bool, own_id: bool) -> RoomLimits {
         RoomLimits {
             group: GroupLimits {
                 memory_bytes: Some(self.memory_bytes),
@@ -129,10 +140,15 @@ impl Limits {
                 data_bytes: self.data_bytes,
             },
             process: ProcessLimits {
-                open_files: self.open_files,
+                open_files: if own_id {
+                    self.open_files
+                } else {
+                    self.open_files.min(SHARED_OPEN_FILES)
+                },
                 file_bytes: self.file_bytes,
-                // The template's own mappings count as well, and reserve far more than they use.
-                address_space: (!memory_cgroup).then(|| self.memory_bytes.saturating_add(4 * GIB)),
+                data: (!memory_cgroup).then(|| self.memory_bytes.saturating_add(UNUSED_DATA)),
+                address_space: (!memory_cgroup)
+                    .then(|| self.memory_bytes.saturating_add(UNUSED_DATA + RESERVED_ADDRESSES)),
                 processes: (!process_cgroup).then_some(self.processes.saturating_add(1)),
             },
         }

@@ -2,13 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Backend, Ending};
 use cellblock_sandbox::pool::create;
-use cellblock_testkit::{Difference, Scope, Snapshot};
+use cellblock_testkit::{Count, Owner};
 
 use support::{End, backend, block_on, descendants, execute, shows, until};
 
@@ -18,52 +17,14 @@ mod support;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How much there is of each kind, beside what there was at first.
-///
-/// Other programs of this machine make processes and cgroups meanwhile: only what is below the launcher counts.
-fn count(first: &Snapshot, scope: &Scope, launcher: u32) -> [usize; 5] {
-    let mut gained: Difference = first.difference(&Snapshot::take(scope));
-    let below: Vec<String> = descendants(launcher)
-        .iter()
-        .map(|it| it.pid.to_string())
-        .collect();
-    gained.processes.retain(|line| {
-        let pid = line.split(' ').next().unwrap_or_default();
-        below.iter().any(|it| it == pid)
-    });
-    let used: BTreeSet<String> = below
-        .iter()
-        .filter_map(|pid| std::fs::read_dir(format!("/proc/{pid}/ns")).ok())
-        .flat_map(Iterator::flatten)
-        .filter_map(|entry| std::fs::read_link(entry.path()).ok())
-        .map(|link| link.to_string_lossy().into_owned())
-        .collect();
-    gained.namespaces.retain(|namespace| used.contains(namespace));
-    let ours = format!("cellblock-{launcher}-");
-    gained.cgroups.retain(|path| path.contains(&ours));
-    [
-        gained.processes.len(),
-        gained.mounts.len(),
-        gained.namespaces.len(),
-        gained.cgroups.len(),
-        descriptors(scope),
-    ]
-}
-
-fn descriptors(scope: &Scope) -> usize {
-    let process = scope.process.unwrap_or_else(std::process::id);
-    std::fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count)
-}
-
 #[test]
 fn thirty_rounds_and_the_end_of_the_backend_leave_nothing() {
     block_on(async {
         // Opens what is kept open for good: the runtime, the image's lock.
         drop(backend().await);
-        let this = Scope::this_process();
         until("rested", || descendants(std::process::id()).is_empty()).await;
-        let first = Snapshot::take(&this);
-        let without_backend = descriptors(&this);
+        let mut this = Owner::this_process();
+        let without_backend = this.count();
 
         let backend = backend().await;
         let launcher = backend.launcher_pid().unwrap();
@@ -75,27 +36,22 @@ fn thirty_rounds_and_the_end_of_the_backend_leave_nothing() {
             .into_iter()
             .find(|it| it.parent == launcher)
             .unwrap();
-        let scopes = [
-            std::process::id(),
-            launcher,
-            keep.pid,
-            support::template(launcher).pid,
-        ]
-        .map(|process| Scope {
-            process: Some(process),
-            ..Scope::default()
-        });
-        let before = scopes.each_ref().map(|scope| count(&first, scope, launcher));
+        let template = support::template(launcher).pid;
+        let mut owners = [std::process::id(), launcher, keep.pid, template].map(Owner::of);
+        let before = owners.each_mut().map(Owner::count);
+        // The namespaces of the keep and of the spare room.
+        assert!(before[0].namespaces >= 12, "{before:?}");
         for round in 0..30 {
             one_round(&backend, round).await;
         }
         until("rested", rested).await;
-        for (scope, before) in scopes.iter().zip(before) {
-            is_again(before, || count(&first, scope, launcher)).await;
+        for (owner, before) in owners.iter_mut().zip(&before) {
+            is_again(owner, before).await;
         }
 
+        this.look();
         drop(backend);
-        is_again([0, 0, 0, 0, without_backend], || count(&first, &this, launcher)).await;
+        is_again(&mut this, &without_backend).await;
         until("gone", || {
             !std::path::Path::new(&format!("/proc/{launcher}")).exists()
         })
@@ -127,19 +83,11 @@ async fn one_round(backend: &dyn Backend, round: u32) {
     }
 }
 
-/// The kernel frees namespaces in the background, so this waits a while for it.
-async fn is_again(before: [usize; 5], mut now: impl FnMut() -> [usize; 5]) {
+/// The kernel frees namespaces in the background, so this waits a while for it, and lets the backend's own tasks go on meanwhile.
+async fn is_again(owner: &mut Owner, before: &Count) {
     let deadline = Instant::now() + PATIENCE;
-    loop {
-        let left = now();
-        if left == before {
-            return;
-        }
-        let kinds = "processes, mounts, namespaces, cgroups, descriptors";
-        assert!(
-            Instant::now() < deadline,
-            "{kinds}: {before:?} before, {left:?} after"
-        );
-        tokio::time::sleep(Duration::from_millis(50)).await;
+    while let Err(left) = owner.until(before, Duration::ZERO) {
+        assert!(Instant::now() < deadline, "{left}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

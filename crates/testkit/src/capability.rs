@@ -9,7 +9,7 @@ use landlock::{AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
 use rustix::fs::{Access, access};
 
 use crate::places::workspace_root;
-use crate::user::as_ordinary_user;
+use crate::user::{as_ordinary_user, with_subordinate_ids};
 
 /// Something that a test needs and that not every machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub enum Capability {
     Root,
     /// The test can start programs without privileges.
     OrdinaryUser,
+    /// The test can start programs as a user to whom `newuidmap` gives further ids.
+    SubordinateIds,
     /// The machine can run virtual machines.
     Kvm,
     /// A Python 3.13 is installed.
@@ -38,6 +40,8 @@ pub enum Capability {
     EverythingServer,
     /// The packages that `tests/clients/python` pins are in a virtual environment beside its tests.
     PythonClients,
+    /// The packages that `tests/clients/python/openai2` pins are in a virtual environment beside the pins.
+    Openai2Clients,
     /// Node 22 or newer is on PATH, with the packages that `tests/clients/mcp/node` pins beside its tests.
     McpNode,
     /// The packages that `tests/clients/mcp/python` pins are in a virtual environment beside its tests.
@@ -46,19 +50,21 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
         Self::CgroupV2Delegated,
         Self::Root,
         Self::OrdinaryUser,
+        Self::SubordinateIds,
         Self::Kvm,
         Self::Python313,
         Self::S3Server,
         Self::NodeClients,
         Self::EverythingServer,
         Self::PythonClients,
+        Self::Openai2Clients,
         Self::McpNode,
         Self::McpPython,
     ];
@@ -72,12 +78,14 @@ impl Capability {
             Self::CgroupV2Delegated => "cgroup_v2_delegated",
             Self::Root => "root",
             Self::OrdinaryUser => "ordinary_user",
+            Self::SubordinateIds => "subordinate_ids",
             Self::Kvm => "kvm",
             Self::Python313 => "python313",
             Self::S3Server => "s3_server",
             Self::NodeClients => "node_clients",
             Self::EverythingServer => "everything_server",
             Self::PythonClients => "python_clients",
+            Self::Openai2Clients => "openai2_clients",
             Self::McpNode => "mcp_node",
             Self::McpPython => "mcp_python",
         }
@@ -97,6 +105,10 @@ impl Capability {
                 uid => Err(format!("the tests run as uid {}", uid.as_raw())),
             },
             Self::OrdinaryUser => succeeds(&mut as_ordinary_user("true")),
+            Self::SubordinateIds => {
+                let ids = ["--user", "--map-auto", "--map-root-user", "true"];
+                succeeds(with_subordinate_ids("unshare").args(ids))
+            }
             Self::Kvm => {
                 let opened = OpenOptions::new().read(true).write(true).open("/dev/kvm");
                 opened
@@ -111,7 +123,20 @@ impl Capability {
             Self::EverythingServer => clients("everything", "node_modules/.package-lock.json", "npm ci")
                 .and_then(|_| succeeds(Command::new("node").arg("--version"))),
             Self::McpNode => node_with("mcp/node"),
-            Self::PythonClients => python_with("python", &["openai", "openai-agents", "langchain-openai"]),
+            Self::PythonClients => python_with(
+                "python",
+                &[
+                    "openai",
+                    "openai-agents",
+                    "langchain-openai",
+                    "agno",
+                    "pydantic-ai-slim",
+                ],
+            ),
+            Self::Openai2Clients => python_with(
+                "python/openai2",
+                &["haystack-ai", "instructor", "litellm", "llama-index-llms-openai"],
+            ),
             Self::McpPython => python_with("mcp/python", &["mcp"]),
         }
     }

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::denied::without_user_namespaces;
 use crate::places;
-use crate::user::as_ordinary_user;
+use crate::user::{as_ordinary_user, with_subordinate_ids};
 
 /// More than any test prints on purpose; the rest is read and dropped.
 const KEPT_BYTES: usize = 64 << 20;
@@ -44,6 +44,7 @@ pub struct Cli {
     folder: Option<PathBuf>,
     limit: Duration,
     ordinary: bool,
+    subordinate: bool,
     denied: Option<u32>,
 }
 
@@ -57,6 +58,7 @@ impl Cli {
             folder: None,
             limit: Duration::from_mins(1),
             ordinary: false,
+            subordinate: false,
             denied: None,
         }
     }
@@ -97,6 +99,13 @@ impl Cli {
         self
     }
 
+    /// Runs without privileges, as a user with subordinate ids.
+    #[must_use]
+    pub fn with_subordinate_ids(mut self) -> Self {
+        self.subordinate = true;
+        self.ordinary_user()
+    }
+
     /// Runs as a user whom the kernel refuses user namespaces; needs root.
     #[must_use]
     pub fn without_user_namespaces(mut self, uid: u32) -> Self {
@@ -120,6 +129,8 @@ impl Cli {
         };
         let mut command = if let Some(uid) = self.denied {
             without_user_namespaces(uid, &binary)
+        } else if self.subordinate {
+            with_subordinate_ids(&binary)
         } else if self.ordinary {
             as_ordinary_user(&binary)
         } else {

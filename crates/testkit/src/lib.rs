@@ -4,7 +4,7 @@
 //!
 //! - [`Cli`] runs the built `cellblock` binary in a clean environment under a hard time limit;
 //! - [`require!`] ends a test early where the machine lacks a [`Capability`], and records that it did;
-//! - [`Owner`] counts what belongs to one process while others run sandboxes, [`Snapshot`] what is on the machine: they count what a sandbox could leave behind, and says what is left;
+//! - [`Owner`] counts what a sandbox could leave behind and belongs to one process, and says what is left;
 //! - [`WebSockets`] serves connections that a test can cut;
 //! - [`as_ordinary_user`] starts a program without any privilege.
 //!
@@ -32,10 +32,10 @@ mod websocket;
 pub use capability::{Capability, python313};
 pub use cli::{Cli, Finished, Running};
 pub use denied::without_user_namespaces;
-pub use leak::{Count, Difference, Owner, Scope, Snapshot, Uncounted};
+pub use leak::{Count, Owner, Uncounted};
 pub use places::{binary, home, ordinary_home, target_dir, workspace_root};
 pub use skip::{Skipped, expected_skips, missing};
-pub use user::{ORDINARY_UID, as_ordinary_user};
+pub use user::{ORDINARY_UID, as_ordinary_user, with_subordinate_ids};
 pub use websocket::{Duplex, Messages, WebSockets};
 
 /// Ends the test here, and records why, when this machine lacks a [`Capability`] variant.

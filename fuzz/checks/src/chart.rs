@@ -16,7 +16,7 @@ pub(crate) fn whole(data: &[u8]) {
     let (spec, rest) = data.split_at(end);
     let spec = serde_json::from_slice::<Value>(spec).unwrap_or_default();
     if let Ok(result) = serde_json::from_slice::<Value>(rest) {
-        match from_json(&spec, &result, None, None) {
+        match from_json(&spec, &result, None, None, None) {
             Ok(chart) => is_right(&chart),
             Err(error) => is_helpful(&error),
         }

@@ -14,6 +14,11 @@ export const TOTALS = "region,revenue\nnorth,30.5\nsouth,20.0\n";
 export const HELLO = "Hello! Grüße, 你好 👋 from the model.";
 export const ANALYSIS = "{'north': 30.5, 'south': 20.0} Here it is: [totals](sandbox:/mnt/data/totals.csv).";
 
+// Two turns of one conversation: the second reads a variable that the first one set.
+export const FIRST_TURN = "Set x to forty-one.";
+export const SECOND_TURN = "What is x plus one?";
+export const SUM = "It is 42.";
+
 export const WEATHER = {
   type: "object",
   properties: { city: { type: "string" } },

@@ -16,13 +16,18 @@ function text(message) {
   return (message.content ?? []).map((part) => part.text ?? "").join("");
 }
 
+/** The result of a tool without the exit code, which a model reads and does not repeat. */
+function result(message) {
+  return text(message).replace(/\n+\[exit code\] \d+\s*$/, "");
+}
+
 /** What the user said last, and the results of tools since then. */
 function turn(request) {
   const said = request.messages.findLastIndex(
     (message) => message.role === "user" && !text(message).startsWith(PICTURES),
   );
   const results = request.messages.slice(said + 1).filter((message) => message.role === "tool");
-  return { said: said < 0 ? "" : text(request.messages[said]), results: results.map(text) };
+  return { said: said < 0 ? "" : text(request.messages[said]), results: results.map(result) };
 }
 
 const mock = new LLMock({ port: 0, chunkSize: 7, logLevel: "warn" });

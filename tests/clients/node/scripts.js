@@ -9,6 +9,12 @@ function run(...codes) {
   return { toolCalls };
 }
 
+/** A call of the function that has an answer's form. */
+function person(names, fields) {
+  const name = names.find((name) => name !== "code_interpreter");
+  return { toolCalls: [{ name, arguments: JSON.stringify(fields) }] };
+}
+
 /** A call of tools that fetch. */
 function fetch(...names) {
   return { toolCalls: names.map((name) => ({ name, arguments: '{"symbol":"ACME"}' })) };
@@ -90,6 +96,13 @@ export const SCRIPTS = {
     { after: 0, answer: { toolCalls: [{ name: "get_weather", arguments: '{"city": "Rome"}' }] } },
     { after: 1, answer: ([weather]) => ({ content: `In Rome it is ${weather}.` }) },
   ],
+  // What an answer's form asks for is called like a function. The first one has no number, which its reader sends back.
+  "Ada is thirty-six years old.": [
+    { after: 0, answer: (_results, _texts, names) => person(names, { name: "Ada", age: "thirty-six" }) },
+    { after: 1, answer: (_results, _texts, names) => person(names, { name: "Ada", age: 36 }) },
+  ],
+  "Bea is seven years old.": [{ after: 0, answer: (_results, _texts, names) => person(names, { name: "Bea", age: 7 }) }],
+  "Describe Rome as JSON.": [{ after: 0, answer: { content: '{"city": "Rome", "sunny": true}' } }],
   "My name is Ada.": [{ after: 0, answer: { content: "Noted." } }],
   "What is my name?": [
     {
@@ -108,6 +121,15 @@ export const SCRIPTS = {
   "What did you keep?": [
     { after: 0, answer: run("print('kept', kept)") },
     { after: 1, answer: ([kept]) => ({ content: kept.trim() }) },
+  ],
+  // The sum is in no message: only the sandbox of the first turn knows it.
+  "Set x to forty-one.": [
+    { after: 0, answer: run("x = 41") },
+    { after: 1, answer: { content: "It is set." } },
+  ],
+  "What is x plus one?": [
+    { after: 0, answer: run("print(x + 1)") },
+    { after: 1, answer: ([sum]) => ({ content: `It is ${sum.trim()}.` }) },
   ],
   "Draw the price and flow of ACME.": [
     { after: 0, answer: fetch("get_price_history", "get_net_flow") },

@@ -22,7 +22,7 @@ from agents import (
 from openai import AsyncOpenAI
 from openai.types.responses import ResponseCodeInterpreterToolCall
 
-from gateway import ANALYSIS, HELLO, KEY, MODELS, PATIENCE, SALES, TOTALS, TRIES, URL
+from gateway import ANALYSIS, FIRST_TURN, HELLO, KEY, MODELS, PATIENCE, SALES, SECOND_TURN, SUM, TOTALS, TRIES, URL
 from openai_gateway import OUTPUTS, interpreter, logs
 
 set_tracing_disabled(True)
@@ -117,6 +117,15 @@ class Agents(WithAgents):
                 first = await at_once(agent, "Divide by zero.")
                 said = [*first.to_input_list(), {"role": "user", "content": "Say hello."}]
                 self.assertEqual((await at_once(agent, said)).final_output, HELLO)
+
+    async def test_items_that_are_sent_back_lead_to_their_sandbox(self) -> None:
+        for model in MODELS:
+            for ask in (at_once, streamed):
+                with self.subTest(model=model, ask=ask.__name__):
+                    agent = self.agent(model)
+                    first = await ask(agent, FIRST_TURN)
+                    said = [*first.to_input_list(), {"role": "user", "content": SECOND_TURN}]
+                    self.assertEqual((await ask(agent, said)).final_output, SUM)
 
     async def test_a_conversation_goes_on_from_the_response_before(self) -> None:
         for model in MODELS:

@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 
-from gateway import ANALYSIS, HELLO, KEY, MODELS, PATIENCE, SALES, TOTALS, URL
+from gateway import ANALYSIS, FIRST_TURN, HELLO, KEY, MODELS, PATIENCE, SALES, SECOND_TURN, SUM, TOTALS, URL
 from openai_gateway import OUTPUTS, client, interpreter
 
 Chat = Runnable[LanguageModelInput, AIMessage]
@@ -77,6 +77,14 @@ class LangChain(unittest.TestCase):
                 self.assertIn("ZeroDivisionError: division by zero", logs(raised))
                 self.assertEqual(logs(repaired), "repaired 1.0\n")
                 self.assertEqual(ask(analyst, [asked, answer, HumanMessage("Say hello.")]).text, HELLO)
+
+    def test_messages_that_are_sent_back_lead_to_their_sandbox(self) -> None:
+        for model, how, ask in self.each():
+            with self.subTest(model=model, how=how):
+                analyst = chat(model).bind_tools([interpreter()])
+                asked = HumanMessage(FIRST_TURN)
+                answer = ask(analyst, [asked])
+                self.assertEqual(ask(analyst, [asked, answer, HumanMessage(SECOND_TURN)]).text, SUM)
 
     def test_an_uploaded_table_becomes_a_chart_and_a_file(self) -> None:
         with client() as files:

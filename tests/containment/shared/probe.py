@@ -4,8 +4,9 @@ import ctypes
 import errno
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
@@ -59,6 +60,15 @@ def decide_by_answer(result: int, what: str, refusals: tuple[int, ...] = (errno.
     if -result in refusals:
         held(os.strerror(-result))
     reached(f"{what} got past the filter: {os.strerror(-result) if result < 0 else result}")
+
+
+def stand(go_on: Callable[[], object] = lambda: time.sleep(1)) -> None:
+    """Keeps up what was done, and does more of it, until the runner has seen whether others go on meanwhile."""
+    if getattr(bait, "stands", False):
+        os.write(1, b"\n@stands\n")
+        with suppress(KeyboardInterrupt):
+            while True:
+                go_on()
 
 
 def seen(text: str | bytes, where: str) -> bool:

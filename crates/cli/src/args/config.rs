@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::serve::ServeArgs;
+
 /// What to do with a configuration.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ConfigArgs {
@@ -14,21 +16,31 @@ pub(crate) struct ConfigArgs {
 /// What to do with a configuration.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Say what is wrong with a configuration
+    /// Report what is wrong with a configuration
     ///
-    /// Everything is checked that `serve` checks before it starts, keys of providers too; nothing is connected to. Exits with 0 when the
-    /// configuration can be served, else with 2.
-    Check {
-        /// The file; without it `cellblock.yaml`, if there is one
-        #[arg(value_name = "FILE")]
-        file: Option<PathBuf>,
-    },
+    /// Checks everything that `cellblock serve` with the same options checks as it starts: keys of providers, certificates, API keys for
+    /// addresses that other machines can reach, the image, and whether there is a model to answer with. Connects to nothing and starts nothing.
+    /// Exits with 0 if `serve` would accept the configuration, otherwise with its exit code.
+    Check(CheckArgs),
     /// Show what counts: each value, and where it comes from; keys of providers are never shown
     Show {
-        /// The file; without it `cellblock.yaml`, if there is one
+        /// Configuration file; by default `cellblock.yaml`, if it exists
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
+        /// The same as FILE
+        #[arg(long, value_name = "FILE", conflicts_with = "file")]
+        config: Option<PathBuf>,
     },
     /// Print the JSON Schema of the file, for editors
     Schema,
+}
+
+/// What to check.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CheckArgs {
+    /// Configuration file; the same as `--config FILE`
+    #[arg(value_name = "FILE", conflicts_with = "config")]
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
 }

@@ -14,12 +14,12 @@ pub(crate) struct ToolsArgs {
 /// What to do with tools.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
-    /// List tools with the JSON Schemas of their arguments and, where there is one, of their results
+    /// List the tools, with their arguments and what they do
     List {
         /// Only the tools of this set
         #[arg(long, value_name = "TOOLSET", value_enum)]
         toolset: Option<ListedToolset>,
-        /// Print one JSON object as the only line of stdout
+        /// Print one JSON object with the JSON Schemas of arguments and results as the only line of stdout
         #[arg(long)]
         json: bool,
     },

@@ -2,47 +2,47 @@
 
 use std::path::PathBuf;
 
-use cellblock_gateway::Models;
-
-use crate::args::config::ConfigCommand;
-use crate::config::{self, ConfigError, Loaded, Sources};
-use crate::error::{self, Error};
+use super::serve::plan::Plan;
+use crate::args::config::{CheckArgs, ConfigCommand};
+use crate::args::serve::ServeArgs;
+use crate::config::{self, Loaded, Sources};
+use crate::error::{self, Result};
 use crate::exit_code::ExitCode;
 use crate::render::Screen;
 
 /// Does it, prints, and says how it ended.
-pub(crate) fn run(command: ConfigCommand) -> ExitCode {
-    match act(command) {
+pub(crate) async fn run(command: ConfigCommand) -> ExitCode {
+    match act(command).await {
         Ok(text) => {
             Screen::new().show(text.trim_end());
             ExitCode::Success
         }
         Err(error) => {
-            let error = Error::Config(error);
             error::tell(&error);
             error.exit_code()
         }
     }
 }
 
-fn act(command: ConfigCommand) -> Result<String, ConfigError> {
+async fn act(command: ConfigCommand) -> Result<String> {
     match command {
-        ConfigCommand::Check { file } => {
-            let loaded = load(file)?;
-            loaded.models(Models::default())?;
-            loaded.site()?;
-            loaded.mcp()?;
-            loaded.tool_servers()?;
-            Ok(match &loaded.file {
+        ConfigCommand::Check(CheckArgs { file, serve }) => {
+            let serve = ServeArgs {
+                config: file.or(serve.config),
+                ..serve
+            };
+            let plan = Plan::of(&serve)?;
+            plan.check().await?;
+            Ok(match &plan.loaded.file {
                 Some(file) => format!("{}: nothing is wrong", file.display()),
                 None => "there is no file; nothing is wrong with the environment and the defaults".to_owned(),
             })
         }
-        ConfigCommand::Show { file } => Ok(load(file)?.show()),
+        ConfigCommand::Show { file, config } => Ok(load(file.or(config))?.show()),
         ConfigCommand::Schema => Ok(config::schema()),
     }
 }
 
-fn load(file: Option<PathBuf>) -> Result<Loaded, ConfigError> {
-    Sources::of_process(file, None).load()
+fn load(file: Option<PathBuf>) -> Result<Loaded> {
+    Ok(Sources::of_process(file, None).load()?)
 }

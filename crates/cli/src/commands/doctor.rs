@@ -6,10 +6,10 @@ use std::time::Instant;
 use cellblock_artifact::Store as Artifacts;
 use cellblock_interpreter::{Config, Interpreter, Limits, Outcome, SessionOptions};
 use cellblock_sandbox::backend::Backend;
+use cellblock_sandbox::backend::process::preview_ids;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
 use cellblock_sandbox::image::{Home, Image, ImageError, Store};
 use cellblock_sandbox::jail::cgroup::{Controller, Trees, Version};
-use cellblock_sandbox::jail::ids::KeepIds;
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection, Report, State};
 use cellblock_sandbox::jail::{probe, rules};
 use cellblock_sandbox::pool::PoolConfig;
@@ -173,7 +173,7 @@ fn probed() -> Report {
             .map(|it| (it, Demand::Degradable))
             .collect(),
     );
-    with_trees(|trees| probe::report(&lenient, ids(), trees)).unwrap_or_default()
+    with_trees(|trees| probe::report(&lenient, preview_ids(), trees)).unwrap_or_default()
 }
 
 fn protection(protection: Protection, demands: &Demands, states: &Report, started: bool) -> ProtectionReport {
@@ -225,26 +225,10 @@ fn cgroups() -> String {
 
 /// Makes the groups that a launcher would, and takes them away again.
 fn with_trees<T>(look: impl FnOnce(&Trees) -> T) -> T {
-    let trees = Trees::prepare(&Trees::own_name(), ids().root());
+    let trees = Trees::prepare(&Trees::own_name(), preview_ids().root());
     let seen = look(&trees);
     trees.remove_all();
     seen
-}
-
-fn ids() -> KeepIds {
-    let uid = rustix::process::geteuid();
-    let gid = rustix::process::getegid();
-    if uid.is_root() && cellblock_sandbox::backend::process::has_full_id_range() {
-        // Only looked at: no process runs under them.
-        return KeepIds::Range {
-            base: u32::MAX / 2,
-            count: 1,
-        };
-    }
-    KeepIds::Single {
-        uid: uid.as_raw(),
-        gid: gid.as_raw(),
-    }
 }
 
 fn free_bytes(path: &Path) -> Option<u64> {

@@ -11,7 +11,7 @@ use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 
 use crate::args::key::{KeyArgs, KeyCommand};
-use crate::config::Sources;
+use crate::config::{RECORDS, Sources};
 use crate::error::{self, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::{FailureReport, print};
@@ -40,7 +40,7 @@ pub(crate) async fn run(args: KeyArgs) -> ExitCode {
 async fn act(args: KeyArgs) -> Result<()> {
     let loaded = Sources::of_process(args.config, None).load()?;
     let state = loaded.state(Home::find()?.root());
-    let keys = Keys::new(Records::open(&state.join("records.sqlite"))?);
+    let keys = Keys::new(Records::open(&state.join(RECORDS))?);
     let mut screen = Screen::new();
     match args.command {
         KeyCommand::Create {

@@ -1,5 +1,6 @@
 //! What each subcommand does.
 
+pub(crate) mod artifact;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod image;

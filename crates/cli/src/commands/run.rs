@@ -6,7 +6,7 @@ use cellblock_artifact::Store;
 use cellblock_interpreter::output::Output;
 use cellblock_interpreter::report::{CellReport, DerivationReport};
 use cellblock_interpreter::{
-    Config, Event, Execution, Input, Interpreter, Limits, Outcome, Rescue, Session, SessionOptions,
+    Cell, Config, Event, Execution, Input, Interpreter, Limits, Outcome, Rescue, Session, SessionOptions,
 };
 use cellblock_sandbox::image::Home;
 use cellblock_sandbox::jail::protection::{Protection, Report, State};
@@ -199,7 +199,10 @@ impl Run {
         };
         for (index, named) in cells.iter().enumerate() {
             let mut saved = Vec::new();
-            let execution = self.run_cell(named, args, session, store, &mut saved).await?;
+            let mut cell = named.cell.clone().with_requirements(&args.requirements);
+            cell.timeout = args.timeout;
+            cell.last = index + 1 == cells.len();
+            let execution = self.run_cell(cell, session, store, &mut saved).await?;
             self.finish_cell(&execution, store, &mut saved).await?;
             ended.outcome = execution.outcome.clone();
             if args.json {
@@ -216,14 +219,11 @@ impl Run {
 
     async fn run_cell(
         &mut self,
-        named: &NamedCell,
-        args: &RunArgs,
+        cell: Cell,
         session: &Session,
         store: &Store,
         saved: &mut Vec<PathBuf>,
     ) -> Result<Execution> {
-        let mut cell = named.cell.clone().with_requirements(&args.requirements);
-        cell.timeout = args.timeout;
         let mut running = session.start_cell(cell).await?;
         let mut interrupted = false;
         loop {
@@ -361,7 +361,7 @@ impl Run {
         let place = sanitize::line(&named.name);
         let number = ended.given - ended.not_run;
         self.tell(&outcome::note(&format!(
-            "stopped at {place}, cell {number} of {}; {not_run}",
+            "stopped in cell {number} of {}, which begins at {place}; {not_run}",
             ended.given
         )));
     }

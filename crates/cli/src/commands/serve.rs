@@ -1,20 +1,17 @@
 //! `cellblock serve`: the HTTP API.
 
 mod mcp;
+pub(super) mod plan;
 
 use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 
 use cellblock_artifact::Store;
-use cellblock_gateway::provider::demo::Demo;
 use cellblock_gateway::records::Records;
 use cellblock_gateway::remote::{self, Found, Site};
 use cellblock_gateway::server::{self, Gateway};
-use cellblock_gateway::tools::{ConfiguredServer, Tools};
-use cellblock_gateway::{Elsewhere, Engine, Models};
+use cellblock_gateway::{Elsewhere, Engine};
 use cellblock_interpreter::{Config, Interpreter, Remote};
 use cellblock_sandbox::image::Home;
 use tokio::net::TcpListener;
@@ -22,21 +19,12 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::image;
 use crate::args::serve::ServeArgs;
-use crate::config::{Loaded, OfferPolicy, Sources};
+use crate::config::{Loaded, RECORDS};
 use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
 use crate::render::Screen;
-
-/// What to do where there is nothing to answer with.
-const NO_MODEL: &str = "\
-serve: there is no model to answer with; run `cellblock serve --demo` to try it without one, `cellblock serve --no-model` for sandboxes alone (REST, MCP), or write a provider into `cellblock.yaml`:
-
-    providers:
-      local:
-        type: chat
-        base_url: http://127.0.0.1:11434/v1
-";
+use plan::Plan;
 
 /// What is said of the server at `sandbox_url`.
 const SANDBOXES: &str = "code runs in the sandboxes of the Cellblock at `sandbox_url`";
@@ -58,15 +46,13 @@ pub(crate) async fn run(args: ServeArgs) -> ExitCode {
 }
 
 async fn serve(args: &ServeArgs) -> Result<()> {
-    let loaded = Sources::of_process(args.config.clone(), args.listen).load()?;
-    let models = models(&loaded, args)?;
-    let site = loaded.site()?;
-    let tools = loaded.mcp()?;
-    let mut options = loaded.options();
-    options.tools = servers_of_tools(&loaded)?;
-    if let Some(seconds) = args.grace {
-        options.stop.grace = Duration::from_secs(seconds.into());
-    }
+    let Plan {
+        loaded,
+        options,
+        models,
+        site,
+        mcp,
+    } = Plan::of(args)?;
     // Before anything that takes long: a port that is taken is told at once.
     let listener = TcpListener::bind(options.listen)
         .await
@@ -89,11 +75,12 @@ async fn serve(args: &ServeArgs) -> Result<()> {
         _ = terminated.recv() => return Ok(()),
     };
     let address = listener.local_addr().map_err(Error::process("listen"))?;
-    tracing::info!(%address, "listening");
-    let mounted: Vec<_> = tools
+    let mounted: Vec<_> = mcp
         .into_iter()
         .filter_map(|options| mcp::mount(&gateway, options))
         .collect();
+    let serving = gateway.start(listener, &mounted).await?;
+    tracing::info!(%address, "listening");
     tell(address, &gateway, site.is_some(), args.demo);
     let stopping = gateway.clone();
     tokio::spawn(async move {
@@ -106,34 +93,7 @@ async fn serve(args: &ServeArgs) -> Result<()> {
             stopping.stop();
         }
     });
-    Ok(gateway.serve_with(listener, &mounted).await?)
-}
-
-/// The servers whose tools turns may call. None is started or asked yet.
-fn servers_of_tools(loaded: &Loaded) -> Result<Tools> {
-    let (offered, named) = loaded.tool_servers()?;
-    let configured = offered.into_iter().map(|(server, policy)| ConfiguredServer {
-        server,
-        always: policy == OfferPolicy::Always,
-    });
-    Ok(Tools {
-        configured: configured.collect(),
-        named: (!loaded.settings.mcp_requests.allowed_urls.is_empty()).then_some(named),
-    })
-}
-
-fn models(loaded: &Loaded, args: &ServeArgs) -> Result<Models> {
-    let mut models = Models::default();
-    if args.no_model {
-        return Ok(models);
-    }
-    if !args.demo && loaded.settings.providers.models.is_empty() {
-        return Err(Error::Refused(NO_MODEL.trim_end().to_owned()));
-    }
-    if args.demo {
-        models = models.with("demo", Arc::new(Demo));
-    }
-    Ok(loaded.models(models)?)
+    Ok(serving.run().await?)
 }
 
 /// What is remembered, and the lock that keeps others away from it as long as it is held.
@@ -147,7 +107,7 @@ fn records(loaded: &Loaded, home: &Home) -> Result<(Records, File)> {
         Err(TryLockError::WouldBlock) => return Err(Error::Refused(in_use(&state))),
         Err(TryLockError::Error(error)) => return Err(Error::own_file("lock the state", &path)(error)),
     }
-    let records = Records::open(&state.join("records.sqlite")).map_err(Error::Records)?;
+    let records = Records::open(&state.join(RECORDS)).map_err(Error::Records)?;
     Ok((records, lock))
 }
 

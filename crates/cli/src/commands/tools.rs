@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Read};
 
-use cellblock_interpreter::derivation::tools::{Offer, code_interpreter, render_chart};
+use cellblock_interpreter::derivation::tools::{Offer, code_interpreter};
 use cellblock_interpreter::workbench::Workbench;
 use cellblock_sandbox::image::Home;
 use serde::Serialize;
@@ -52,27 +52,45 @@ fn list(toolset: Option<ListedToolset>, json: bool) {
         print(&json!({ "tools": tools }));
         return;
     }
+    Screen::new().show(&table(&tools));
+}
+
+/// The tools for a person: two lines each, without their schemas.
+fn table(tools: &[Listed]) -> String {
+    let widest = |text: fn(&Listed) -> &str| tools.iter().map(|tool| text(tool).len()).max().unwrap_or(0);
+    let (names, toolsets) = (widest(|tool| &tool.name), widest(|tool| tool.toolset));
     let mut text = String::new();
     for tool in tools {
+        // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "{}  {}\n{}",
-            styled(STRONG, &tool.name),
-            styled(FAINT, tool.toolset),
-            tool.description
+            "{}  {}  {}\n    {}",
+            styled(STRONG, &format!("{:names$}", tool.name)),
+            styled(FAINT, &format!("{:toolsets$}", tool.toolset)),
+            arguments_of(&tool.input_schema),
+            first_sentence(&tool.description),
         );
-        let schemas = [
-            ("arguments", Some(tool.input_schema)),
-            ("result", tool.output_schema),
-        ];
-        for (name, schema) in schemas {
-            if let Some(schema) = schema {
-                let _ = writeln!(text, "{} {schema:#}", styled(FAINT, name));
-            }
-        }
-        text.push('\n');
     }
-    Screen::new().show(text.trim_end());
+    text + "\nArguments in brackets are optional. `cellblock tools list --json` prints the JSON Schemas of arguments and results."
+}
+
+/// The names of a tool's arguments, those that it needs first and the others in brackets.
+fn arguments_of(schema: &Value) -> String {
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let names = schema["properties"].as_object().into_iter().flatten();
+    let (needed, optional): (Vec<_>, Vec<_>) = names
+        .map(|(name, _)| name.as_str())
+        .partition(|name| required.iter().any(|it| it == name));
+    let needed = needed.into_iter().map(str::to_owned);
+    let optional = optional.into_iter().map(|name| format!("[{name}]"));
+    needed.chain(optional).collect::<Vec<_>>().join(" ")
+}
+
+fn first_sentence(description: &str) -> &str {
+    let line = description.lines().next().unwrap_or_default();
+    line.split_once(". ")
+        .map_or(line, |(first, _)| first)
+        .trim_end_matches('.')
 }
 
 fn listed(toolset: Option<ListedToolset>) -> Vec<Listed> {
@@ -88,14 +106,15 @@ fn listed(toolset: Option<ListedToolset>) -> Vec<Listed> {
         }));
     }
     if wanted(ListedToolset::Derivation) {
-        let definitions = [code_interpreter(Offer::default()), render_chart()];
-        tools.extend(definitions.into_iter().map(|tool| Listed {
+        // The chart tool draws from a session's results, which no session of the command line records.
+        let tool = code_interpreter(Offer::default());
+        tools.push(Listed {
             toolset: "derivation",
             name: tool.name,
             description: tool.description,
             input_schema: tool.parameters,
             output_schema: None,
-        }));
+        });
     }
     tools
 }
@@ -221,9 +240,26 @@ mod tests {
     fn every_toolset_is_listed_alone_and_with_the_others() {
         let names = |toolset| -> Vec<_> { listed(toolset).into_iter().map(|it| it.name).collect() };
         let workbench = ["sandbox_exec", "sandbox_write_file", "sandbox_edit_file"];
-        let derivation = ["code_interpreter", "render_chart"];
+        let derivation = ["code_interpreter"];
         assert_eq!(names(Some(ListedToolset::Workbench)), workbench);
         assert_eq!(names(Some(ListedToolset::Derivation)), derivation);
         assert_eq!(names(None), [&workbench[..], &derivation[..]].concat());
+    }
+
+    #[test]
+    fn a_person_reads_two_short_lines_about_each_tool_and_no_schema() {
+        let tools = listed(None);
+        let shown = anstream::adapter::strip_str(&table(&tools)).to_string();
+        assert_eq!(shown.lines().count(), 2 * tools.len() + 2, "{shown}");
+        assert!(!shown.contains('{'), "{shown}");
+        for tool in &tools {
+            assert!(shown.contains(&tool.name), "{} in {shown}", tool.name);
+        }
+        for line in shown.lines() {
+            assert!(line.chars().count() <= 200, "{line}");
+        }
+        let schema = json!({"properties": {"b": {}, "a": {}, "c": {}}, "required": ["a", "c"]});
+        assert_eq!(arguments_of(&schema), "a c [b]");
+        assert_eq!(first_sentence("Runs it. And more.\nAnd more."), "Runs it");
     }
 }

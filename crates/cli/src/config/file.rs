@@ -17,6 +17,8 @@ use super::{Settings, env, yaml};
 
 /// The file that is read where none is named, if it is there.
 pub(crate) const DEFAULT_FILE: &str = "cellblock.yaml";
+/// The records, below the directory of the state.
+pub(crate) const RECORDS: &str = "records.sqlite";
 /// More is no configuration.
 const MAX_BYTES: u64 = 1 << 20;
 

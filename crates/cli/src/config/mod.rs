@@ -14,7 +14,7 @@ mod node;
 mod offer;
 #[cfg(test)]
 pub(crate) mod reference;
-mod schema;
+pub(crate) mod schema;
 mod sections;
 mod show;
 mod site;
@@ -31,7 +31,7 @@ use cellblock_sandbox::image::DEFAULT_IMAGE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use file::{ConfigError, Loaded, Sources};
+pub(crate) use file::{ConfigError, Loaded, RECORDS, Sources};
 use listen::Listen;
 pub(crate) use schema::schema;
 use sections::auth::Auth;

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cellblock_gateway::Models;
 use cellblock_gateway::quotas::Quota;
+use cellblock_gateway::{Models, Options, StickyKey};
 
 use super::listen::Listen;
 use super::{ConfigError, Loaded, Sources, schema};
@@ -90,7 +90,7 @@ auth: {required: true}
 quotas: {sandboxes: 3, stored_bytes: null}
 tls: {certificates: tls/a.pem, key: /b.pem}
 metrics: {public: true, listen: '127.0.0.1:9'}
-containers: {idle: 5m, max_memory: 1GiB}
+containers: {idle: 5m, max_memory: 1GiB, sandboxes: 40, concurrent: 3, one_shots: 2, brief_idle: 5s, sticky_keys: [user, session]}
 files: {max_size: 1MiB}
 sessions: {per_owner: 2}
 execute: {concurrent: 7}
@@ -111,7 +111,17 @@ http: {hosts: [a.example], origins: ['https://b.example'], max_connections: 9, g
     );
     assert_eq!(options.metrics.listen, Some("127.0.0.1:9".parse().unwrap()));
     assert_eq!(options.containers.idle, Duration::from_mins(5));
+    let (sandboxes, concurrent) = (options.containers.sandboxes, options.containers.concurrent);
+    assert_eq!((sandboxes, concurrent), (Some(40), Some(3)));
+    let (one_shots, brief) = (options.containers.one_shots, options.containers.brief_idle);
+    assert_eq!((one_shots, brief), (2, Duration::from_secs(5)));
     assert_eq!(options.containers.max_memory, Some(1 << 30));
+    let by_default = [StickyKey::Session, StickyKey::PromptCacheKey];
+    assert_eq!(Options::default().containers.sticky_keys, by_default);
+    assert_eq!(
+        options.containers.sticky_keys,
+        [StickyKey::User, StickyKey::Session]
+    );
     assert_eq!(options.files.max_bytes, 1 << 20);
     assert_eq!((options.sessions.per_owner, options.execute.concurrent), (2, 7));
     assert!(options.remote.serve);

@@ -26,6 +26,7 @@ pub(crate) fn draw(exception: &Exception) -> String {
     if !exception.message.is_empty() {
         let _ = write!(drawn, ": {}", sanitize::text(&exception.message).trim_end());
     }
+    drawn.push_str(&sanitize::line(suggestion(exception)));
     match exception.frames.split_last() {
         Some((raised, callers)) => {
             draw_source(raised, &mut drawn);
@@ -38,6 +39,18 @@ pub(crate) fn draw(exception: &Exception) -> String {
         let _ = write!(drawn, "\n{}", sanitize::text(note).trim_end());
     }
     drawn
+}
+
+/// What Python adds to the message where it prints the exception, such as `. Did you mean: 'print'?`.
+fn suggestion(exception: &Exception) -> &str {
+    let head = format!("{}: {}", exception.exception, exception.message);
+    let added = exception
+        .traceback
+        .rsplit_once(head.as_str())
+        .map(|(_, after)| after);
+    let added = added.and_then(|after| after.lines().next()).unwrap_or_default();
+    // Another message that begins alike is none.
+    if added.starts_with(". ") { added } else { "" }
 }
 
 fn draw_source(frame: &ExceptionFrame, into: &mut String) {
@@ -158,6 +171,26 @@ mod tests {
             print(1
                  ^
         "#);
+    }
+
+    #[test]
+    fn what_python_suggests_is_shown_with_the_message() {
+        let mut error = exception(vec![frame(1, "<module>", "prnt(1)")]);
+        error.exception = "NameError".into();
+        error.message = "name 'prnt' is not defined".into();
+        error.notes.clear();
+        error.traceback = "Traceback (most recent call last):\n  File \"report.py\", line 1, in <module>\n    prnt(1)\n    ^^^^\n\
+                           NameError: name 'prnt' is not defined. Did you mean: 'print'?\n"
+            .into();
+        insta::assert_snapshot!(plain(&error), @r"
+        NameError: name 'prnt' is not defined. Did you mean: 'print'?
+          --> report.py:1
+          |
+        1 | prnt(1)
+          | ^^^^^^^
+        ");
+        error.traceback = "NameError: name 'prnt' is not defined\n".into();
+        assert!(plain(&error).starts_with("NameError: name 'prnt' is not defined\n"));
     }
 
     #[test]

@@ -56,10 +56,15 @@ impl Counter {
             }
             Output::Chart(chart) => {
                 self.charts += 1;
-                vec![Picture {
-                    artifact: chart.document.sha256,
-                    name: format!("chart_{}.json", self.charts),
-                }]
+                let number = self.charts;
+                let image = chart.image.iter().map(|image| (image.sha256, "png"));
+                image
+                    .chain([(chart.document.sha256, "json")])
+                    .map(|(artifact, extension)| Picture {
+                        artifact,
+                        name: format!("chart_{number}.{extension}"),
+                    })
+                    .collect()
             }
             Output::Dataframe(_)
             | Output::Primitive(_)
@@ -82,7 +87,12 @@ const fn extension(mime: ImageMime) -> &'static str {
 
 /// What a chart that is a specification is called.
 pub(crate) fn chart_caption(chart: &Chart) -> String {
-    caption("chart", chart.title.as_deref(), None)
+    let title = chart.title.as_deref().filter(|title| !title.trim().is_empty());
+    let caption = caption("chart", title, chart.width.zip(chart.height));
+    match &chart.note {
+        Some(note) => format!("{caption} ({})", sanitize::line(note)),
+        None => caption,
+    }
 }
 
 /// What a chart is called.

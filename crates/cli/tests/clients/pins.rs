@@ -22,9 +22,12 @@ fn npm() -> Pins {
         .collect()
 }
 
-/// What is asked of Python's index.
-fn python(file: &str) -> Pins {
-    let text = read(&folder("python").join(file));
+/// The folders of what is asked of Python's index.
+const PYTHON: [&str; 2] = ["python", "python/openai2"];
+
+/// What a folder asks of Python's index, or has locked.
+fn python(place: &str, file: &str) -> Pins {
+    let text = read(&folder(place).join(file));
     text.lines()
         .filter_map(|line| line.trim_end_matches(" \\").split_once("=="))
         .map(|(name, version)| {
@@ -49,23 +52,26 @@ fn documented() -> Pins {
 
 #[test]
 fn the_documented_versions_are_those_that_are_pinned() {
-    let pinned: Pins = npm().union(&python("requirements.in")).cloned().collect();
+    let mut pinned = npm();
+    pinned.extend(PYTHON.iter().flat_map(|place| python(place, "requirements.in")));
     assert_eq!(documented(), pinned);
 }
 
 #[test]
 fn everything_that_is_asked_for_is_locked_with_a_hash_and_from_no_registry_by_name() {
-    let locked = read(&folder("python").join("requirements.txt"));
-    assert!(python("requirements.in").is_subset(&python("requirements.txt")));
-    let names = locked
-        .lines()
-        .filter(|line| line.contains("==") && !line.starts_with(' '))
-        .count();
-    let hashed = locked.matches(" \\\n    --hash=sha256:").count();
-    assert!(
-        names > 10 && hashed >= names,
-        "{hashed} hashes of {names} packages"
-    );
+    for place in PYTHON {
+        let locked = read(&folder(place).join("requirements.txt"));
+        assert!(python(place, "requirements.in").is_subset(&python(place, "requirements.txt")));
+        let names = locked
+            .lines()
+            .filter(|line| line.contains("==") && !line.starts_with(' '))
+            .count();
+        let hashed = locked.matches(" \\\n    --hash=sha256:").count();
+        assert!(
+            names > 10 && hashed >= names,
+            "{place}: {hashed} hashes of {names} packages"
+        );
+    }
 
     let lock: Value = serde_json::from_str(&read(&folder("node").join("package-lock.json"))).unwrap();
     let packages = lock["packages"].as_object().unwrap();

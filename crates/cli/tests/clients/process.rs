@@ -13,9 +13,9 @@ pub(crate) fn folder(language: &str) -> PathBuf {
         .join(language)
 }
 
-/// The interpreter that has the pinned packages.
-pub(crate) fn python() -> PathBuf {
-    folder("python").join(".venv/bin/python")
+/// The interpreter that has the packages that a folder pins.
+pub(crate) fn python(pins: &str) -> PathBuf {
+    folder(pins).join(".venv/bin/python")
 }
 
 /// The mock of a model, with one of a server of tools. It ends when this value does.

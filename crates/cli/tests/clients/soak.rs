@@ -20,7 +20,7 @@ const MOST: u64 = 128 << 20;
 
 /// Runs `soak.py` with so many requests one after the other, and so many at once.
 fn soak(world: &World, consecutive: u32, concurrent: u32) {
-    let mut command = Command::new(python());
+    let mut command = Command::new(python("python"));
     command
         .args([
             "soak.py".to_owned(),

@@ -7,12 +7,26 @@ use cellblock_testkit::require;
 use crate::process::{folder, passes, python};
 use crate::world::World;
 
-/// Runs a Python module of tests.
+/// Keeps clients from reporting to their makers, and from fetching lists of prices when they start.
+const QUIET: [(&str, &str); 4] = [
+    ("AGNO_TELEMETRY", "false"),
+    ("HAYSTACK_TELEMETRY_ENABLED", "False"),
+    ("LITELLM_LOCAL_MODEL_COST_MAP", "True"),
+    ("MASTRA_TELEMETRY_DISABLED", "1"),
+];
+
+/// Runs a Python module of tests with the packages of `tests/clients/python`.
 fn python_suite(world: &World, module: &str) {
-    let mut command = Command::new(python());
+    python_suite_with("python", world, module);
+}
+
+/// Runs a Python module of tests with the packages that a folder pins.
+fn python_suite_with(pins: &str, world: &World, module: &str) {
+    let mut command = Command::new(python(pins));
     command
         .args(["-m", "unittest", module])
         .envs(world.environment())
+        .envs(QUIET)
         // The folder is the repository's; nothing is to be left there.
         .env("PYTHONDONTWRITEBYTECODE", "1");
     passes(&mut command, &folder("python")).unwrap();
@@ -23,7 +37,8 @@ fn node_suite(world: &World, file: &str) {
     let mut command = Command::new("node");
     command
         .args(["--test", "--test-reporter=spec", file])
-        .envs(world.environment());
+        .envs(world.environment())
+        .envs(QUIET);
     passes(&mut command, &folder("node")).unwrap();
 }
 
@@ -39,6 +54,13 @@ fn openai_python_goes_on_from_what_is_kept_and_is_refused_what_is_wrong() {
     require!(NodeClients);
     require!(PythonClients);
     python_suite(&World::shared(), "test_openai_states");
+}
+
+#[test]
+fn openai_python_chats_and_keeps_conversations() {
+    require!(NodeClients);
+    require!(PythonClients);
+    python_suite(&World::shared(), "test_chat");
 }
 
 #[test]
@@ -80,6 +102,60 @@ fn openai_node_knows_every_event_of_the_streams() {
 fn the_vercel_ai_sdk_finds_every_event_and_item_in_its_schemas() {
     require!(NodeClients);
     node_suite(&World::shared(), "ai.test.js");
+}
+
+#[test]
+fn the_ai_sdk_and_mastra_find_the_variables_of_the_turn_before() {
+    require!(NodeClients);
+    node_suite(&World::shared(), "conversations.test.js");
+}
+
+#[test]
+fn pydantic_ai_finds_the_variables_of_the_turn_before() {
+    require!(NodeClients);
+    require!(PythonClients);
+    python_suite(&World::shared(), "test_pydantic_ai");
+}
+
+#[test]
+fn agno_finds_the_variables_of_the_turn_before() {
+    require!(NodeClients);
+    require!(PythonClients);
+    python_suite(&World::shared(), "test_agno");
+}
+
+#[test]
+fn llama_index_finds_the_variables_of_the_turn_before() {
+    require!(NodeClients);
+    require!(Openai2Clients);
+    python_suite_with("python/openai2", &World::shared(), "test_llama_index");
+}
+
+#[test]
+fn haystack_finds_the_variables_of_the_turn_before() {
+    require!(NodeClients);
+    require!(Openai2Clients);
+    python_suite_with("python/openai2", &World::shared(), "test_haystack");
+}
+
+#[test]
+fn instructor_gets_typed_answers_over_chat_completions() {
+    require!(NodeClients);
+    require!(Openai2Clients);
+    python_suite_with("python/openai2", &World::shared(), "test_instructor");
+}
+
+#[test]
+fn litellm_gets_completions_whose_code_has_run() {
+    require!(NodeClients);
+    require!(Openai2Clients);
+    python_suite_with("python/openai2", &World::shared(), "test_litellm");
+}
+
+#[test]
+fn frameworks_of_node_speak_chat_completions_to_the_gateway() {
+    require!(NodeClients);
+    node_suite(&World::shared(), "chat.test.js");
 }
 
 #[test]

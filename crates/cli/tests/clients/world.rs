@@ -68,7 +68,7 @@ impl World {
                 "listen: {address}\n\
                  providers:\n  \
                    chat: {{type: chat, base_url: '{base}', models: [mock-chat]}}\n  \
-                   responses: {{type: responses, base_url: '{base}', models: [mock-responses]}}\n\
+                   responses: {{type: responses, base_url: '{base}', models: [mock-responses, gpt-5-mock]}}\n\
                  mcp_servers: {{market: {{url: '{tools}', offer: on_request}}}}\n\
                  mcp_requests: {{allowed_urls: ['{tools}']}}\n\
                  {more}\n"

@@ -79,6 +79,21 @@ fn a_key_is_asked_for_once_there_is_one_and_revoking_it_opens_nothing() {
 }
 
 #[test]
+fn without_its_old_records_a_gateway_is_open_again() {
+    let place = Place::new();
+    assert_eq!(place.cellblock(&["key", "create", "ci"]).code(), 0);
+    assert_eq!(place.cellblock(&["key", "revoke", "ci"]).code(), 0);
+    let status = |place: &Place| place.serve(&[]).get("/v1/models", &[]).status;
+    assert_eq!(status(&place), 401);
+    let (records, away) = (place.home().join("gateway"), place.home().join("away"));
+    std::fs::rename(&records, &away).unwrap();
+    assert_eq!(status(&place), 200);
+    std::fs::remove_dir_all(&records).unwrap();
+    std::fs::rename(&away, &records).unwrap();
+    assert_eq!(status(&place), 401);
+}
+
+#[test]
 fn a_key_has_quotas_and_the_refusal_says_when_to_come_again() {
     let place = Place::new();
     let made = place.cellblock(&["key", "create", "ci", "--quota", "cells_per_minute=1", "--json"]);
@@ -86,7 +101,8 @@ fn a_key_has_quotas_and_the_refusal_says_when_to_come_again() {
     assert_eq!(made["quotas"]["cells_per_minute"], 1);
     let bearer = format!("Bearer {}", made["secret"].as_str().unwrap());
     let headers = [("Authorization", bearer.as_str())];
-    let server = place.serve(&[]);
+    // Code waits for its quota, by default for longer than the minute of this one.
+    let server = place.serve_with(&[], &[("CELLBLOCK_SERVE__CONTAINERS__WAIT", "1")]);
     let body = http::code("6 * 7", false);
     let first = server.post("/v1/responses", &headers, &body).json();
     assert_eq!(http::call(&first)["status"], "completed", "{first}");

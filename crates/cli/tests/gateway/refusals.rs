@@ -1,7 +1,7 @@
 //! What is refused, and what every answer carries.
 
 use crate::http;
-use crate::server::Place;
+use crate::server::{Place, until};
 
 #[test]
 fn other_names_and_other_pages_are_refused() {
@@ -29,6 +29,23 @@ fn other_names_and_other_pages_are_refused() {
 }
 
 #[test]
+fn a_browser_reads_a_page_and_a_client_of_the_api_an_error() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let browser = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+    let page = server.get("/", &[browser]);
+    assert_eq!(page.status, 200);
+    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+    for address in ["/v1/responses", "/openapi.json", "/mcp"] {
+        assert!(page.body.contains(address), "{}", page.body);
+    }
+    for headers in [&[][..], &[("Accept", "application/json")], &[("Accept", "*/*")]] {
+        let answer = server.get("/", headers);
+        assert_eq!((answer.status, answer.code().as_str()), (404, "not_found"));
+    }
+}
+
+#[test]
 fn every_answer_has_an_id_and_errors_have_the_form_of_the_api() {
     let place = Place::new();
     let server = place.serve(&[]);
@@ -40,7 +57,7 @@ fn every_answer_has_an_id_and_errors_have_the_form_of_the_api() {
     let answer = server.get("/nowhere", &[("X-Request-Id", "mine-1")]);
     assert_eq!(answer.header("x-request-id"), Some("mine-1"));
     assert_eq!((answer.status, answer.code().as_str()), (404, "not_found"));
-    assert!(server.log().contains("mine-1"));
+    until(|| server.log().contains("mine-1").then_some(()));
 
     let answer = server.get("/v1/responses/a/b/c", &[("X-Request-Id", "not sane")]);
     assert_ne!(answer.header("x-request-id"), Some("not sane"));

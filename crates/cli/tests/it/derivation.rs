@@ -39,14 +39,79 @@ fn a_call_that_keeps_its_contract_answers_with_its_result() -> Result<()> {
     );
     assert_eq!(report["result"], 3.5);
     assert_eq!(report["stdout"], json!(["adding"]));
-    assert_eq!(report["outputAlias"], "code_interpreter_1");
-    assert_eq!(report["attemptsLeft"], 5);
+    assert_eq!(report["output_alias"], "code_interpreter_1");
+    assert_eq!(report["attempts_left"], 5);
     assert_eq!(report["execution"]["outcome"], "completed");
-    let bound = &report["inputProjectionDiagnostics"][0];
+    let bound = &report["inputs"][0];
     assert_eq!(
         (&bound["alias"], &bound["bytes"]),
         (&json!("get_rows_1"), &json!(14))
     );
+    Ok(())
+}
+
+#[test]
+fn integer_keys_of_a_series_are_its_keys_in_the_result() -> Result<()> {
+    let (_folder, path) = folder(&[
+        ("one.json", b"[1]"),
+        ("c.json", br#"{"operation": "count", "reason": "it takes code", "inputAliases": ["x_1"], "expectedArtifacts": []}"#),
+    ])?;
+    let code = "set_result(pd.DataFrame({\"k\":[0,1,1,2]}).groupby(\"k\").size())";
+    let call = [
+        "--toolset",
+        "derivation",
+        "--alias",
+        "x_1=one.json",
+        "--contract",
+        "c.json",
+        "-c",
+        code,
+    ];
+    let finished = run(["--json"].into_iter().chain(call))?.folder(&path).run()?;
+    let (code, report) = answer(&finished)?;
+    assert_eq!(
+        (code, report["result"].to_string().as_str()),
+        (0, r#"{"0":1,"1":2,"2":1}"#)
+    );
+    Ok(())
+}
+
+#[test]
+fn a_result_can_come_through_a_pipe() -> Result<()> {
+    let (_folder, path) = folder(&[("c.json", CONTRACT)])?;
+    let pipe = path.join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600))?;
+    let writer = std::thread::spawn(move || std::fs::write(pipe, "[1, 2.5, null]"));
+    let call = [
+        "--json",
+        "--toolset",
+        "derivation",
+        "--alias",
+        "get_rows_1=pipe",
+        "--contract",
+        "c.json",
+        "-c",
+    ];
+    let finished = run(call.into_iter().chain(["set_result(get_rows_1)"]))?
+        .folder(&path)
+        .run()?;
+    let (code, report) = answer(&finished)?;
+    assert_eq!((code, &report["result"]), (0, &json!([1, 2.5, null])));
+    writer.join().ok().context("the writer panicked")??;
+    Ok(())
+}
+
+#[test]
+fn packages_that_are_required_can_be_imported_by_a_call() -> Result<()> {
+    let (code, report) = call(
+        "import iniconfig\nset_result(iniconfig.__name__)",
+        CONTRACT,
+        &["--require", "iniconfig"],
+    )?;
+    assert_eq!((code, &report["result"]), (0, &json!("iniconfig")), "{report}");
+    let (code, report) = call("set_result(1)", CONTRACT, &["--require", "httpx"])?;
+    let message = report["error"]["message"].as_str().unwrap_or_default();
+    assert!(code == 2 && message.contains("httpx"), "{code} {message}");
     Ok(())
 }
 
@@ -91,7 +156,7 @@ fn a_broken_contract_is_rejected_with_codes_and_exits_with_2() -> Result<()> {
     );
     assert_eq!(report["rejections"][2]["valid"], json!(["get_rows_1"]));
     assert_eq!(
-        (&report["attemptsLeft"], &report["execution"]),
+        (&report["attempts_left"], &report["execution"]),
         (&json!(4), &Value::Null)
     );
     let undeclared = br#"{"operation": "x", "reason": "y", "inputAliases": ["get_rows_1"], "expectedArtifacts": ["chart"]}"#;
@@ -118,7 +183,12 @@ fn code_that_fails_says_how_often_it_may_be_tried_again() -> Result<()> {
 
 #[test]
 fn what_the_caller_gave_wrongly_is_told_before_anything_starts() -> Result<()> {
-    let (_folder, path) = folder(&[("rows.json", b"[1, 2"), ("contract.json", b"{")])?;
+    let (_folder, path) = folder(&[
+        ("rows.json", b"[1, 2"),
+        ("fine.json", b"[1, 2]"),
+        ("rows.csv", b"a\n1\n"),
+        ("contract.json", b"{"),
+    ])?;
     for (arguments, told) in [
         (
             ["--alias", "get_rows_1=rows.json", "-c", "1"],
@@ -127,6 +197,8 @@ fn what_the_caller_gave_wrongly_is_told_before_anything_starts() -> Result<()> {
         (["--alias", "print=contract.json", "-c", "1"], "print"),
         (["--alias", "get_rows_1=none.json", "-c", "1"], "none.json"),
         (["--contract", "contract.json", "-c", "1"], "contract.json"),
+        (["--alias", "get_rows_1=fine.json", "-c", "1"], "--contract FILE"),
+        (["--alias", "get_rows_1=rows.csv", "-c", "1"], "Parquet"),
     ] {
         let usual = ["--json", "--toolset", "derivation"];
         let finished = run(usual.into_iter().chain(arguments))?.folder(&path).run()?;
@@ -300,5 +372,87 @@ fn a_line_with_gaps_is_reported_with_its_name_or_refused() -> Result<()> {
         &["--reject-low-coverage", "--coverage-threshold", "0.1"],
     )?;
     assert_eq!(code, 0);
+    Ok(())
+}
+
+#[test]
+fn a_chart_is_saved_as_a_picture_beside_its_data_and_can_be_exported() -> Result<()> {
+    let contract =
+        br#"{"operation": "x", "reason": "y", "inputAliases": ["x_1"], "expectedArtifacts": ["chart"]}"#;
+    let rows =
+        br#"[{"day": "2023-12-30", "v": 1}, {"day": "2023-12-31", "v": 3}, {"day": "2024-01-01", "v": 2}]"#;
+    let (_folder, path) = folder(&[("one.json", rows), ("chart.json", contract)])?;
+    let code = "render_chart({'type': 'line', 'xKey': 'day', 'series': [{'key': 'v'}]}, x_1, title='Values')";
+    let call = [
+        "run",
+        "--toolset",
+        "derivation",
+        "--alias",
+        "x_1=one.json",
+        "--contract",
+        "chart.json",
+        "-c",
+        code,
+    ];
+    let finished = Cli::new(call).folder(&path).limit(BUILD_LIMIT).run()?;
+    assert_eq!(finished.code(), 0, "{}", finished.stderr);
+    let png = std::fs::read(path.join("cellblock-out/chart_1.png"))?;
+    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"));
+    let document = std::fs::read(path.join("cellblock-out/chart_1.json"))?;
+    assert_eq!(serde_json::from_slice::<Value>(&document)?["kind"], "chart");
+
+    let id = cellblock_artifact::ArtifactId::of(&document).to_string();
+    let artifact = |arguments: &[&str]| {
+        let arguments = ["artifact"].iter().chain(arguments).copied();
+        Cli::new(arguments).folder(&path).limit(BUILD_LIMIT).run()
+    };
+    let listed: Value = serde_json::from_str(&artifact(&["list", "--json"])?.stdout)?;
+    let mine = listed["artifacts"]
+        .as_array()
+        .context("no list")?
+        .iter()
+        .find(|it| it["sha256"] == id.as_str());
+    let mine = mine.context("the chart is not listed")?;
+    assert_eq!(
+        (&mine["kind"], &mine["bytes"]),
+        (&json!("chart"), &json!(document.len()))
+    );
+    let described: Value = serde_json::from_str(&artifact(&["get", &id[..12], "--json"])?.stdout)?;
+    assert_eq!(&described["sha256"], id.as_str());
+    assert_eq!(artifact(&["get", &id])?.stdout.as_bytes(), document);
+    let missing = artifact(&["get", "not-there", "--json"])?;
+    let error: Value = serde_json::from_str(&missing.stdout)?;
+    assert_eq!(
+        (missing.code(), &error["error"]["code"]),
+        (2, &json!("bad_request"))
+    );
+
+    for (format, name, begin) in [
+        ("png", "x.png", &b"\x89PNG"[..]),
+        ("svg", "x.svg", b"<svg"),
+        ("html", "x.html", b"<!DOCTYPE html>"),
+        ("vega-lite", "x.vl.json", b"{"),
+    ] {
+        let exported = artifact(&["export", &id[..12], "--format", format, "--out", name])?;
+        assert_eq!(
+            (exported.code(), exported.stdout.trim()),
+            (0, name),
+            "{}",
+            exported.stderr
+        );
+        let bytes = std::fs::read(path.join(name))?;
+        assert!(
+            bytes.starts_with(begin),
+            "{format}: {}",
+            String::from_utf8_lossy(&bytes[..40])
+        );
+    }
+    // Nothing is loaded from elsewhere: the page holds its JavaScript.
+    let page = std::fs::read_to_string(path.join("x.html"))?;
+    assert!(
+        !page.contains("<script src=") && !page.contains("cdn.jsdelivr"),
+        "{} bytes",
+        page.len()
+    );
     Ok(())
 }

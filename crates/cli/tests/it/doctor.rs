@@ -63,8 +63,19 @@ fn an_ordinary_user_is_told_what_root_would_add() -> Result<()> {
     assert!(
         own[0]["remedy"]
             .as_str()
-            .is_some_and(|remedy| remedy.contains("root")),
+            .is_some_and(|remedy| remedy.contains("uidmap") && remedy.contains("root")),
         "{own:?}"
     );
+    Ok(())
+}
+
+#[test]
+fn sandboxes_of_a_user_with_subordinate_ids_have_ids_of_their_own() -> Result<()> {
+    require!(SubordinateIds);
+    let finished = Cli::new(["doctor", "--json"]).with_subordinate_ids().run()?;
+    let report = finished.json()?;
+    let protections = report["protections"].as_array().into_iter().flatten();
+    let own: Vec<_> = protections.filter(|it| it["name"] == "own_user_id").collect();
+    assert_eq!(own[0]["state"], "active", "{report:#}");
     Ok(())
 }

@@ -13,16 +13,17 @@ fn the_short_help_fits_a_screen() -> Result<()> {
     Usage: cellblock <COMMAND>
 
     Commands:
-      run      Run Python code in a sandbox
-      serve    Serve the OpenAI-compatible API over HTTP
-      key      Make, list and revoke keys of the API
-      config   Check and show the configuration of `serve`
-      mcp      Serve tools to an MCP client that starts this command: over stdin and stdout
-      tools    List tools, and call them in sessions that outlive a command
-      session  Start, list and stop sessions that outlive a command
-      image    Build, list and check images: what sandboxes start from
-      doctor   Say what this machine offers, which protections are active, and what to do about those
-               that are not
+      run       Run Python code in a sandbox
+      serve     Serve the OpenAI-compatible API over HTTP
+      key       Make, list and revoke keys of the API
+      config    Check and show the configuration of `serve`
+      mcp       Serve tools to an MCP client that starts this command: over stdin and stdout
+      tools     List tools, and call them in sessions that outlive a command
+      session   Start, list and stop sessions that outlive a command
+      image     Build, list and check images: what sandboxes start from
+      artifact  List, open and export what code made: tables, charts, pictures and files
+      doctor    Say what this machine offers, which protections are active, and what to do about those
+                that are not
 
     Options:
       -h, --help     Print help (see more with '--help')
@@ -72,10 +73,12 @@ fn the_help_of_run_lists_its_options() -> Result<()> {
     Toolset:
           --toolset <TOOLSET>           Run the code as a call of this toolset: `derivation` derives
                                         from tool results under a contract [possible values: derivation]
-          --alias <NAME=PATH>           Record a file as the result of a tool, under this alias: JSON,
-                                        or a table as Parquet or Arrow
-          --contract <FILE>             What the code declares: a JSON file with `operation`, `reason`,
-                                        `inputAliases` and `expectedArtifacts`, or a whole call with
+          --alias <NAME=PATH>           Record a file as the result of a tool, under this alias: JSON or
+                                        NDJSON, or a table as Parquet or Arrow; a pipe, such as
+                                        `x=<(command)`, is read to its end
+          --contract <FILE>             What the code declares, which `derivation` needs: a JSON file
+                                        with `operation`, `reason`, `inputAliases` and
+                                        `expectedArtifacts`, or a whole call with
                                         `postProcessingContract`, and `inputs` and `intent` if it has
                                         them
           --require-inputs              Refuse a call that gives no alias a local name in `inputs`

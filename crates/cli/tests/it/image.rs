@@ -1,9 +1,13 @@
 //! `cellblock image`.
 
-use anyhow::Result;
-use cellblock_testkit::Cli;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-use crate::support::{folder, small_image};
+use anyhow::{Context as _, Result, ensure};
+use cellblock_testkit::{Cli, target_dir};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{BUILD_LIMIT, folder, small_image};
 
 #[test]
 fn a_built_image_is_listed_inspected_and_audited() -> Result<()> {
@@ -68,5 +72,81 @@ fn a_specification_that_is_wrong_is_told_with_its_file() -> Result<()> {
         message.contains("wrong.toml") && message.contains("no spaces please"),
         "{message}"
     );
+    Ok(())
+}
+
+/// Processes with this text in their command lines, by their ids.
+fn programs(text: &str) -> Result<Vec<(u32, String)>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let Some(id) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // One that has just ended has none.
+        let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        if line.contains(text) {
+            found.push((id, line));
+        }
+    }
+    Ok(found)
+}
+
+/// Bytes of the packages below a directory. What goes away meanwhile is not counted.
+fn packages(directory: &Path) -> u64 {
+    let mut bytes = 0;
+    let mut open = vec![(directory.to_owned(), false)];
+    while let Some((path, inside)) = open.pop() {
+        let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+        for entry in entries {
+            let inside = inside || entry.file_name() == "site-packages";
+            match entry.metadata() {
+                Ok(found) if found.is_dir() => open.push((entry.path(), inside)),
+                Ok(found) if found.is_file() && inside => bytes += found.len(),
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+    bytes
+}
+
+#[test]
+fn a_command_that_is_ended_during_a_build_leaves_no_compiler_running_and_no_packages_behind() -> Result<()> {
+    let spec: &[u8] = b"name = \"tiny\"\npackages = [\"six\"]\npreload = [\"six\"]\n";
+    for (arguments, code) in [
+        (&["image", "build", "tiny.toml"][..], 143),
+        (&["run", "--image", "tiny.toml", "-c", "1"][..], 143),
+        (&["serve", "--demo", "--listen", "127.0.0.1:0"][..], 0),
+    ] {
+        let (folder, path) = folder(&[("tiny.toml", spec)])?;
+        // Downloads are shared with other tests.
+        let downloads = target_dir().join("test-downloads");
+        std::fs::create_dir_all(&downloads)?;
+        std::os::unix::fs::symlink(&downloads, path.join("cache"))?;
+        let running = Cli::new(arguments.iter().copied())
+            .folder(&path)
+            .env("CELLBLOCK_HOME", &path)
+            .env("CELLBLOCK_SERVE__IMAGE", "tiny.toml")
+            .limit(BUILD_LIMIT)
+            .start()?;
+        let staging = path.join("staging");
+        let place = staging.to_string_lossy().into_owned();
+        let compiles =
+            || Ok::<_, anyhow::Error>(programs(&place)?.iter().any(|(_, it)| it.contains("compileall")));
+        let deadline = Instant::now() + BUILD_LIMIT;
+        while !compiles()? {
+            ensure!(Instant::now() < deadline, "nothing is compiled");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(packages(&staging) > 0);
+        // To this process alone, as a service manager may do it: what it started is not told.
+        let id = i32::try_from(running.id())?;
+        kill_process(Pid::from_raw(id).context("an id")?, Signal::TERM)?;
+        let ended = running.finish()?;
+        assert_eq!(ended.code(), code, "{arguments:?} {}", ended.stderr);
+        assert_eq!(programs(&place)?, [], "{arguments:?}");
+        assert_eq!(packages(&staging), 0, "{arguments:?}");
+        drop(folder);
+    }
     Ok(())
 }

@@ -9,6 +9,7 @@ mod full_disk;
 mod help;
 mod image;
 mod no_processes;
+mod notebook;
 mod places;
 mod run;
 mod support;

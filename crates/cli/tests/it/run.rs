@@ -44,7 +44,7 @@ fn cells_of_several_files_share_a_session_and_the_first_failure_ends_it() -> Res
       |
     4 | x / 0
       | ^^^^^
-    note: stopped at two.py:3, cell 4 of 5; 1 cell was not run
+    note: stopped in cell 4 of 5, which begins at two.py:3; 1 cell was not run
     ");
     let (code, report) = answer(&run(["--json", "one.py", "two.py"])?.folder(&path).run()?)?;
     assert_eq!(

@@ -10,7 +10,9 @@ use crate::place::{Served, command, passes, program};
 /// The Inspector before a server that it starts.
 fn over_stdio() -> Command {
     let mut inspector = inspector();
-    inspector.args(command());
+    // It hands a server none of its own environment, and there need not be an image in any other home.
+    let home = format!("CELLBLOCK_HOME={}", cellblock_testkit::home().unwrap().display());
+    inspector.args(["env", &home]).args(command());
     inspector
 }
 

@@ -107,3 +107,98 @@ fn a_port_or_a_state_that_is_taken_is_told() {
     );
     assert!(told.stderr.starts_with(&expected), "{}", told.stderr);
 }
+
+#[test]
+fn what_serve_refuses_the_check_of_the_configuration_refuses_too() {
+    require!(UserNamespaces);
+    let demo = "providers: {demo: {type: demo}}\n";
+    for (config, code) in [
+        // No model to answer with.
+        ("limits: {cell_timeout: 5s}\n".to_owned(), 2),
+        // Other machines would reach it, and there is no API key.
+        (format!("{demo}listen: 0.0.0.0:0\n"), 78),
+        (
+            format!("{demo}http: {{origins: ['https://app.example.com/chat']}}\n"),
+            2,
+        ),
+        (
+            format!("{demo}listen: 127.0.0.1:4317\nmetrics: {{listen: '127.0.0.1:4317'}}\n"),
+            2,
+        ),
+        (
+            format!("{demo}tls: {{certificates: none.pem, key: none.pem}}\n"),
+            2,
+        ),
+        (format!("{demo}image: none-such\n"), 2),
+    ] {
+        let served = run(&config, &["serve"]);
+        assert_eq!(served.code(), code, "{config}{}", served.stderr);
+        for args in [
+            &["config", "check"][..],
+            &["config", "check", "cellblock.yaml"],
+            &["config", "check", "--config", "cellblock.yaml"],
+        ] {
+            let checked = run(&config, args);
+            assert_eq!(
+                (checked.code(), checked.stdout.as_str()),
+                (code, ""),
+                "{args:?} {config}"
+            );
+            assert_eq!(checked.stderr, served.stderr, "{args:?} {config}");
+        }
+    }
+    // With the options of `serve` it checks what these options would serve.
+    for args in [
+        &["config", "check", "--demo"][..],
+        &["config", "check", "--no-model"],
+    ] {
+        let checked = run("limits: {cell_timeout: 5s}\n", args);
+        assert_eq!(
+            (checked.code(), checked.stdout.as_str()),
+            (0, "cellblock.yaml: nothing is wrong\n"),
+            "{}",
+            checked.stderr
+        );
+    }
+    let shown = run(demo, &["config", "show", "--config", "cellblock.yaml"]);
+    assert_eq!(shown.code(), 0, "{}", shown.stderr);
+}
+
+#[test]
+fn damaged_records_are_reported_with_their_file_and_a_way_out_before_anything_is_served() {
+    require!(UserNamespaces);
+    let folder = folder("providers: {demo: {type: demo}}\n");
+    let state = folder.path().join("state");
+    let cli = |args: &[&str]| {
+        let cli = Cli::new(args.iter().copied()).folder(folder.path());
+        cli.env("CELLBLOCK_SERVE__STATE", &state).run().unwrap()
+    };
+    assert_eq!(cli(&["key", "create", "ci"]).code(), 0);
+    let path = state.join("records.sqlite");
+    let whole = std::fs::read(&path).unwrap();
+    let mut middle = whole.clone();
+    let page = whole.len() / 4096 / 2 * 4096;
+    middle[page..].fill(0xa5);
+    for damaged in [middle, vec![0xa5; 8192]] {
+        std::fs::write(&path, damaged).unwrap();
+        for args in [&["serve", "--listen", "127.0.0.1:0"][..], &["config", "check"]] {
+            let told = cli(args);
+            assert_eq!(
+                (told.code(), told.stdout.as_str()),
+                (70, ""),
+                "{args:?} {}",
+                told.stderr
+            );
+            let expected = format!(
+                "error: use the records at `{}`: the file is damaged: ",
+                path.display()
+            );
+            assert!(told.stderr.starts_with(&expected), "{args:?} {}", told.stderr);
+            for way_out in ["restore the file from a backup", ".recover", "move it away"] {
+                assert!(told.stderr.contains(way_out), "{args:?} {}", told.stderr);
+            }
+        }
+    }
+    std::fs::write(&path, whole).unwrap();
+    assert_eq!(cli(&["config", "check"]).code(), 0);
+}

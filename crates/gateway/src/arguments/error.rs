@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentsError {
     /// A byte that JSON does not allow where it stands.
-    #[error("read the arguments: expected {expected} at byte {offset}; send one JSON object")]
+    #[error("the arguments are not valid JSON: expected {expected} at byte {offset}; send one JSON object")]
     Malformed {
         /// Where it stands.
         offset: usize,
@@ -12,19 +12,23 @@ pub enum ArgumentsError {
         expected: &'static str,
     },
     /// They end before the object does.
-    #[error("read the arguments: they end at byte {offset}, before the JSON object does")]
+    #[error(
+        "the arguments are not valid JSON: they end at byte {offset}, before the JSON object is complete"
+    )]
     Unfinished {
         /// Where they end.
         offset: usize,
     },
     /// They are longer than allowed.
-    #[error("read the arguments: more than the {limit} bytes that are allowed; send less code at a time")]
+    #[error("the arguments have more than {limit} bytes, which is the limit; send less code at a time")]
     TooLong {
         /// The most bytes that are allowed.
         limit: usize,
     },
     /// Values are nested more deeply than allowed.
-    #[error("read the arguments: nested more than {limit} deep at byte {offset}")]
+    #[error(
+        "the arguments are nested more than {limit} levels deep at byte {offset}; send a flat JSON object"
+    )]
     TooDeep {
         /// Where the limit is crossed.
         offset: usize,
@@ -32,7 +36,7 @@ pub enum ArgumentsError {
         limit: usize,
     },
     /// The field is there but is not a string.
-    #[error("read the arguments: the value of `{field}` at byte {offset} is not a string")]
+    #[error("the value of `{field}` at byte {offset} of the arguments is not a string")]
     NotText {
         /// The field.
         field: String,
@@ -40,7 +44,7 @@ pub enum ArgumentsError {
         offset: usize,
     },
     /// The field is there twice, so that which of both is meant is not known.
-    #[error("read the arguments: `{field}` is there a second time at byte {offset}; send it once")]
+    #[error("the arguments have `{field}` a second time at byte {offset}; send it once")]
     Repeated {
         /// The field.
         field: String,
@@ -48,7 +52,7 @@ pub enum ArgumentsError {
         offset: usize,
     },
     /// The object is whole but lacks the field.
-    #[error("read the arguments: `{field}` is missing")]
+    #[error("the arguments lack `{field}`")]
     Missing {
         /// The field.
         field: String,

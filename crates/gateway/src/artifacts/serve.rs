@@ -1,15 +1,17 @@
 //! `GET /v1/artifacts/{sha256}`: bytes that code made. What a browser might run, it is told to save.
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE,
     CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RANGE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use cellblock_artifact::{ArtifactError, ArtifactId, Reader};
+use cellblock_artifact::{ArtifactError, ArtifactId, Metadata, Reader};
+use cellblock_interpreter::{PictureFormat, chart};
 use futures_util::stream;
+use serde::Deserialize;
 
 use super::media::{header, is_active};
 use super::range::{Asked, read};
@@ -24,11 +26,15 @@ const SANDBOXED: HeaderValue = HeaderValue::from_static("default-src 'none'; san
 #[utoipa::path(
     get, operation_id = "read_artifact", path = "/v1/artifacts/{sha256}",
     tag = "artifacts",
-    params(("sha256" = String, Path, description = "64 lowercase hexadecimal digits")),
+    params(
+        ("sha256" = String, Path, description = "64 lowercase hexadecimal digits"),
+        ("format" = Option<String>, Query, description = "Converts a chart: `png`, `svg`, `html` (a page that needs no network) or `vega-lite`"),
+    ),
     responses(
         (status = 200, description = "The bytes, in their own media type. Types that a browser might run come as an attachment."),
         (status = 206, description = "The part that `Range` asks for"),
         (status = 304, description = "`If-None-Match` names it"),
+        (status = 400, description = "The artifact cannot be converted to the format", body = crate::openapi::Error),
         (status = 404, description = "There is no such artifact among the caller's", body = crate::openapi::Error),
         (status = 416, description = "`Range` lies beyond its end"),
     )
@@ -37,11 +43,15 @@ pub(crate) async fn serve(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(sha256): Path<String>,
+    Query(asked): Query<Conversion>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let id = visible(&gateway, &caller, &sha256).await?;
     let store = &gateway.store;
     let metadata = store.metadata(id).await.map_err(|error| lost(id, &error))?;
+    if let Some(format) = asked.format {
+        return convert(&gateway, &caller, &metadata, &format).await;
+    }
     let tag = format!("\"{id}\"");
     let mut answer = HeaderMap::new();
     answer.insert(CACHE_CONTROL, CACHE);
@@ -84,6 +94,61 @@ pub(crate) async fn serve(
             Ok((StatusCode::RANGE_NOT_SATISFIABLE, answer).into_response())
         }
     }
+}
+
+/// What a chart is to be converted to.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Conversion {
+    format: Option<String>,
+}
+
+/// A chart in another format. Pictures are drawn in a sandbox, which counts as a cell of the caller's.
+async fn convert(
+    gateway: &Gateway,
+    caller: &Caller,
+    chart: &Metadata,
+    format: &str,
+) -> Result<Response, Problem> {
+    let invalid = |message: String| Problem::invalid("format", message);
+    let picture = match format {
+        "png" => Some((PictureFormat::Png, "image/png")),
+        "svg" => Some((PictureFormat::Svg, "image/svg+xml")),
+        "html" => Some((PictureFormat::Html, "text/html")),
+        "vega-lite" => None,
+        _ => {
+            return Err(invalid(
+                "invalid format: give `png`, `svg`, `html` or `vega-lite`".to_owned(),
+            ));
+        }
+    };
+    let bytes = gateway
+        .store
+        .get(chart.sha256)
+        .await
+        .map_err(|error| lost(chart.sha256, &error))?;
+    let vega_lite = chart::vega_lite_of(&chart.media_type, &bytes);
+    let vega_lite =
+        vega_lite.map_err(|error| invalid(format!("the artifact cannot be converted: {error}")))?;
+    let (bytes, media_type) = match picture {
+        None => (vega_lite.to_string().into_bytes().into(), chart::VEGA_LITE),
+        Some((picture, media_type)) => {
+            let _permit = gateway.quotas.cell(&caller.owner).await?;
+            let drawn = gateway.interpreter()?.draw(&vega_lite, picture).await?;
+            let drawn = drawn
+                .picture
+                .ok_or_else(|| invalid(drawn.note.unwrap_or_default()))?;
+            let bytes = gateway.store.get(drawn.sha256).await;
+            (bytes.map_err(|error| lost(drawn.sha256, &error))?, media_type)
+        }
+    };
+    let mut answer = HeaderMap::new();
+    answer.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer.insert(CONTENT_SECURITY_POLICY, SANDBOXED);
+    answer.insert(CONTENT_TYPE, header(media_type));
+    if is_active(media_type) {
+        answer.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    }
+    Ok((answer, bytes).into_response())
 }
 
 /// The artifact of this name, if it is the caller's.

@@ -50,7 +50,7 @@ async fn tell(gateway: &Gateway, held: &Held, mut derived: Derived) -> Ran {
                 execution.files.clear();
                 execution
                     .outputs
-                    .retain(|output| !matches!(output, Shown::Figure(_) | Shown::Image(_)));
+                    .retain(|output| !matches!(output, Shown::Figure(_) | Shown::Image(_) | Shown::Chart(_)));
             }
             keep(gateway, held, &mut execution).await
         }

@@ -174,6 +174,7 @@ impl Keeper {
                 active_ms: now,
                 idle_ms: i64::try_from(idle).unwrap_or(i64::MAX),
                 memory_limit: None,
+                automatic: false,
             };
             records.add_container(row).await?;
         }

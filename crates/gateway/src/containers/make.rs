@@ -1,16 +1,17 @@
 //! Making containers.
 
-use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use cellblock_interpreter::{Limits, SessionOptions};
 
 use super::live::{Held, Live, State};
+use super::{memory, room, run};
 use crate::clock::now_ms;
-use crate::quotas::SandboxPermit;
 use crate::records::ContainerRow;
 use crate::server::Gateway;
-use crate::wire::{ApiError, ErrorKind, Ids};
+use crate::wire::{ApiError, Ids};
 
 /// The memory that clients can ask for, in GiB.
 const MEMORY: [(&str, u64); 4] = [("1g", 1), ("4g", 4), ("16g", 16), ("64g", 64)];
@@ -29,21 +30,39 @@ pub(crate) struct New {
     pub(crate) memory_limit: Option<String>,
     /// The response's first container, where this is another one of it.
     pub(crate) beside: Option<String>,
+    /// Whether nothing that is stored leads back to it, so that it ends soon after its response.
+    pub(crate) brief: bool,
+    /// One that has ended, whose id and files it has.
+    pub(crate) revives: Option<ContainerRow>,
+    /// What a model has to know before it goes on in it.
+    pub(crate) lost: Option<String>,
 }
 
 impl New {
-    /// One that a response makes for itself.
-    pub(super) fn of_a_response() -> Self {
+    /// One that a client makes by name.
+    pub(super) fn named(name: String) -> Self {
         Self {
-            name: "auto".to_owned(),
-            auto: true,
+            name,
+            auto: false,
             idle: None,
             memory_limit: None,
             beside: None,
+            brief: false,
+            revives: None,
+            lost: None,
         }
     }
 
-    /// Makes it, with a sandbox when that is needed first. One that a response makes for itself waits for a place; others do not.
+    /// One that a response makes for itself.
+    pub(super) fn of_a_response() -> Self {
+        Self {
+            auto: true,
+            ..Self::named("auto".to_owned())
+        }
+    }
+
+    /// Makes it. Its sandbox is made when its code runs; one that a response makes for itself waits for room until then, others have it now or are
+    /// refused.
     pub(crate) async fn make(self, gateway: &Gateway, owner: &str) -> Result<Held, ApiError> {
         let options = &gateway.options.containers;
         let idle = self.idle.unwrap_or(options.idle);
@@ -54,8 +73,11 @@ impl New {
                 ..gateway.interpreter()?.limits().clone()
             }),
         };
-        let deadline = tokio::time::Instant::now() + options.wait;
-        let permit = self.permit(gateway, owner, deadline).await?;
+        let room = if self.auto && self.beside.is_none() {
+            None
+        } else {
+            Some(room::try_enter(gateway, owner).await?)
+        };
         let mut options_of_session = SessionOptions {
             limits,
             idle: idle + LONGER,
@@ -65,32 +87,30 @@ impl New {
             options_of_session.prelude.push(DERIVATION.to_owned());
         }
         let session = gateway.interpreter()?.session(options_of_session);
-        let mut live = Live {
-            id: Ids::random().mint("cntr"),
+        let (id, revived) = match self.revives {
+            Some(row) => (row.id, true),
+            None => (Ids::random().mint("cntr"), false),
+        };
+        let held = gateway.containers.add(Live {
+            id,
             owner: owner.to_owned(),
             auto: self.auto,
             memory_limit: self.memory_limit.clone(),
             beside: self.beside,
             idle,
+            brief: self.brief.then_some(options.brief_idle),
             session,
-            _permit: permit,
-            state: tokio::sync::Mutex::new(State::default()),
-        };
-        let (held, evicted) = loop {
-            // Listened to before the try, so that nothing is missed between the two.
-            let freed = gateway.containers.freed();
-            match gateway.containers.add(live, options.per_owner) {
-                Ok(added) => break added,
-                Err(_) if !self.auto => return Err(too_many(options.per_owner)),
-                Err(back) => live = *back,
-            }
-            if tokio::time::timeout_at(deadline, freed).await.is_err() {
-                return Err(too_many(options.per_owner));
-            }
-        };
-        if let Some(evicted) = evicted {
-            tracing::info!(container = evicted.id, "an idle container gave way to a new one");
-            gateway.tasks.spawn(async move { evicted.end().await });
+            furnished: AtomicBool::new(room.is_some()),
+            lost: Mutex::new(self.lost),
+            revived,
+            state: tokio::sync::Mutex::new(State {
+                room,
+                ..State::default()
+            }),
+        });
+        if revived {
+            run::touch(gateway, &held).await;
+            return Ok(held);
         }
         let now = now_ms();
         let row = ContainerRow {
@@ -101,35 +121,13 @@ impl New {
             active_ms: now,
             idle_ms: i64::try_from(idle.as_millis()).unwrap_or(i64::MAX),
             memory_limit: self.memory_limit,
+            automatic: self.auto,
         };
         if let Err(error) = gateway.records.add_container(row).await {
             gateway.containers.take(owner, &held.id);
             return Err(error.into());
         }
         Ok(held)
-    }
-
-    /// Counts it among those that its owner may have. An idle one gives way to one that a response makes for itself, which else waits for a place.
-    async fn permit(
-        &self,
-        gateway: &Gateway,
-        owner: &str,
-        deadline: tokio::time::Instant,
-    ) -> Result<SandboxPermit, ApiError> {
-        loop {
-            let freed = gateway.containers.freed();
-            let refused = match gateway.quotas.sandbox(owner).await {
-                Ok(permit) => return Ok(permit),
-                Err(refused) if self.auto => refused,
-                Err(refused) => return Err(refused),
-            };
-            if let Some(idle) = gateway.containers.give_way(owner) {
-                tracing::info!(container = idle.id, "an idle container gave way to a new one");
-                idle.end().await;
-            } else if tokio::time::timeout_at(deadline, freed).await.is_err() {
-                return Err(refused);
-            }
-        }
     }
 }
 
@@ -142,30 +140,11 @@ pub(crate) fn memory(limit: &str, gateway: &Gateway) -> Result<u64, ApiError> {
         )));
     };
     let bytes = gigabytes << 30;
-    let most = gateway.options.containers.max_memory.or_else(machine_memory);
+    let most = gateway.options.containers.max_memory.or_else(memory::total);
     match most {
         Some(most) if bytes > most => Err(invalid(format!(
             "`memory_limit` is `{limit}`, and containers here can have at most {most} bytes; ask for less, or leave it out"
         ))),
         _ => Ok(bytes),
-    }
-}
-
-/// The memory of this machine, where it says so.
-fn machine_memory() -> Option<u64> {
-    let told = std::fs::read_to_string(Path::new("/proc/meminfo")).ok()?;
-    let line = told.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes << 10)
-}
-
-fn too_many(most: usize) -> ApiError {
-    ApiError {
-        kind: ErrorKind::TooManyRequests,
-        code: Some("too_many_containers".to_owned()),
-        message: format!(
-            "there are {most} containers already, the most that you can have; delete one, or wait until one expires"
-        ),
-        param: None,
     }
 }

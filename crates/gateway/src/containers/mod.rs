@@ -3,15 +3,18 @@
 //! A container is a session with its files: variables and files live across responses, until nobody has used it for its time. Its sandbox is
 //! made when code first runs. [`runner`] gives what runs the code of a response.
 
+mod cores;
 mod derive;
 mod elsewhere;
 mod file_routes;
 mod live;
 mod make;
+mod memory;
 mod object;
 mod options;
 pub(crate) mod path;
 mod place;
+mod room;
 mod routes;
 mod run;
 mod sweep;
@@ -20,8 +23,9 @@ use std::sync::{Arc, Mutex};
 
 pub use live::Containers;
 pub(crate) use object::deleted;
-pub use options::ContainerOptions;
+pub use options::{ContainerOptions, StickyKey};
 pub(crate) use routes::routes;
+pub(crate) use run::address;
 pub(crate) use sweep::sweep;
 
 use live::Held;
@@ -35,13 +39,22 @@ use crate::server::{Caller, Gateway};
 use crate::turn::Runner;
 use crate::wire::{ApiError, Container, ErrorKind, Request, Tool};
 
+/// What a model is told whose sandbox has ended, and whose files are there again.
+const REVIVED: &str = "The sandbox in which code of earlier turns ran has ended. The variables, imports and functions of that code are gone; \
+                       the files that it had saved in the current directory are there again. Define again what you need.";
+/// What a model is told whose container cannot be had again.
+const NEW: &str = "The sandbox in which code of earlier turns ran is not available any more. The variables, imports, functions and files of \
+                   that code are gone. Define again what you need.";
+
 /// What runs the code of a response, in the container that its request names, and reads the files of its messages. With `auto` that is the
-/// container that the conversation has `used`, as long as it is there. What is wrong is told here, before anything is asked of a model.
+/// container that the conversation has `used`; one that has ended begins anew with its files. What is wrong is told here, before anything is
+/// asked of a model. A `brief` container ends soon after its response, unless another one comes back to it.
 pub(crate) async fn runner(
     gateway: &Gateway,
     caller: &Caller,
     request: &Request,
     used: Option<&str>,
+    brief: bool,
 ) -> Result<Arc<dyn Runner>, ApiError> {
     let owner = &caller.owner;
     let container = request
@@ -69,27 +82,39 @@ pub(crate) async fn runner(
                 attachments
                     .take(&options.file_ids, &format!("{param}.file_ids"))
                     .await?;
-                // One that has expired, or was made with another limit, is not what is asked for.
+                // One that was made with another limit is not what is asked for.
                 let fits =
-                    |held: &Held| options.memory_limit.is_none() || held.memory_limit == options.memory_limit;
-                main = used
-                    .and_then(|id| gateway.containers.hold_first(owner, id))
-                    .filter(fits);
-                auto = Some(New {
+                    |limit: &Option<String>| options.memory_limit.is_none() || *limit == options.memory_limit;
+                let mut new = New {
                     memory_limit: options.memory_limit.clone(),
+                    brief,
                     ..New::of_a_response()
-                });
+                };
+                if let Some(id) = used {
+                    let followed = gateway.containers.follow_first(owner, id);
+                    main = followed.filter(|held| fits(&held.memory_limit));
+                    if main.is_none() {
+                        new = ended(gateway, owner, id, fits, new).await?;
+                    }
+                }
+                auto = Some(new);
             }
         }
     }
     let mut files: Vec<_> = attachments.files().iter().map(|file| file.path.clone()).collect();
-    if let Some(held) = &main {
+    let lost = match &main {
+        Some(held) => held.still_lost(),
+        None => auto.as_ref().and_then(|new| new.lost.clone()),
+    };
+    let revives = auto.as_ref().and_then(|new| new.revives.as_ref());
+    let known = main.as_ref().map(|held| &held.id).or(revives.map(|row| &row.id));
+    if let Some(id) = known {
         let all = Page {
             after: None,
             limit: 1000,
             ascending: true,
         };
-        let there = gateway.records.container_files(owner, &held.id, all).await?;
+        let there = gateway.records.container_files(owner, id, all).await?;
         let there = there.into_iter().flat_map(|page| page.rows).map(|file| file.path);
         let fresh: Vec<_> = there.filter(|path| !files.contains(path)).collect();
         files.extend(fresh);
@@ -106,7 +131,30 @@ pub(crate) async fn runner(
         attached: Mutex::new(attached),
         interpreter: container.is_some(),
         files,
+        lost,
     }))
+}
+
+/// What is made in the place of a container that a conversation has used and that has ended.
+async fn ended(
+    gateway: &Gateway,
+    owner: &str,
+    id: &str,
+    fits: impl Fn(&Option<String>) -> bool,
+    new: New,
+) -> Result<New, ApiError> {
+    let row = gateway.records.container(owner, id).await?;
+    let row = row.filter(|row| row.automatic && fits(&row.memory_limit) && !gateway.containers.has(id));
+    let Some(row) = row else {
+        let lost = Some(NEW.to_owned());
+        return Ok(New { lost, ..new });
+    };
+    Ok(New {
+        memory_limit: row.memory_limit.clone(),
+        lost: Some(REVIVED.to_owned()),
+        revives: Some(row),
+        ..new
+    })
 }
 
 /// A container that a client names.
@@ -119,7 +167,7 @@ async fn named(gateway: &Gateway, owner: &str, id: &str, param: &str) -> Result<
     }
     gateway
         .containers
-        .hold(owner, id)
+        .follow(owner, id)
         .ok_or_else(|| expired(id, param))
 }
 

@@ -6,6 +6,8 @@ const SHOWN: &str = "/mnt/data";
 const INSIDE: &str = "/workspace";
 /// The most bytes of a file's name.
 const MAX_NAME: usize = 255;
+/// Maximum characters of a file's name that are taken from a figure's name.
+const MAX_STEM: usize = 50;
 
 /// A sandbox's path, as clients and models call it.
 pub(crate) fn shown(path: &str) -> String {
@@ -41,9 +43,29 @@ pub(crate) fn file_name(name: &str, param: &str) -> Result<String, ApiError> {
     Err(ApiError::invalid(param, "invalid_value", message))
 }
 
+/// The beginning of a file's name, from what a figure is called: letters, digits, `-` and `_`, or nothing.
+pub(crate) fn stem(name: &str) -> String {
+    let plain = |c: char| if c.is_alphanumeric() || c == '_' { c } else { '-' };
+    let stem: String = name.chars().take(MAX_STEM).map(plain).collect();
+    stem.trim_matches('-').to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_figure_s_name_becomes_a_file_s_name() {
+        for (name, expected) in [
+            ("sales_2024", "sales_2024"),
+            ("Umsätze je Monat", "Umsätze-je-Monat"),
+            ("../../etc/passwd", "etc-passwd"),
+            ("…", ""),
+        ] {
+            assert_eq!(stem(name), expected);
+        }
+        assert_eq!(stem(&"x".repeat(500)).len(), MAX_STEM);
+    }
 
     #[test]
     fn the_workspace_is_shown_as_mnt_data() {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 
+use super::cores::Slot;
 use super::live::Held;
 use super::make::New;
 use super::run;
@@ -31,12 +32,16 @@ pub(super) struct Places {
     pub(super) interpreter: bool,
     /// Paths that the model is told of.
     pub(super) files: Vec<String>,
+    /// What it is told of a sandbox that has ended.
+    pub(super) lost: Option<String>,
 }
 
 /// Where a call runs.
 struct In {
     gateway: Gateway,
     held: Arc<Held>,
+    /// The turn that it has waited for.
+    slot: Mutex<Option<Slot>>,
 }
 
 /// No container could be had.
@@ -60,6 +65,10 @@ impl Runner for Places {
         self.files.clone()
     }
 
+    fn lost(&self) -> Option<String> {
+        self.lost.clone()
+    }
+
     fn derives(&self) -> bool {
         self.interpreter
     }
@@ -79,7 +88,8 @@ impl Runner for Places {
             match self.held(before).await {
                 Ok(held) => {
                     let gateway = self.gateway.clone();
-                    Arc::new(In { gateway, held }) as Arc<dyn Place>
+                    let slot = Mutex::default();
+                    Arc::new(In { gateway, held, slot }) as Arc<dyn Place>
                 }
                 Err(error) => {
                     tracing::warn!(%error, "no container for code of a model");
@@ -99,15 +109,25 @@ impl Places {
     }
 
     async fn held(&self, before: usize) -> Result<Arc<Held>, ApiError> {
+        let main = self.main().await?;
         let Some(auto) = self.auto.as_ref().filter(|_| before > 0) else {
-            return self.main().await;
+            return Ok(main);
         };
-        let beside = self.main.lock().await.as_ref().map(|main| main.id.clone());
+        // Whoever waits for room has none that another could wait for: calls beside the first have it at once, or run in its container.
+        let beside = Some(main.id.clone());
         let new = New {
             beside,
+            revives: None,
+            lost: None,
             ..auto.clone()
         };
-        let held = Arc::new(new.make(&self.gateway, &self.owner).await?);
+        if !main.enter_now(&self.gateway).await {
+            return Ok(main);
+        }
+        let Ok(held) = new.make(&self.gateway, &self.owner).await else {
+            return Ok(main);
+        };
+        let held = Arc::new(held);
         self.others
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -159,8 +179,32 @@ impl Place for In {
         &self.held.id
     }
 
+    fn ready(&self) -> BoxFuture<'_, Result<(), Ran>> {
+        Box::pin(async move {
+            let wait = self.gateway.options.containers.wait;
+            let admitted = async {
+                self.held.enter(&self.gateway).await?;
+                Ok::<_, ApiError>(self.gateway.containers.cores().slot().await)
+            };
+            let why = match tokio::time::timeout(wait, admitted).await {
+                Ok(Ok(slot)) => {
+                    *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(slot);
+                    return Ok(());
+                }
+                Ok(Err(error)) => error.to_string(),
+                // A model can delete no container and ask for no other limit.
+                Err(_) => {
+                    "all sandboxes are in use; try again later, or answer without running code".to_owned()
+                }
+            };
+            tracing::warn!(container = self.held.id, why, "code of a model is not run");
+            Err(Ran::refused(format!("The code was not run: {why}.")))
+        })
+    }
+
     fn run(&self, code: Code) -> BoxFuture<'_, Ran> {
-        Box::pin(run::run(self.gateway.clone(), Arc::clone(&self.held), code))
+        let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Box::pin(run::run(self.gateway.clone(), Arc::clone(&self.held), code, slot))
     }
 }
 

@@ -42,11 +42,9 @@ async fn create(
         .take(create.file_ids.as_deref().unwrap_or_default(), "file_ids")
         .await?;
     let new = New {
-        name: create.name,
-        auto: false,
         idle,
         memory_limit: create.memory_limit,
-        beside: None,
+        ..New::named(create.name)
     };
     let held = new.make(&gateway, &caller.owner).await?;
     for file in attachments.into_files() {

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_artifact::{ArtifactId, extension};
+use cellblock_interpreter::output::ArtifactRef;
 use cellblock_interpreter::render::{self, Block};
-use cellblock_interpreter::{Cell, Error, Execution, ProducedFile};
+use cellblock_interpreter::{Cell, Error, Execution, ProducedFile, SkippedFile};
 use tokio_util::sync::CancellationToken;
 
+use super::cores::Slot;
 use super::derive;
 use super::live::{Held, State};
 use super::path;
@@ -15,7 +17,7 @@ use crate::clock::now_ms;
 use crate::files::{fetch, media};
 use crate::records::{ContainerFileRow, Page};
 use crate::server::Gateway;
-use crate::turn::{Code, Made, Ran, Shown, tell, words};
+use crate::turn::{Code, Made, Ran, Shown, failed, tell};
 use crate::wire::{ApiError, Ids};
 
 /// How long code that is to stop may take to hear an interrupt before it gets another.
@@ -24,12 +26,16 @@ const AGAIN: Duration = Duration::from_millis(300);
 const ALL: usize = usize::MAX >> 8;
 
 /// Runs code, and stops it when this is dropped. What it made until then is kept all the same.
-pub(super) async fn run(gateway: Gateway, held: Arc<Held>, code: Code) -> Ran {
+pub(super) async fn run(gateway: Gateway, held: Arc<Held>, code: Code, slot: Option<Slot>) -> Ran {
     let stop = CancellationToken::new();
     let guard = stop.clone().drop_guard();
     let tasks = gateway.tasks.clone();
     let ran = tasks
-        .spawn(async move { work(&gateway, &held, code, &stop).await })
+        .spawn(async move {
+            // Its turn is over when it has really ended.
+            let _slot = slot;
+            work(&gateway, &held, code, &stop).await
+        })
         .await;
     guard.disarm();
     ran.unwrap_or_else(|error| {
@@ -54,10 +60,13 @@ async fn work(gateway: &Gateway, held: &Held, code: Code, stop: &CancellationTok
     drop(state);
     touch(gateway, held).await;
     match ran {
-        Ok(ran) => ran,
+        Ok(ran) => match held.lost() {
+            Some(lost) => ran.after(&lost),
+            None => ran,
+        },
         Err(error) => {
             tracing::warn!(error = &error as &dyn std::error::Error, "run code of a model");
-            Ran::refused(words(&error))
+            failed(&error)
         }
     }
 }
@@ -109,7 +118,7 @@ async fn furnish(gateway: &Gateway, held: &Held, state: &mut State) -> Result<()
         .map_err(|error| failed(&error))?
         .map_or_else(Vec::new, |page| page.rows);
     for file in files {
-        if file.source != "user" || state.placed.contains(&file.id) {
+        if !(held.revived || file.source == "user") || state.placed.contains(&file.id) {
             continue;
         }
         let id = file
@@ -148,28 +157,33 @@ pub(super) async fn keep(gateway: &Gateway, held: &Held, execution: &mut Executi
                 made.push(kept);
             }
             Ok(None) => {}
-            Err(error) => tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "keep a file of a container"
-            ),
+            Err(error) => {
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "keep a file of a container"
+                );
+                execution.skipped_files.push(SkippedFile {
+                    path: path::shown(&file.path),
+                    reason: "it is in the sandbox, but could not be stored for the user: the server's disk may be full".to_owned(),
+                });
+            }
         }
     }
     // Charts that are saved are shown as well, unless code closes them: once is enough.
     let saved = execution.files.iter().any(|file| media::is_picture(&file.name));
     for block in render::to_model(&execution.outputs, ALL) {
-        let Block::Image { image, .. } = block else {
+        let Block::Image { name, image } = block else {
             continue;
         };
         if saved && image.bytes <= gateway.options.containers.inline_picture {
             continue;
         }
-        let sha256 = image.sha256.to_string();
-        let id = Ids::random().mint("cfile");
-        let path = path::shown(&format!("/workspace/{id}.{}", extension(&image.media_type)));
-        match add(gateway, held, id, path, image.bytes, sha256, "assistant").await {
+        match keep_picture(gateway, held, name.as_deref(), &image).await {
             Ok(kept) => {
                 if image.bytes > gateway.options.containers.inline_picture {
-                    shown.links.insert(image.sha256, address(gateway, &kept));
+                    shown
+                        .links
+                        .insert(image.sha256, address(gateway, &kept.container, &kept.id));
                 }
                 made.push(kept);
             }
@@ -185,12 +199,31 @@ pub(super) async fn keep(gateway: &Gateway, held: &Held, execution: &mut Executi
     }
 }
 
-fn address(gateway: &Gateway, made: &Made) -> String {
+/// A picture that code showed, under a name that no file of the container has.
+async fn keep_picture(
+    gateway: &Gateway,
+    held: &Held,
+    name: Option<&str>,
+    image: &ArtifactRef,
+) -> Result<Made, ApiError> {
+    let extension = extension(&image.media_type);
+    let stem = name.map(path::stem).filter(|stem| !stem.is_empty());
+    let stem = stem.unwrap_or_else(|| "figure".to_owned());
+    let mut path = path::shown(&format!("/workspace/{stem}.{extension}"));
+    let mut number = 1_u32;
+    while !gateway.records.versions_at(&held.id, &path).await?.is_empty() {
+        number += 1;
+        path = path::shown(&format!("/workspace/{stem}-{number}.{extension}"));
+    }
+    let id = Ids::random().mint("cfile");
+    let sha256 = image.sha256.to_string();
+    add(gateway, held, id, path, image.bytes, sha256, "assistant").await
+}
+
+/// Address of a file's content.
+pub(crate) fn address(gateway: &Gateway, container: &str, file: &str) -> String {
     let before = gateway.options.containers.public_url.trim_end_matches('/');
-    format!(
-        "{before}/v1/containers/{}/files/{}/content",
-        made.container, made.id
-    )
+    format!("{before}/v1/containers/{container}/files/{file}/content")
 }
 
 /// A file that code made or changed, unless it is what was there.

@@ -1,39 +1,52 @@
 //! What has to be done from time to time: containers that nobody uses end, and what is too old is forgotten.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::memory;
 use crate::clock::now_ms;
 use crate::files::fetch;
+use crate::records::whereabouts;
 use crate::server::Gateway;
 use crate::wire::ApiError;
 
 /// How often containers are looked after.
 const EVERY: Duration = Duration::from_secs(1);
-/// How often records are, in times of those.
-const SELDOM: u32 = 60;
+/// How often records are.
+const SELDOM: Duration = Duration::from_mins(1);
 
 /// Looks after containers and files until the gateway stops.
 pub(crate) async fn sweep(gateway: Gateway) {
-    let mut count = 0_u32;
+    let mut forgotten: Option<Instant> = None;
     loop {
         tokio::select! {
             () = gateway.stopping.cancelled() => return,
-            () = tokio::time::sleep(EVERY) => {}
+            () = gateway.containers.idle() => {}
+            () = tokio::time::sleep(EVERY) => {
+                if memory::is_scarce()
+                    && let Some(live) = gateway.containers.give_way(None)
+                {
+                    tracing::warn!(container = live.id, "an idle container ends because the machine has little memory left");
+                    gateway.tasks.spawn(async move { live.end().await });
+                }
+            }
         }
-        for live in gateway.containers.take_expired() {
+        for live in gateway
+            .containers
+            .take_expired(gateway.options.containers.one_shots)
+        {
             tracing::info!(container = live.id, "a container has expired");
             // One that does not want to end holds up no other.
             gateway.tasks.spawn(async move { live.end().await });
         }
-        if count.is_multiple_of(SELDOM)
-            && let Err(error) = forget(&gateway).await
-        {
-            tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "forget old containers and files"
-            );
+        if forgotten.is_none_or(|at| at.elapsed() >= SELDOM) {
+            forgotten = Some(Instant::now());
+            if let Err(error) = forget(&gateway).await {
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "forget old containers and files"
+                );
+            }
         }
-        count = count.wrapping_add(1);
     }
 }
 
@@ -43,11 +56,12 @@ async fn forget(gateway: &Gateway) -> Result<(), ApiError> {
         crate::files::remove(gateway, &owner, &id).await?;
     }
     let kept = i64::try_from(gateway.options.containers.kept.as_millis()).unwrap_or(i64::MAX);
-    for (owner, id) in gateway
+    let before = now.saturating_sub(kept);
+    gateway
         .records
-        .containers_unused_since(now.saturating_sub(kept))
-        .await?
-    {
+        .with(move |connection| whereabouts::forget(connection, before))
+        .await?;
+    for (owner, id) in gateway.records.containers_unused_since(before).await? {
         if !gateway.containers.has(&id) {
             remove(gateway, &owner, &id).await?;
         }

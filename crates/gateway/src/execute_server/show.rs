@@ -50,8 +50,10 @@ pub fn show(executed: &Executed, limit: f64) -> Shown {
         shown.say(format!("[file left out] {skipped}"));
     }
     match executed.ended {
-        Ended::Succeeded => {}
-        Ended::Failed(Some(code)) => shown.say(format!("The code ended with exit code {code}.")),
+        Ended::Succeeded => shown.parts.push(Part::InputText {
+            text: "[exit code] 0".to_owned(),
+        }),
+        Ended::Failed(Some(code)) => shown.say(format!("[exit code] {code}")),
         Ended::Failed(None) => shown.say("The code ended with an error.".to_owned()),
         Ended::NotInstalled => {
             shown.say("The code was not run, as what it requires could not be installed.".to_owned());

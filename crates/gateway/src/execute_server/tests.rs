@@ -216,7 +216,8 @@ async fn a_model_reads_that_nothing_is_kept() {
     let text = |text: &str| Part::InputText {
         text: text.to_owned(),
     };
-    assert_eq!(ran.result, Output::Parts(vec![text("42\n"), text(NOTHING_KEPT)]));
+    let read = vec![text("42\n"), text("[exit code] 0"), text(NOTHING_KEPT)];
+    assert_eq!(ran.result, Output::Parts(read));
     assert_eq!(ran.made, []);
 }
 

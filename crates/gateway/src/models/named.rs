@@ -33,15 +33,26 @@ impl Named {
     }
 }
 
-impl Provider for Named {
-    fn stream(&self, mut request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
+impl Named {
+    /// A request as the provider knows it.
+    fn own(&self, mut request: ModelRequest) -> ModelRequest {
         if let Some(own) = self.rename.get(&request.model) {
             own.clone_into(&mut request.model);
         }
         if !self.vision {
             request.items.iter_mut().for_each(hide_pictures);
         }
-        self.provider.stream(request)
+        request
+    }
+}
+
+impl Provider for Named {
+    fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
+        self.provider.stream(self.own(request))
+    }
+
+    fn count(&self, request: ModelRequest) -> BoxFuture<'_, Result<Option<u64>, ProviderError>> {
+        self.provider.count(self.own(request))
     }
 
     fn models(&self) -> BoxFuture<'_, Result<Vec<OwnModel>, ProviderError>> {

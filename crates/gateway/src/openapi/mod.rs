@@ -73,6 +73,30 @@ pub(crate) async fn openapi() -> impl IntoResponse {
     ([(CONTENT_TYPE, "application/json")], Json(document()))
 }
 
+/// The addresses below `/v1` that all others begin with.
+pub(crate) fn roots() -> Vec<String> {
+    let document = document();
+    let paths = document["paths"].as_object();
+    let mut paths: Vec<_> = paths
+        .into_iter()
+        .flat_map(|paths| paths.keys())
+        .filter(|path| path.starts_with("/v1/"))
+        .filter_map(|path| path.split("/{").next())
+        .map(str::to_owned)
+        .collect();
+    paths.sort();
+    paths.dedup();
+    let all = paths.clone();
+    paths.retain(|path| {
+        let begins = |root: &String| {
+            path.strip_prefix(root.as_str())
+                .is_some_and(|rest| rest.starts_with('/'))
+        };
+        !all.iter().any(begins)
+    });
+    paths
+}
+
 /// The description of the API.
 pub fn document() -> Value {
     let made = serde_json::to_value(Routes::openapi());
@@ -85,5 +109,6 @@ pub fn document() -> Value {
     });
     openai::add(&mut document["paths"]);
     schemas::fill(&mut document);
+    document.sort_all_objects();
     document
 }

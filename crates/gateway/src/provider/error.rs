@@ -23,6 +23,14 @@ pub enum ProviderError {
         /// What is wrong with it.
         message: String,
     },
+    /// The request has a parameter that its API does not have.
+    #[error("{message}")]
+    Unsupported {
+        /// The parameter.
+        param: &'static str,
+        /// What to do about it.
+        message: String,
+    },
     /// It cannot be reached, or the connection broke.
     #[error("reach the provider; is it running, and its address right?")]
     Connection(#[source] reqwest::Error),

@@ -38,6 +38,11 @@ pub trait Provider: Send + Sync {
     /// Asks a model. What fails before there is an answer is an error here, and may have been tried again; later failures are in the stream.
     fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>>;
 
+    /// Tokens that the model would read, as its server counts them; nothing where the server cannot. By default it cannot.
+    fn count(&self, _request: ModelRequest) -> BoxFuture<'_, Result<Option<u64>, ProviderError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// Which models it says that it has. By default none: it answers for whatever it is asked.
     fn models(&self) -> BoxFuture<'_, Result<Vec<OwnModel>, ProviderError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))

@@ -33,6 +33,10 @@ pub struct ModelRequest {
     pub presence_penalty: Option<f64>,
     /// Against what was said often, -2 to 2.
     pub frequency_penalty: Option<f64>,
+    /// Sequences that end the answer.
+    pub stop: Vec<String>,
+    /// Seed of the sampling, for providers that have one.
+    pub seed: Option<i64>,
     /// The form of the answer.
     pub text: Text,
     /// How it thinks.

@@ -1,6 +1,7 @@
 //! What owners have and use, in memory, and what of it is not in the records yet.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use rusqlite::Connection;
@@ -28,6 +29,8 @@ pub(super) struct Account {
     pub(super) cells: u32,
     pub(super) sandboxes: u32,
     pub(super) rate: Rate,
+    /// Cells that wait for their turn, one after the other.
+    pub(super) line: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// What is not in the records yet.

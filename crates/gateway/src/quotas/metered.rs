@@ -1,6 +1,7 @@
 //! A runner whose code counts against its owner's quotas.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
@@ -13,21 +14,24 @@ pub(crate) struct Metered {
     runner: Arc<dyn Runner>,
     quotas: Quotas,
     owner: String,
+    wait: Duration,
 }
 
 struct MeteredPlace {
     place: Arc<dyn Place>,
     quotas: Quotas,
     owner: String,
+    wait: Duration,
 }
 
 impl Metered {
-    /// Counts what this runner runs.
-    pub(crate) fn new(runner: Arc<dyn Runner>, quotas: Quotas, owner: String) -> Self {
+    /// Counts what this runner runs. Code whose owner runs as much as it may waits for its turn, at most so long.
+    pub(crate) fn new(runner: Arc<dyn Runner>, quotas: Quotas, owner: String, wait: Duration) -> Self {
         Self {
             runner,
             quotas,
             owner,
+            wait,
         }
     }
 }
@@ -39,6 +43,10 @@ impl Runner for Metered {
 
     fn about(&self) -> Option<&str> {
         self.runner.about()
+    }
+
+    fn lost(&self) -> Option<String> {
+        self.runner.lost()
     }
 
     fn derives(&self) -> bool {
@@ -53,7 +61,13 @@ impl Runner for Metered {
         Box::pin(async move {
             let (quotas, owner) = (self.quotas.clone(), self.owner.clone());
             let place = self.runner.place(before).await;
-            Arc::new(MeteredPlace { place, quotas, owner }) as Arc<dyn Place>
+            let wait = self.wait;
+            Arc::new(MeteredPlace {
+                place,
+                quotas,
+                owner,
+                wait,
+            }) as Arc<dyn Place>
         })
     }
 }
@@ -65,11 +79,16 @@ impl Place for MeteredPlace {
 
     fn run(&self, code: Code) -> BoxFuture<'_, Ran> {
         Box::pin(async move {
-            match self.quotas.cell(&self.owner).await {
-                // Dropped when the code has run, or when nobody waits for it any more.
-                Ok(_permit) => self.place.run(code).await,
-                Err(error) => Ran::refused(format!("The code was not run: {error}.")),
+            // Dropped when the code has run, or when nobody waits for it any more.
+            let mut permit = match self.quotas.cell_in_turn(&self.owner, self.wait).await {
+                Ok(permit) => permit,
+                Err(error) => return Ran::refused(format!("The code was not run: {error}.")),
+            };
+            if let Err(refused) = self.place.ready().await {
+                return refused;
             }
+            permit.begin();
+            self.place.run(code).await
         })
     }
 }

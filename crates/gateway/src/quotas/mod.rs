@@ -17,7 +17,9 @@ mod results;
 mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
 
 use crate::records::usage::Used;
 use crate::records::{Records, RecordsError};
@@ -67,6 +69,24 @@ struct Inner {
     per_key: Allowance,
     records: Records,
     ledger: Mutex<Ledger>,
+    /// Notified when a permit is given back.
+    freed: Notify,
+}
+
+/// A quota that has no room now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    quota: Quota,
+    most: u64,
+    /// After how many seconds it may have some.
+    seconds: u64,
+}
+
+impl Refused {
+    /// The error that says so; it is logged and counted.
+    pub(crate) fn of(self, owner: &str) -> ApiError {
+        refuse(owner, self.quota, self.most, self.seconds)
+    }
 }
 
 impl Quotas {
@@ -76,45 +96,93 @@ impl Quotas {
             per_key: options.per_key,
             records,
             ledger: Mutex::default(),
+            freed: Notify::new(),
         }))
     }
 
     /// Asks to run a cell or a command.
     pub async fn cell(&self, owner: &str) -> Result<CellPermit, ApiError> {
+        self.try_cell(owner).await?.map_err(|refused| refused.of(owner))
+    }
+
+    /// The same for a cell that waits until its owner may run another one: first in, first out, at most so long.
+    pub(crate) async fn cell_in_turn(&self, owner: &str, most: Duration) -> Result<CellPermit, ApiError> {
+        let deadline = tokio::time::Instant::now() + most;
+        let line = Arc::clone(&self.ledger().account(owner).line);
+        let first = tokio::time::timeout_at(deadline, line.lock()).await;
+        loop {
+            let freed = self.freed();
+            let refused = match self.try_cell(owner).await? {
+                Ok(permit) => return Ok(permit),
+                Err(refused) => refused,
+            };
+            // Nobody waits until tomorrow.
+            if refused.quota == Quota::CellSecondsPerDay || first.is_err() {
+                return Err(refused.of(owner));
+            }
+            tokio::select! {
+                () = freed => {}
+                () = tokio::time::sleep(Duration::from_secs(refused.seconds)) => {}
+                () = tokio::time::sleep_until(deadline) => return Err(refused.of(owner)),
+            }
+        }
+    }
+
+    async fn try_cell(&self, owner: &str) -> Result<Result<CellPermit, Refused>, RecordsError> {
         self.load(owner).await?;
         let mut ledger = self.ledger();
         let account = ledger.account(owner);
+        let refused = |quota, most, seconds| Ok(Err(Refused { quota, most, seconds }));
         let most = account.most(Quota::ConcurrentCells);
         if u64::from(account.cells) >= most {
-            return Err(refuse(owner, Quota::ConcurrentCells, most, SOON));
+            return refused(Quota::ConcurrentCells, most, SOON);
         }
         let most = account.most(Quota::CellSecondsPerDay);
         if account.used.cell_millis / 1000 >= most {
-            return Err(refuse(owner, Quota::CellSecondsPerDay, most, until_tomorrow()));
+            return refused(Quota::CellSecondsPerDay, most, until_tomorrow());
         }
         let most = account.most(Quota::CellsPerMinute);
         if let Err(seconds) = account.rate.take(most, Instant::now()) {
-            return Err(refuse(owner, Quota::CellsPerMinute, most, seconds));
+            return refused(Quota::CellsPerMinute, most, seconds);
         }
         account.cells += 1;
         account.add(Used {
             cells: 1,
             ..Used::default()
         });
-        Ok(CellPermit::new(self.clone(), owner.to_owned()))
+        Ok(Ok(CellPermit::new(self.clone(), owner.to_owned())))
+    }
+
+    /// Completes when a permit of anybody has been given back since this was called.
+    pub(crate) fn freed(&self) -> tokio::sync::futures::Notified<'_> {
+        self.0.freed.notified()
     }
 
     /// Asks for a session or a container, for as long as the permit is held.
     pub async fn sandbox(&self, owner: &str) -> Result<SandboxPermit, ApiError> {
+        self.try_sandbox(owner)
+            .await?
+            .map_err(|refused| refused.of(owner))
+    }
+
+    /// The same for one that can wait: nothing is logged or counted where there is none.
+    pub(crate) async fn try_sandbox(
+        &self,
+        owner: &str,
+    ) -> Result<Result<SandboxPermit, Refused>, RecordsError> {
         self.load(owner).await?;
         let mut ledger = self.ledger();
         let account = ledger.account(owner);
         let most = account.most(Quota::Sandboxes);
         if u64::from(account.sandboxes) >= most {
-            return Err(refuse(owner, Quota::Sandboxes, most, LATER));
+            return Ok(Err(Refused {
+                quota: Quota::Sandboxes,
+                most,
+                seconds: LATER,
+            }));
         }
         account.sandboxes += 1;
-        Ok(SandboxPermit::new(self.clone(), owner.to_owned()))
+        Ok(Ok(SandboxPermit::new(self.clone(), owner.to_owned())))
     }
 
     /// Counts an upload.
@@ -202,8 +270,10 @@ impl Quotas {
         self.0.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with_account(&self, owner: &str, change: impl FnOnce(&mut Account)) {
+    /// Changes what an owner has, who has less of it then.
+    fn give_back(&self, owner: &str, change: impl FnOnce(&mut Account)) {
         change(self.ledger().account(owner));
+        self.0.freed.notify_waiters();
     }
 }
 

@@ -25,6 +25,11 @@ impl CellPermit {
         }
     }
 
+    /// The cell begins only now: what it waited does not count.
+    pub(crate) fn begin(&mut self) {
+        self.since = Instant::now();
+    }
+
     /// The cell has ended, and ran for so long.
     pub fn done(mut self, took: Duration) {
         self.took = Some(took);
@@ -35,7 +40,7 @@ impl Drop for CellPermit {
     fn drop(&mut self) {
         let took = self.took.unwrap_or_else(|| self.since.elapsed());
         let cell_millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        self.quotas.with_account(&self.owner, |account| {
+        self.quotas.give_back(&self.owner, |account| {
             account.cells = account.cells.saturating_sub(1);
             account.add(Used {
                 cell_millis,
@@ -61,7 +66,7 @@ impl SandboxPermit {
 
 impl Drop for SandboxPermit {
     fn drop(&mut self) {
-        self.quotas.with_account(&self.owner, |account| {
+        self.quotas.give_back(&self.owner, |account| {
             account.sandboxes = account.sandboxes.saturating_sub(1);
         });
     }

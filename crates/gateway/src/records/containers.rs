@@ -17,6 +17,8 @@ pub(crate) struct ContainerRow {
     /// After how long without use it expires.
     pub(crate) idle_ms: i64,
     pub(crate) memory_limit: Option<String>,
+    /// Whether a response made it for itself.
+    pub(crate) automatic: bool,
 }
 
 /// A version of a container's file.
@@ -43,6 +45,7 @@ fn container(row: &Row<'_>) -> rusqlite::Result<ContainerRow> {
         active_ms: row.get("active_ms")?,
         idle_ms: row.get("idle_ms")?,
         memory_limit: row.get("memory_limit")?,
+        automatic: row.get("automatic")?,
     })
 }
 
@@ -63,8 +66,11 @@ impl Records {
     pub(crate) async fn add_container(&self, row: ContainerRow) -> Result<(), RecordsError> {
         self.with(move |connection| {
             connection.execute(
-                "INSERT INTO containers (id, owner, name, created_ms, active_ms, idle_ms, memory_limit) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                (row.id, row.owner, row.name, row.created_ms, row.active_ms, row.idle_ms, row.memory_limit),
+                "INSERT INTO containers (id, owner, name, created_ms, active_ms, idle_ms, memory_limit, automatic) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                (
+                    row.id, row.owner, row.name, row.created_ms, row.active_ms, row.idle_ms, row.memory_limit, row.automatic,
+                ),
             )
         })
         .await
@@ -234,6 +240,7 @@ mod tests {
             active_ms,
             idle_ms: 1,
             memory_limit: None,
+            automatic: false,
         }
     }
 

@@ -34,9 +34,9 @@ pub(super) fn read<T>(
     let after: Option<i64> = match &page.after {
         None => None,
         Some(id) => {
-            let sql = format!("SELECT number FROM {table} WHERE id = ?1 AND owner = ?2");
+            let sql = format!("SELECT number FROM {table} WHERE owner = ?1 AND ({condition}) AND id = ?3");
             let found = connection
-                .query_row(&sql, (id, owner), |row| row.get(0))
+                .query_row(&sql, (owner, value, id), |row| row.get(0))
                 .optional()?;
             match found {
                 Some(number) => Some(number),

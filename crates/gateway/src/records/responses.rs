@@ -199,13 +199,23 @@ pub(crate) fn conversation(connection: &Connection, owner: &str, id: &str) -> Re
 
 /// What a model knows an item of an owner's responses as.
 pub(crate) fn item(connection: &Connection, owner: &str, id: &str) -> Result<Option<String>> {
-    connection
+    let found: Option<(String, Option<String>)> = connection
         .query_row(
-            "SELECT items FROM output_items WHERE owner = ?1 AND id = ?2",
+            "SELECT output_items.items, turns.items FROM output_items LEFT JOIN turns ON turns.id = output_items.response
+             WHERE output_items.owner = ?1 AND output_items.id = ?2",
             params![owner, id],
-            |row| row.get(0),
+            |row| Ok((row.get(0)?, row.get(1)?)),
         )
-        .optional()
+        .optional()?;
+    Ok(found.map(|(items, turn)| at_places(&items, turn.as_deref()).unwrap_or(items)))
+}
+
+/// The items of a turn at these places, if they are places: else they are items themselves, as they always were in older records.
+fn at_places(places: &str, turn: Option<&str>) -> Option<String> {
+    let places: Vec<usize> = serde_json::from_str(places).ok()?;
+    let turn: Vec<Value> = serde_json::from_str(turn?).ok()?;
+    let items: Option<Vec<&Value>> = places.into_iter().map(|place| turn.get(place)).collect();
+    Some(json!(items?).to_string())
 }
 
 /// What the response of an owner that an item belongs to remembers of results of tools.
@@ -220,20 +230,22 @@ pub(crate) fn evidence(connection: &Connection, owner: &str, item: &str) -> Resu
         .optional()
 }
 
-/// Deletes a response of an owner, and says whether there was one. What later responses need of it stays.
-pub(crate) fn delete(connection: &mut Connection, owner: &str, id: &str) -> Result<bool> {
+/// Deletes a response of an owner; gives the turns that nothing needs any more, or nothing where there was no such response. What later responses
+/// need of it stays.
+pub(crate) fn delete(connection: &mut Connection, owner: &str, id: &str) -> Result<Option<Vec<String>>> {
     let transaction = connection.transaction()?;
     let deleted = transaction.execute(
         "DELETE FROM responses WHERE id = ?1 AND owner = ?2",
         params![id, owner],
     )?;
-    forget_turns(&transaction)?;
+    let unneeded = forget_turns(&transaction, &[id.to_owned()])?;
     transaction.commit()?;
-    Ok(deleted > 0)
+    Ok((deleted > 0).then_some(unneeded))
 }
 
-/// Deletes the responses that began before a time, in seconds since 1970, but for those that run, and gives their ids.
-pub(crate) fn sweep(connection: &mut Connection, before: u64) -> Result<Vec<String>> {
+/// Deletes the responses that began before a time, in seconds since 1970, but for those that run; gives their ids, and the turns that nothing needs
+/// any more.
+pub(crate) fn sweep(connection: &mut Connection, before: u64) -> Result<(Vec<String>, Vec<String>)> {
     let transaction = connection.transaction()?;
     let before = i64::try_from(before).unwrap_or(i64::MAX);
     let deleted: Vec<String> = {
@@ -243,19 +255,36 @@ pub(crate) fn sweep(connection: &mut Connection, before: u64) -> Result<Vec<Stri
         let rows = statement.query_map([before], |row| row.get(0))?;
         rows.collect::<Result<_>>()?
     };
-    if !deleted.is_empty() {
-        forget_turns(&transaction)?;
-    }
+    let unneeded = if deleted.is_empty() {
+        Vec::new()
+    } else {
+        forget_turns(&transaction, &deleted)?
+    };
     transaction.commit()?;
-    Ok(deleted)
+    Ok((deleted, unneeded))
 }
 
-/// Turns that neither a response nor a later turn needs. Each round may free those before.
-fn forget_turns(connection: &Connection) -> Result<()> {
-    let forget = "DELETE FROM turns WHERE id NOT IN (SELECT id FROM responses)
-                  AND id NOT IN (SELECT previous FROM turns WHERE previous IS NOT NULL)";
-    while connection.execute(forget, [])? > 0 {}
-    Ok(())
+/// Forgets turns that neither a response nor a later turn needs; gives them, and the deleted responses that had none. Each round may free those before.
+fn forget_turns(connection: &Connection, deleted: &[String]) -> Result<Vec<String>> {
+    let mut forget = connection.prepare(
+        "DELETE FROM turns WHERE id NOT IN (SELECT id FROM responses)
+         AND id NOT IN (SELECT previous FROM turns WHERE previous IS NOT NULL) RETURNING id",
+    )?;
+    let mut unneeded: Vec<String> = Vec::new();
+    loop {
+        let round: Vec<String> = forget.query_map([], |row| row.get(0))?.collect::<Result<_>>()?;
+        if round.is_empty() {
+            break;
+        }
+        unneeded.extend(round);
+    }
+    let mut kept = connection.prepare("SELECT 1 FROM turns WHERE id = ?1")?;
+    for id in deleted {
+        if !unneeded.contains(id) && !kept.exists([id])? {
+            unneeded.push(id.clone());
+        }
+    }
+    Ok(unneeded)
 }
 
 /// Fails the responses that ran when the process ended, and says how many.
@@ -279,6 +308,16 @@ pub(crate) fn recover(connection: &mut Connection) -> Result<usize> {
     }
     transaction.commit()?;
     Ok(broken.len())
+}
+
+/// Writes something and deletes it: fails where nothing can be written, as on a disk that is full.
+pub(crate) fn probe(connection: &Connection) -> Result<()> {
+    connection.execute(
+        "INSERT OR REPLACE INTO secrets (name, key) VALUES ('probe', zeroblob(65536))",
+        [],
+    )?;
+    connection.execute("DELETE FROM secrets WHERE name = 'probe'", [])?;
+    Ok(())
 }
 
 /// A key by its name; the first who asks for it brings it along.

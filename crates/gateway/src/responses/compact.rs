@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::create::{dialect, read};
 use super::prepare::prepare;
 use super::run::Job;
-use super::seal::Seal;
+use super::seal::{self, Seal};
 use crate::provider::{ModelEvent, ModelRequest, ProviderError};
 use crate::server::{Caller, Gateway};
 use crate::wire::{
@@ -63,6 +63,10 @@ pub(super) async fn compact(
             param: None,
         });
     }
+    let sealed = seal::Compacted {
+        summary,
+        container: job.container.clone(),
+    };
     let mut ids = Ids::random();
     let compacted = Compacted {
         id: ids.mint("resp"),
@@ -70,7 +74,7 @@ pub(super) async fn compact(
         created_at: job.response.created_at,
         output: vec![Item::Compaction(Compaction {
             id: ids.mint("cmp"),
-            encrypted_content: seal.close(&caller.owner, &summary)?,
+            encrypted_content: seal.close(&caller.owner, &sealed)?,
         })],
         usage,
     };
@@ -83,7 +87,9 @@ fn request(body: &[u8]) -> Result<Request, ApiError> {
     let Ok(Value::Object(mut fields)) = serde_json::from_slice(body) else {
         return Request::parse(body, &mut ids);
     };
-    let goes_on = fields.get("previous_response_id").is_some_and(|id| !id.is_null());
+    let goes_on = ["previous_response_id", "conversation"]
+        .iter()
+        .any(|key| fields.get(*key).is_some_and(|id| !id.is_null()));
     if goes_on && fields.get("input").is_none_or(Value::is_null) {
         fields.insert("input".to_owned(), json!([]));
     }
@@ -116,6 +122,8 @@ fn ask(job: &Job) -> ModelRequest {
         top_p: None,
         presence_penalty: None,
         frequency_penalty: None,
+        stop: Vec::new(),
+        seed: None,
         text: Text::default(),
         reasoning: job.request.reasoning.clone(),
     }

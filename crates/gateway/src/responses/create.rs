@@ -42,23 +42,30 @@ pub(super) async fn create(
         response.status = ResponseStatus::Queued;
         return Ok(axum::Json(response).into_response());
     }
-    if job.request.store {
-        keep::begun(&gateway, &caller.owner, &job.request, &job.response).await?;
-    }
-    let (sender, events) = mpsc::channel(WAITING);
-    // A task of its own: when the client leaves, the turn still comes to an end that is kept.
-    gateway.tasks.spawn(
-        job.play(Ear::Client(sender), CancellationToken::new())
-            .in_current_span(),
-    );
+    let events = play(job).await?;
     if stream {
-        return Ok(stream::live(&gateway, events));
+        return Ok(stream::live(&gateway, events, |event| event.frame()));
     }
     whole(events).await
 }
 
+/// Plays a turn, and gives its events as they come. A client that drops them is gone.
+pub(super) async fn play(job: Job) -> Result<mpsc::Receiver<Event>, ApiError> {
+    if job.request.store {
+        keep::begun(&job.gateway, &job.owner, &job.request, &job.response).await?;
+    }
+    let (sender, events) = mpsc::channel(WAITING);
+    // A task of its own: when the client leaves, the turn still comes to an end that is kept.
+    let tasks = job.gateway.tasks.clone();
+    tasks.spawn(
+        job.play(Ear::Client(sender), CancellationToken::new())
+            .in_current_span(),
+    );
+    Ok(events)
+}
+
 /// The body, or why it cannot be read.
-pub(super) fn read(body: Result<Bytes, BytesRejection>) -> Result<Bytes, ApiError> {
+pub(crate) fn read(body: Result<Bytes, BytesRejection>) -> Result<Bytes, ApiError> {
     body.map_err(|rejection| {
         let (kind, code) = if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
             (ErrorKind::TooLarge, "request_too_large")

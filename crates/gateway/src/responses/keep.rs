@@ -1,19 +1,26 @@
 //! What is kept of responses.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::run::{Played, word};
+use super::{stow, unwritten};
+use crate::conversations;
 use crate::provider::INTERPRETER;
-use crate::records::RecordsError;
 use crate::records::responses::{self, Begun, Ended};
+use crate::records::{ItemRow, Left, RecordsError};
 use crate::server::Gateway;
 use crate::wire::{
-    ApiError, ErrorKind, FunctionCall, FunctionCallOutput, Item, ItemStatus, McpCall, Output, Request,
-    Response, ResponseStatus,
+    ApiError, ErrorKind, Failure, FunctionCall, FunctionCallOutput, Item, ItemStatus, McpCall, Output,
+    Request, Response, ResponseStatus,
 };
+
+/// How often an end that could not be written is tried again while its client waits, and after which time.
+const TRIES: u32 = 2;
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// Keeps a response that begins, so that it can be found, and is not lost without a word when the process ends.
 pub(super) async fn begun(
@@ -29,18 +36,20 @@ pub(super) async fn begun(
     } else {
         "in_progress"
     };
+    let mut input = request.input.clone();
+    stow::stow(gateway, &response.id, &mut input).await;
     let begun = Begun {
         id: response.id.clone(),
         owner: owner.to_owned(),
         status,
         created_at: response.created_at,
         body: json!(body).to_string(),
-        input: json!(request.input).to_string(),
+        input: json!(input).to_string(),
     };
     let kept = gateway
         .records
         .with(move |connection| responses::begin(connection, &begun));
-    Ok(kept.await?)
+    Ok(unwritten::note(gateway, kept.await)?)
 }
 
 /// Notes that a response waits no longer.
@@ -57,7 +66,7 @@ pub(super) async fn running(gateway: &Gateway, response: &Response) {
     }
 }
 
-/// Keeps what came of a response, if it is stored.
+/// Keeps what came of a response, if it is stored. Says whether that could be written; where not, it is given back.
 pub(super) async fn ended(
     gateway: &Gateway,
     owner: &str,
@@ -65,12 +74,18 @@ pub(super) async fn ended(
     own: usize,
     played: &Played,
     events: Option<String>,
-) {
+) -> Result<(), Box<Ended>> {
     let response = &played.response;
     if !response.store {
-        return;
+        return Ok(());
     }
-    let new = &played.conversation[own.min(played.conversation.len())..];
+    // What is kept refers to pictures; what the client is told has them.
+    let mut conversation = played.conversation.clone();
+    let mut response = response.clone();
+    let own = own.min(conversation.len());
+    stow::stow(gateway, &response.id, &mut conversation[own..]).await;
+    stow::stow(gateway, &response.id, &mut response.output).await;
+    let new = &conversation[own..];
     let ended = Ended {
         id: response.id.clone(),
         owner: owner.to_owned(),
@@ -85,67 +100,153 @@ pub(super) async fn ended(
             (Some(_), Some(evidence)) => evidence.results(),
             _ => Vec::new(),
         },
-        items: known(&response.output, new),
+        items: placed(&response.output, played.said(), played.begun.saturating_sub(own)),
     };
     let kept = match save(gateway, ended.clone()).await {
         // Somebody deleted what it went on from while it was written.
         Ok(false) => {
+            stow::stow(gateway, &response.id, &mut conversation[..own]).await;
             let whole = Ended {
                 previous: None,
-                turn: json!(played.conversation).to_string(),
-                ..ended
+                turn: json!(conversation).to_string(),
+                items: placed(&response.output, played.said(), played.begun),
+                ..ended.clone()
             };
             save(gateway, whole).await
         }
         kept => kept,
     };
-    if let Err(error) = kept {
-        tracing::error!(error = &error as &dyn std::error::Error, "keep a response");
+    unwritten::note(gateway, kept)
+        .map(drop)
+        .map_err(|_| Box::new(ended))
+}
+
+/// Makes a response one that failed because it could not be stored.
+pub(super) fn fail(response: &mut Response) {
+    response.status = ResponseStatus::Failed;
+    response.incomplete_details = None;
+    response.error = Some(Failure {
+        code: "server_error".to_owned(),
+        message: "the response could not be stored: the gateway's disk may be full; its log says why"
+            .to_owned(),
+    });
+}
+
+/// Keeps such a response in memory until it can be written.
+pub(super) fn failed(gateway: &Gateway, ended: Ended, response: &Response, events: Option<String>) {
+    let ended = Ended {
+        status: word(response.status),
+        body: json!(response).to_string(),
+        events,
+        ..ended
+    };
+    unwritten::add(gateway, ended);
+}
+
+/// Leaves what a response was asked and what came of it in its conversation. One that failed or was cancelled leaves nothing, as nobody can
+/// tell how much of it the client has seen.
+pub(super) async fn leave(
+    gateway: &Gateway,
+    owner: &str,
+    conversation: &str,
+    asked: Vec<ItemRow>,
+    played: &Played,
+) {
+    let response = &played.response;
+    if !matches!(
+        response.status,
+        ResponseStatus::Completed | ResponseStatus::Incomplete
+    ) {
+        return;
     }
+    // Nobody can answer a call that was cut off.
+    let cut = |item: &Item| matches!(item, Item::FunctionCall(call) if call.status != ItemStatus::Completed);
+    let output = response.output.iter().zip(known(&response.output, played.said()));
+    let output = output.filter(|(item, _)| !cut(item));
+    let output = output.map(|(item, (id, items))| ItemRow {
+        id,
+        body: json!(item).to_string(),
+        items,
+    });
+    let left = Left {
+        items: asked.into_iter().chain(output).collect(),
+        container: played.container.clone(),
+        evidence: played.remembered.clone(),
+    };
+    conversations::extend(gateway, owner, conversation, left).await;
 }
 
 async fn save(gateway: &Gateway, ended: Ended) -> Result<bool, RecordsError> {
-    let saved = gateway
-        .records
-        .with(move |connection| responses::end(connection, &ended));
-    saved.await
+    let mut tries = 0;
+    loop {
+        let ended = ended.clone();
+        let saved = gateway
+            .records
+            .with(move |connection| responses::end(connection, &ended));
+        match saved.await {
+            Err(RecordsError::Statement { .. }) if tries < TRIES => {
+                tries += 1;
+                tokio::time::sleep(PAUSE).await;
+            }
+            saved => return saved,
+        }
+    }
 }
 
 /// Items of a response by their ids, each as the model knows it. Of code that is a call and what came back, whether or not the client saw it.
-fn known(output: &[Item], conversation: &[Item]) -> Vec<(String, String)> {
-    // Code is told in the order in which the model called it.
-    let mut calls = conversation.iter().filter_map(|item| match item {
-        Item::FunctionCall(call) if is_interpreter(call) => Some(call),
-        _ => None,
-    });
-    let known = output.iter().map(|item| {
-        let items = match item {
-            Item::CodeInterpreterCall(_) => calls
-                .next()
-                .and_then(|call| ran(call, conversation))
-                .map_or_else(|| vec![item.clone()], Vec::from),
-            Item::McpCall(call) => fetched(call, conversation).map_or_else(|| vec![item.clone()], Vec::from),
-            item => vec![item.clone()],
-        };
-        (item.id().to_owned(), json!(items).to_string())
+fn known(output: &[Item], said: &[Item]) -> Vec<(String, String)> {
+    let known = output.iter().zip(places(output, said)).map(|(item, places)| {
+        let items = places.map_or_else(|| json!([item]), |places| json!(places.map(|place| &said[place])));
+        (item.id().to_owned(), items.to_string())
     });
     known.collect()
 }
 
-fn ran(call: &FunctionCall, conversation: &[Item]) -> Option<[Item; 2]> {
+/// The same for a turn whose items are kept, of which `before` stand before what was said: what has a place there is not kept again.
+fn placed(output: &[Item], said: &[Item], before: usize) -> Vec<(String, String)> {
+    let placed = output.iter().zip(places(output, said)).map(|(item, places)| {
+        let items = places.map_or_else(
+            || json!([item]),
+            |places| json!(places.map(|place| before + place)),
+        );
+        (item.id().to_owned(), items.to_string())
+    });
+    placed.collect()
+}
+
+/// For each item of a response the places of the call and of what came back, if it stands for these.
+fn places(output: &[Item], said: &[Item]) -> Vec<Option<[usize; 2]>> {
+    // Code is told in the order in which the model called it.
+    let mut calls = said.iter().enumerate().filter_map(|(place, item)| match item {
+        Item::FunctionCall(call) if is_interpreter(call) => Some((place, call)),
+        _ => None,
+    });
+    let places = output.iter().map(|item| match item {
+        Item::CodeInterpreterCall(_) => calls.next().and_then(|call| ran(call, said)),
+        Item::McpCall(call) => fetched(call, said),
+        _ => None,
+    });
+    places.collect()
+}
+
+/// The places of a call and of what answers it.
+fn ran((place, call): (usize, &FunctionCall), conversation: &[Item]) -> Option<[usize; 2]> {
     let output = conversation
         .iter()
-        .find(|item| matches!(item, Item::FunctionCallOutput(output) if output.call_id == call.call_id));
-    Some([Item::FunctionCall(call.clone()), output?.clone()])
+        .position(|item| matches!(item, Item::FunctionCallOutput(output) if output.call_id == call.call_id));
+    Some([place, output?])
 }
 
 /// The call of a server's tool as the model knows it: its id says which item tells it.
-fn fetched(call: &McpCall, conversation: &[Item]) -> Option<[Item; 2]> {
+fn fetched(call: &McpCall, conversation: &[Item]) -> Option<[usize; 2]> {
     let id = format!("fc_{}", call.id);
-    let made = conversation.iter().find_map(|item| match item {
-        Item::FunctionCall(made) if made.id == id => Some(made),
-        _ => None,
-    });
+    let made = conversation
+        .iter()
+        .enumerate()
+        .find_map(|(place, item)| match item {
+            Item::FunctionCall(made) if made.id == id => Some((place, made)),
+            _ => None,
+        });
     ran(made?, conversation)
 }
 
@@ -188,16 +289,16 @@ pub(super) fn mend(conversation: &mut Vec<Item>) {
     }
 }
 
-/// The container that a response's code ran in last.
+/// The container that a response's code ran in: that of the first call, where further calls had containers of their own.
 pub(super) fn container(response: &Response) -> Option<String> {
-    response.output.iter().rev().find_map(|item| match item {
+    response.output.iter().find_map(|item| match item {
         Item::CodeInterpreterCall(call) => Some(call.container_id.clone()),
         _ => None,
     })
 }
 
 /// Reads what was kept.
-pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {
+pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {
     serde_json::from_str(text).map_err(|error| {
         tracing::error!(%error, "read a kept response");
         ApiError {

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::log::Log;
 use super::options::ResponseOptions;
 use super::seal::Seal;
+use super::unwritten::Unwritten;
 use crate::wire::{ApiError, ErrorKind};
 
 /// What responses share while the process lives.
@@ -19,6 +20,8 @@ pub(crate) struct Live {
     /// A place for each background response that runs at once.
     pub(super) places: Arc<Semaphore>,
     pub(super) seal: OnceCell<Seal>,
+    /// Ends that are to be written.
+    pub(super) unwritten: Unwritten,
 }
 
 /// A background response that runs or waits.
@@ -38,7 +41,13 @@ impl Live {
                 options.background.clamp(1, Semaphore::MAX_PERMITS),
             )),
             seal: OnceCell::new(),
+            unwritten: Unwritten::default(),
         }
+    }
+
+    /// Whether responses cannot be stored now.
+    pub(crate) fn cannot_be_stored(&self) -> bool {
+        self.unwritten.is_broken()
     }
 
     /// Notes a response that goes on in the background.

@@ -7,7 +7,9 @@
 //!              └ resolve: references, compactions; truncate: conversations that are too long
 //! ```
 
+mod chat;
 mod compact;
+mod container;
 mod create;
 mod keep;
 mod live;
@@ -22,13 +24,18 @@ mod run;
 mod seal;
 mod socket;
 mod start;
+mod stow;
 mod stream;
+mod tokens;
 mod truncate;
+mod unwritten;
 
 use axum::Router;
 use axum::routing::{get, post};
 
-use keep::read as kept;
+pub(crate) use create::read;
+pub(crate) use keep::read as kept;
+pub(crate) use resolve::resolve;
 
 pub(crate) use live::Live;
 pub use options::ResponseOptions;
@@ -39,8 +46,14 @@ use crate::server::Gateway;
 /// The routes.
 pub(crate) fn routes() -> Router<Gateway> {
     Router::new()
+        .route("/v1/chat/completions", post(chat::create).get(chat::stored))
+        .route(
+            "/v1/chat/completions/{id}",
+            get(chat::stored).post(chat::stored).delete(chat::stored),
+        )
         .route("/v1/responses", post(create::create).get(socket::open))
         .route("/v1/responses/compact", post(compact::compact))
+        .route("/v1/responses/input_tokens", post(tokens::count))
         .route("/v1/responses/{id}", get(retrieve::get).delete(retrieve::delete))
         .route("/v1/responses/{id}/cancel", post(retrieve::cancel))
         .route("/v1/responses/{id}/input_items", get(retrieve::input_items))

@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::container;
 use super::research::{Before, referenced, research};
-use super::resolve::resolve;
+use super::resolve::{Resolved, resolve};
 use super::run::Job;
+use super::stow;
 use super::truncate::Truncating;
 use crate::containers;
+use crate::conversations;
 use crate::now;
 use crate::provider::Provider;
 use crate::quotas::Metered;
@@ -30,9 +33,9 @@ pub(super) struct Memory {
 
 /// What came before a request.
 #[derive(Debug, Default)]
-struct Earlier {
+pub(super) struct Earlier {
     items: Vec<Item>,
-    container: Option<String>,
+    pub(super) container: Option<String>,
     evidence: Before,
     /// Whether it is in the records, so that it need not be kept again.
     stored: bool,
@@ -52,18 +55,25 @@ pub(super) async fn prepare(
         provider = Arc::new(Truncating::new(provider)) as Arc<dyn Provider>;
     }
     let earlier = earlier(gateway, caller, &request, memory).await?;
-    let input = resolve(gateway, caller, &request.input).await?;
+    let Resolved { items: input, leads } = resolve(gateway, caller, &request.input).await?;
+    let (container, key) = container::find(gateway, &caller.owner, &request, leads, &earlier).await?;
+    let asked = match request.conversation {
+        Some(_) => conversations::known(gateway, caller, &request.input).await?,
+        None => Vec::new(),
+    };
     let own = if earlier.stored { earlier.items.len() } else { 0 };
     let mut conversation = earlier.items;
     conversation.extend(input);
     answered(&conversation)?;
-    let used = request.input.iter().rev().find_map(|item| match item {
-        Item::CodeInterpreterCall(call) => Some(call.container_id.clone()),
-        _ => None,
-    });
-    let container = used.or(earlier.container);
-    let runner = containers::runner(gateway, caller, &request, container.as_deref()).await?;
-    let runner = Arc::new(Metered::new(runner, gateway.quotas.clone(), caller.owner.clone()));
+    // What is not stored and has no key is come back to by its items at most.
+    let brief = !request.store && key.is_none() && request.conversation.is_none();
+    let runner = containers::runner(gateway, caller, &request, container.as_deref(), brief).await?;
+    let runner = Arc::new(Metered::new(
+        runner,
+        gateway.quotas.clone(),
+        caller.owner.clone(),
+        gateway.options.containers.wait,
+    ));
     let response = Response::new(&request, Ids::random().mint("resp"), now());
     let before = match earlier.evidence {
         Before::Nothing => referenced(gateway, caller, &request.input).await?,
@@ -92,7 +102,9 @@ pub(super) async fn prepare(
         response,
         conversation,
         own,
+        asked,
         container,
+        key,
         evidence,
         turn,
         dialect,
@@ -106,6 +118,15 @@ async fn earlier(
     request: &Request,
     memory: Option<&Memory>,
 ) -> Result<Earlier, ApiError> {
+    if let Some(id) = &request.conversation {
+        let found = conversations::before(gateway, &caller.owner, id).await?;
+        return Ok(Earlier {
+            items: found.items,
+            container: found.container,
+            evidence: found.evidence.map_or(Before::Nothing, Before::Kept),
+            stored: false,
+        });
+    }
     let Some(id) = request.previous_response_id.clone() else {
         return Ok(Earlier::default());
     };
@@ -127,6 +148,10 @@ async fn earlier(
         let message = format!("there is no response `{id}`; it was not stored, or is deleted");
         return Err(invalid("previous_response_not_found", message));
     };
+    if gateway.responses.unwritten.find(&caller.owner, &id).is_some() {
+        let message = format!("the response `{id}` failed: its end could not be stored");
+        return Err(invalid("previous_response_not_found", message));
+    }
     if matches!(found.status.as_str(), "queued" | "in_progress") {
         let message = format!("the response `{id}` is still being written; wait for its end");
         return Err(invalid("previous_response_not_completed", message));
@@ -139,6 +164,7 @@ async fn earlier(
     for turn in &found.turns {
         items.extend(super::kept::<Vec<Item>>(turn)?);
     }
+    stow::restore(&gateway.store, &mut items).await;
     Ok(Earlier {
         items,
         container: found.container,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cellblock_artifact::{ArtifactId, Urls};
 use cellblock_interpreter::derivation::Policy;
 use cellblock_interpreter::turn::{ChartIntent, Plan};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::returned;
 use crate::artifacts;
@@ -166,7 +166,8 @@ pub(super) async fn keep(
         let artifacts = report
             .artifacts
             .iter()
-            .filter_map(|artifact| artifact["sha256"].as_str());
+            .flat_map(|artifact| [&artifact["sha256"], &artifact["picture"]["sha256"]])
+            .filter_map(Value::as_str);
         made.extend(artifacts.filter_map(|sha256| sha256.parse::<ArtifactId>().ok()));
     }
     all.extend(made.iter().map(ToString::to_string));

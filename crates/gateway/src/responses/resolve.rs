@@ -1,19 +1,32 @@
 //! Input as a model can read it: what a client sends by its id or sealed is put into words.
 
-use super::seal::Seal;
+use super::seal::{Compacted, Seal};
+use super::stow;
 use crate::records::responses;
+use crate::records::whereabouts::Lead;
 use crate::server::{Caller, Gateway};
 use crate::wire::{ApiError, Compaction, ErrorKind, Item, ItemStatus, Message, Part, Role};
 
+/// Input as a model can read it, and what in it can lead to the container of its conversation.
+pub(crate) struct Resolved {
+    pub(crate) items: Vec<Item>,
+    pub(crate) leads: Vec<Lead>,
+}
+
 /// Puts what stands in place of something else, such as the reference to an item, into what it stands for.
-pub(super) async fn resolve(
+pub(crate) async fn resolve(
     gateway: &Gateway,
     caller: &Caller,
     input: &[Item],
-) -> Result<Vec<Item>, ApiError> {
+) -> Result<Resolved, ApiError> {
     let mut known = known(gateway, caller, input).await?.into_iter();
     let mut items = Vec::with_capacity(input.len());
+    let mut leads = Vec::with_capacity(input.len());
     for (place, item) in input.iter().enumerate() {
+        leads.push(match item {
+            Item::CodeInterpreterCall(call) => Lead::Container(call.container_id.clone()),
+            item => Lead::Item(item.id().to_owned()),
+        });
         match item {
             Item::ItemReference(reference) => {
                 let found = known.next().flatten().ok_or_else(|| ApiError {
@@ -25,17 +38,21 @@ pub(super) async fn resolve(
                     ),
                     param: Some(format!("input[{place}].id")),
                 })?;
-                items.extend(super::kept::<Vec<Item>>(&found)?);
+                items.extend(known_as(gateway, &found).await?);
             }
             Item::CodeInterpreterCall(call) if call.outputs.is_none() => match known.next().flatten() {
-                Some(found) => items.extend(super::kept::<Vec<Item>>(&found)?),
+                Some(found) => items.extend(known_as(gateway, &found).await?),
                 None => items.push(item.clone()),
             },
-            Item::Compaction(compaction) => items.push(opened(gateway, caller, compaction, place).await?),
+            Item::Compaction(compaction) => {
+                let (item, container) = opened(gateway, caller, compaction, place).await?;
+                items.push(item);
+                leads.extend(container.map(Lead::Container));
+            }
             item => items.push(item.clone()),
         }
     }
-    Ok(items)
+    Ok(Resolved { items, leads })
 }
 
 /// What the records have of items that are sent by their ids, and of code whose outputs were left out: one for each, in their order.
@@ -57,19 +74,26 @@ async fn known(gateway: &Gateway, caller: &Caller, input: &[Item]) -> Result<Vec
     Ok(found.await?)
 }
 
+async fn known_as(gateway: &Gateway, found: &str) -> Result<Vec<Item>, ApiError> {
+    let mut items: Vec<Item> = super::kept(found)?;
+    stow::restore(&gateway.store, &mut items).await;
+    Ok(items)
+}
+
 async fn opened(
     gateway: &Gateway,
     caller: &Caller,
     compaction: &Compaction,
     place: usize,
-) -> Result<Item, ApiError> {
+) -> Result<(Item, Option<String>), ApiError> {
     let seal = Seal::of(gateway).await?;
-    let Some(summary) = seal.open(&caller.owner, &compaction.encrypted_content) else {
+    let Some(Compacted { summary, container }) = seal.open(&caller.owner, &compaction.encrypted_content)
+    else {
         let path = format!("input[{place}].encrypted_content");
         let message = format!("`{path}` was not made by this gateway for you, or was changed");
         return Err(ApiError::invalid(path, "invalid_encrypted_content", message));
     };
-    Ok(Item::Message(Message {
+    let message = Item::Message(Message {
         id: compaction.id.clone(),
         status: ItemStatus::Completed,
         // Templates of many models refuse other roles in the middle of a conversation.
@@ -78,5 +102,6 @@ async fn opened(
             text: format!("(What was said before, in short:)\n{summary}"),
         }],
         phase: None,
-    }))
+    });
+    Ok((message, container))
 }

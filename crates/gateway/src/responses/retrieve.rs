@@ -11,11 +11,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::log::{At, Log};
-use super::stream;
+use super::{stow, stream};
 use crate::files::fetch;
 use crate::records::responses::{self, Kept};
 use crate::server::{Caller, Gateway};
-use crate::wire::{ApiError, ErrorKind};
+use crate::wire::{ApiError, ErrorKind, Item, Response};
 
 /// What a client may say when it asks for a response.
 #[derive(Debug, Default, Deserialize)]
@@ -34,7 +34,7 @@ pub(super) async fn get(
     let Query(wanted) = wanted.map_err(|error| query(&error))?;
     if !wanted.stream {
         let kept = find(&gateway, &caller, &id).await?;
-        return Ok(body(kept));
+        return body(&gateway, kept).await;
     }
     let from = wanted.starting_after.map_or(0, |number| number.saturating_add(1));
     let log = match gateway.responses.find(&caller.owner, &id) {
@@ -60,13 +60,15 @@ pub(super) async fn delete(
     if let Some(running) = gateway.responses.find(&caller.owner, &id) {
         running.cancel.cancel();
     }
+    gateway.responses.unwritten.remove(&caller.owner, &id);
     let (owner, wanted) = (caller.owner, id.clone());
     let deleted = gateway
         .records
         .with(move |connection| responses::delete(connection, &owner, &wanted));
-    if !deleted.await? {
+    let Some(unneeded) = deleted.await? else {
         return Err(not_found(&id));
-    }
+    };
+    forget(&gateway, &unneeded).await;
     // What was fetched for it goes, too.
     fetch::unpin(&gateway, &id).await;
     Ok(axum::Json(json!({"id": id, "object": "response", "deleted": true})).into_response())
@@ -92,7 +94,7 @@ pub(super) async fn cancel(
             message,
         ));
     }
-    Ok(body(kept))
+    body(&gateway, kept).await
 }
 
 /// How a list is read.
@@ -111,7 +113,9 @@ pub(super) async fn input_items(
 ) -> Result<Answer, ApiError> {
     let Query(page) = page.map_err(|error| query(&error))?;
     let kept = find(&gateway, &caller, &id).await?;
-    let items: Vec<Value> = super::keep::read(&kept.input)?;
+    let mut items: Vec<Item> = super::keep::read(&kept.input)?;
+    stow::restore(&gateway.store, &mut items).await;
+    let items = items.into_iter().map(|item| json!(item)).collect();
     Ok(axum::Json(list(items, &page)?).into_response())
 }
 
@@ -148,12 +152,27 @@ fn list(mut items: Vec<Value>, page: &Page) -> Result<Value, ApiError> {
     }))
 }
 
+/// Lets go of the pictures of turns that nothing needs any more.
+pub(super) async fn forget(gateway: &Gateway, turns: &[String]) {
+    for turn in turns {
+        fetch::unpin(gateway, &stow::owner(turn)).await;
+    }
+}
+
 async fn find(gateway: &Gateway, caller: &Caller, id: &str) -> Result<Kept, ApiError> {
     let (owner, wanted) = (caller.owner.clone(), id.to_owned());
     let found = gateway
         .records
         .with(move |connection| responses::find(connection, &owner, &wanted));
-    found.await?.ok_or_else(|| not_found(id))
+    let kept = found.await?.ok_or_else(|| not_found(id))?;
+    Ok(match gateway.responses.unwritten.find(&caller.owner, id) {
+        Some(ended) => Kept {
+            status: ended.status,
+            body: ended.body,
+            ..kept
+        },
+        None => kept,
+    })
 }
 
 /// The log of a response that does not run.
@@ -162,7 +181,8 @@ async fn ended(gateway: &Gateway, caller: &Caller, id: &str) -> Result<Log, ApiE
     let found = gateway
         .records
         .with(move |connection| responses::events(connection, &owner, &wanted));
-    let events = found.await?;
+    let unwritten = gateway.responses.unwritten.find(&caller.owner, id);
+    let events = found.await?.or(unwritten.and_then(|ended| ended.events));
     if events.is_none() {
         // One that is not there at all is told as such.
         find(gateway, caller, id).await?;
@@ -173,9 +193,16 @@ async fn ended(gateway: &Gateway, caller: &Caller, id: &str) -> Result<Log, ApiE
     })
 }
 
-/// The response as it was kept.
-fn body(kept: Kept) -> Answer {
-    ([(CONTENT_TYPE, "application/json")], Body::from(kept.body)).into_response()
+/// The response as it was kept, with its pictures.
+async fn body(gateway: &Gateway, kept: Kept) -> Result<Answer, ApiError> {
+    let text = if stow::has_references(&kept.body) {
+        let mut response: Response = super::keep::read(&kept.body)?;
+        stow::restore(&gateway.store, &mut response.output).await;
+        json!(response).to_string()
+    } else {
+        kept.body
+    };
+    Ok(([(CONTENT_TYPE, "application/json")], Body::from(text)).into_response())
 }
 
 fn query(rejection: &QueryRejection) -> ApiError {

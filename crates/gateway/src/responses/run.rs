@@ -9,10 +9,13 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::container;
 use super::keep;
 use super::log::Log;
 use super::research;
 use crate::now;
+use crate::records::ItemRow;
+use crate::records::whereabouts::Key;
 use crate::server::Gateway;
 use crate::turn::{Evidence, Turn};
 use crate::wire::{
@@ -40,8 +43,12 @@ pub(super) struct Job {
     pub(super) own: usize,
     /// The stored response whose conversation stands before that.
     pub(super) previous: Option<String>,
+    /// Its input as its conversation is to have it, if it has one.
+    pub(super) asked: Vec<ItemRow>,
     /// The container that was used last.
     pub(super) container: Option<String>,
+    /// The key by which the conversation's container is found.
+    pub(super) key: Option<Key>,
     /// What its tools gave, if it has any.
     pub(super) evidence: Option<Evidence>,
     pub(super) turn: Turn,
@@ -64,10 +71,19 @@ pub(super) enum Ear {
 pub(super) struct Played {
     pub(super) response: Response,
     pub(super) conversation: Vec<Item>,
+    /// Where in it the turn began.
+    pub(super) begun: usize,
     pub(super) container: Option<String>,
     /// What its tools gave, and what is remembered of it.
     pub(super) evidence: Option<Evidence>,
     pub(super) remembered: Option<String>,
+}
+
+impl Played {
+    /// What the model said in the turn, and what came back to it.
+    pub(super) fn said(&self) -> &[Item] {
+        self.conversation.get(self.begun..).unwrap_or_default()
+    }
 }
 
 /// Tells the events of one turn.
@@ -108,12 +124,15 @@ impl Job {
             mut conversation,
             own,
             previous,
+            asked,
             container,
+            key,
             evidence,
             turn,
             dialect,
             generate,
         } = self;
+        let begun = conversation.len();
         let mut relay = Relay {
             ear,
             dialect,
@@ -157,33 +176,52 @@ impl Job {
             response
         });
         if left.is_some() && last.is_none() && response.status != ResponseStatus::Failed {
-            tracing::debug!(response = response.id, ?left, "a response was cancelled");
-            if left == Some(Left::Endless) {
-                let reason = "max_output_bytes".to_owned();
-                response.incomplete_details = Some(Incomplete { reason });
-            } else {
-                response.status = ResponseStatus::Cancelled;
-                response.incomplete_details = None;
-            }
+            cut_short(&mut response, left);
         }
         keep::mend(&mut conversation);
-        let container = keep::container(&response).or(container);
+        let used = keep::container(&response);
+        if let (Some(key), Some(used)) = (key, &used) {
+            container::bind(&gateway, key, used.clone()).await;
+        }
+        let container = used.or(container);
         let remembered = match &evidence {
             Some(evidence) => research::keep(&gateway, &owner, evidence, &response).await,
             None => None,
         };
-        let played = Played {
+        let mut played = Played {
             response,
             conversation,
+            begun,
             container,
             evidence,
             remembered,
         };
-        let last = relay.end(&played.response, error).await;
-        let events = relay.ear.log().map(|log| log.text() + &last.frame());
-        keep::ended(&gateway, &owner, previous, own, &played, events).await;
+        let mut last = relay.end(&played.response, error).await;
+        let events = |last: &Event| relay.ear.log().map(|log| log.text() + &last.frame());
+        let kept = keep::ended(&gateway, &owner, previous, own, &played, events(&last)).await;
+        if let Err(ended) = kept {
+            keep::fail(&mut played.response);
+            let response = Box::new(played.response.clone());
+            last.kind = EventKind::Failed { response };
+            keep::failed(&gateway, *ended, &played.response, events(&last));
+        }
+        if let Some(conversation) = &request.conversation {
+            keep::leave(&gateway, &owner, conversation, asked, &played).await;
+        }
         relay.deliver(last).await;
         played
+    }
+}
+
+/// Marks a response that ended before its turn did.
+fn cut_short(response: &mut Response, left: Option<Left>) {
+    tracing::debug!(response = response.id, ?left, "a response was cancelled");
+    if left == Some(Left::Endless) {
+        let reason = "max_output_bytes".to_owned();
+        response.incomplete_details = Some(Incomplete { reason });
+    } else {
+        response.status = ResponseStatus::Cancelled;
+        response.incomplete_details = None;
     }
 }
 

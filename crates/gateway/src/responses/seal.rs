@@ -3,14 +3,27 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::random;
 use crate::records::responses;
 use crate::server::Gateway;
 use crate::wire::{ApiError, ErrorKind};
 
-/// Of which form the sealed text is.
-const VERSION: u8 = 1;
+/// The form of what is sealed: a [`Compacted`] as JSON.
+const VERSION: u8 = 2;
+/// The form before that: the summary alone.
+const SUMMARY: u8 = 1;
+
+/// A conversation in short.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Compacted {
+    pub(super) summary: String,
+    /// The container that it has used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) container: Option<String>,
+}
 
 /// A key that seals and opens.
 #[derive(Debug)]
@@ -35,29 +48,34 @@ impl Seal {
         Some(Self(LessSafeKey::new(key)))
     }
 
-    /// Seals a text for its owner.
-    pub(super) fn close(&self, owner: &str, text: &str) -> Result<String, ApiError> {
+    /// Seals a conversation for its owner.
+    pub(super) fn close(&self, owner: &str, compacted: &Compacted) -> Result<String, ApiError> {
         // 96 random bits repeat among 2³² texts with a chance of 2⁻³³, and nobody compacts that often.
         let nonce = random::<NONCE_LEN>();
-        let mut sealed = text.as_bytes().to_vec();
+        let mut sealed = json!(compacted).to_string().into_bytes();
         self.0
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad(owner), &mut sealed)
             .map_err(|_| broken())?;
         Ok(URL_SAFE_NO_PAD.encode([&[VERSION][..], &nonce, &sealed].concat()))
     }
 
-    /// The text, if it was sealed here, for this owner, and was not changed.
-    pub(super) fn open(&self, owner: &str, sealed: &str) -> Option<String> {
+    /// The conversation, if it was sealed here, for this owner, and was not changed.
+    pub(super) fn open(&self, owner: &str, sealed: &str) -> Option<Compacted> {
         let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (version, rest) = sealed.split_first()?;
-        if *version != VERSION {
+        if !matches!(*version, SUMMARY | VERSION) {
             return None;
         }
         let (nonce, rest) = rest.split_at_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let mut rest = rest.to_vec();
         let text = self.0.open_in_place(nonce, aad(owner), &mut rest).ok()?;
-        String::from_utf8(text.to_vec()).ok()
+        if *version == VERSION {
+            return serde_json::from_slice(text).ok();
+        }
+        let summary = String::from_utf8(text.to_vec()).ok()?;
+        let container = None;
+        Some(Compacted { summary, container })
     }
 }
 
@@ -81,8 +99,12 @@ mod tests {
     #[test]
     fn what_was_sealed_is_read_only_unchanged_with_the_key_and_for_its_owner() {
         let seal = Seal::new(&[7; 32]).unwrap();
-        let sealed = seal.close("ann", "the secret is cobalt").unwrap();
-        assert_eq!(seal.open("ann", &sealed).unwrap(), "the secret is cobalt");
+        let compacted = Compacted {
+            summary: "the secret is cobalt".to_owned(),
+            container: Some("cntr_1".to_owned()),
+        };
+        let sealed = seal.close("ann", &compacted).unwrap();
+        assert_eq!(seal.open("ann", &sealed).unwrap(), compacted);
         assert_eq!(seal.open("bob", &sealed), None);
         assert_eq!(Seal::new(&[8; 32]).unwrap().open("ann", &sealed), None);
         let bytes = URL_SAFE_NO_PAD.decode(&sealed).unwrap();
@@ -105,6 +127,26 @@ mod tests {
     #[test]
     fn the_same_text_is_sealed_differently_each_time() {
         let seal = Seal::new(&[7; 32]).unwrap();
-        assert_ne!(seal.close("ann", "x").unwrap(), seal.close("ann", "x").unwrap());
+        let compacted = Compacted {
+            summary: "x".to_owned(),
+            container: None,
+        };
+        assert_ne!(
+            seal.close("ann", &compacted).unwrap(),
+            seal.close("ann", &compacted).unwrap()
+        );
+    }
+
+    #[test]
+    fn a_summary_that_an_earlier_version_sealed_is_still_read() {
+        let seal = Seal::new(&[7; 32]).unwrap();
+        let nonce = [9; NONCE_LEN];
+        let mut sealed = b"short".to_vec();
+        seal.0
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad("ann"), &mut sealed)
+            .unwrap();
+        let sealed = URL_SAFE_NO_PAD.encode([&[SUMMARY][..], &nonce, &sealed].concat());
+        let opened = seal.open("ann", &sealed).unwrap();
+        assert_eq!((opened.summary.as_str(), opened.container), ("short", None));
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::retrieve;
+use crate::conversations;
 use crate::files::fetch;
 use crate::now;
 use crate::records::{RecordsError, responses};
@@ -41,13 +43,15 @@ pub(crate) async fn start(gateway: &Gateway) -> Result<(), RecordsError> {
 
 async fn sweep(gateway: &Gateway, retention: Duration) -> Result<(), RecordsError> {
     let before = now().saturating_sub(retention.as_secs());
-    let deleted = gateway
+    let (deleted, unneeded) = gateway
         .records
         .with(move |connection| responses::sweep(connection, before))
         .await?;
+    conversations::sweep(gateway, retention).await?;
     for id in &deleted {
         fetch::unpin(gateway, id).await;
     }
+    retrieve::forget(gateway, &unneeded).await;
     if !deleted.is_empty() {
         tracing::info!(responses = deleted.len(), "old responses are deleted");
     }

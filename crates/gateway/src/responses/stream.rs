@@ -20,18 +20,22 @@ const STILL_HERE: &str = ": keep-alive\n\n";
 /// Tells proxies such as nginx to pass on each frame at once.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// The events of a turn, whose client is gone when this is dropped.
-pub(super) fn live(gateway: &Gateway, events: mpsc::Receiver<Event>) -> Answer {
+/// The events of a turn, whose client is gone when this is dropped. `frame` writes each; what it leaves empty is not told.
+pub(super) fn live(
+    gateway: &Gateway,
+    events: mpsc::Receiver<Event>,
+    frame: impl FnMut(Event) -> String + Send + 'static,
+) -> Answer {
     let keep_alive = gateway.options.responses.keep_alive;
-    let frames = stream::unfold(Some(events), move |events| async move {
-        let mut events = events?;
+    let frames = stream::unfold(Some((events, frame)), move |listening| async move {
+        let (mut events, mut frame) = listening?;
         Some(match timeout(keep_alive, events.recv()).await {
-            Ok(Some(event)) => (Bytes::from(event.frame()), Some(events)),
+            Ok(Some(event)) => (Bytes::from(frame(event)), Some((events, frame))),
             Ok(None) => (Bytes::from_static(DONE.as_bytes()), None),
-            Err(_) => (Bytes::from_static(STILL_HERE.as_bytes()), Some(events)),
+            Err(_) => (Bytes::from_static(STILL_HERE.as_bytes()), Some((events, frame))),
         })
     });
-    answer(frames)
+    answer(frames.filter(|frame| std::future::ready(!frame.is_empty())))
 }
 
 /// The events of a log from a number on.

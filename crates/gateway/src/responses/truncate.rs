@@ -158,6 +158,8 @@ mod tests {
             top_p: None,
             presence_penalty: None,
             frequency_penalty: None,
+            stop: Vec::new(),
+            seed: None,
             text: asked.text,
             reasoning: asked.reasoning,
         }

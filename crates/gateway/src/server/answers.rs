@@ -1,15 +1,18 @@
 //! What every answer has: errors in the API's form, and headers that keep browsers from guessing.
 
+use std::sync::LazyLock;
+
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
+use crate::openapi;
 use crate::wire::{ApiError, ErrorKind};
 
 /// More than any refusal of the framework says.
@@ -98,6 +101,22 @@ const fn of_status(status: StatusCode) -> &'static str {
         }
         _ if status.as_u16() >= 500 => "the gateway could not answer",
         _ => "the request cannot be answered",
+    }
+}
+
+/// The answer at an address below `/v1` that is not served.
+pub(super) async fn unknown(method: Method, address: Uri) -> ApiError {
+    static SERVED: LazyLock<String> = LazyLock::new(|| openapi::roots().join(", "));
+    let path = address.path();
+    ApiError {
+        kind: ErrorKind::NotFound,
+        code: Some(code(StatusCode::NOT_FOUND).to_owned()),
+        message: format!(
+            "there is nothing at this address: {method} {path}. Served are {}, and what is below them; GET /openapi.json \
+             describes every route",
+            *SERVED
+        ),
+        param: None,
     }
 }
 

@@ -26,7 +26,7 @@ const KEY_HEADERS: [&str; 2] = ["x-api-key", "api-key"];
 /// What a client without a key is asked for.
 const CHALLENGE: &str = "Bearer realm=\"cellblock\"";
 /// What everybody may ask.
-const OPEN: [&str; 3] = ["/healthz", "/readyz", "/health"];
+const OPEN: [&str; 4] = ["/", "/healthz", "/readyz", "/health"];
 
 /// Failures that are logged; when there are more, only their number is.
 static FAILURES: Throttle = Throttle::new();

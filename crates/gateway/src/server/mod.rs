@@ -26,6 +26,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::any;
 use cellblock_artifact::Store;
 use cellblock_interpreter::Interpreter;
 use tokio_util::sync::CancellationToken;
@@ -40,7 +41,7 @@ pub use json::Json;
 pub use mount::{Form, Mount};
 pub use observe::RequestId;
 pub use start::{ServeError, check};
-pub use stop::StopOptions;
+pub use stop::{Serving, StopOptions};
 pub use tls::{TlsError, TlsOptions};
 
 use crate::containers::Containers;
@@ -53,7 +54,10 @@ use crate::quotas::Quotas;
 use crate::records::Records;
 use crate::sessions::Sessions;
 use crate::wire::ApiError;
-use crate::{artifacts, containers, execute, files, health, openapi, remote, responses, sessions};
+use crate::{
+    artifacts, containers, conversations, execute, files, health, openapi, remote, responses, sessions,
+    welcome,
+};
 
 /// Where metrics are told.
 const METRICS: &str = "/metrics";
@@ -110,6 +114,7 @@ impl Gateway {
     pub fn new(options: Options, records: Records, models: Models, engine: impl Into<Engine>) -> Self {
         crate::metrics::start();
         let responses = responses::Live::new(&options.responses);
+        let containers = Containers::new(&options.containers);
         let engine = engine.into();
         Self(Arc::new(Shared {
             keys: Keys::new(records.clone()),
@@ -121,7 +126,7 @@ impl Gateway {
             models,
             store: engine.store().clone(),
             engine,
-            containers: Containers::default(),
+            containers,
             responses,
             stopping: CancellationToken::new(),
             ending: CancellationToken::new(),
@@ -148,6 +153,7 @@ impl Gateway {
             .fold(Router::new(), |router, mount| router.merge(mount.route()));
         Router::new()
             .merge(responses::routes())
+            .merge(conversations::routes())
             .merge(models::routes())
             .merge(containers::routes())
             .merge(files::routes())
@@ -156,9 +162,11 @@ impl Gateway {
             .merge(execute::routes())
             .merge(remote::routes(self))
             .merge(health::routes())
+            .merge(welcome::routes())
             .merge(scrape::routes())
             .merge(openapi::routes())
             .merge(mounted)
+            .route("/v1/{*path}", any(answers::unknown))
             .layer(DefaultBodyLimit::max(self.options.max_body))
             .layer(from_fn_with_state(self.clone(), auth::check))
             .layer(hosts::cors(&self.options.hosts, mounts))

@@ -51,6 +51,7 @@ pub enum ServeError {
 
 /// Checks what can be checked before anything is started: [`Gateway::serve`](super::Gateway::serve) does it again.
 pub async fn check(options: &Options, records: &Records) -> Result<(), ServeError> {
+    records.check().await?;
     let address = options.listen;
     if !address.ip().is_loopback() && !options.auth.required {
         let keys = Keys::new(records.clone());

@@ -31,17 +31,55 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 /// How often what was used is written down.
 const FLUSH: Duration = Duration::from_secs(5);
 
+/// A gateway that has started, and answers once it runs.
+#[derive(Debug)]
+#[must_use = "nothing is answered until it runs"]
+pub struct Serving {
+    gateway: Gateway,
+    acceptor: Acceptor,
+    listener: TcpListener,
+    metrics: Option<TcpListener>,
+}
+
+impl Serving {
+    /// Answers until the gateway is told to stop; then lets what runs come to its end, for a while.
+    pub async fn run(self) -> Result<(), ServeError> {
+        let (gateway, acceptor) = (self.gateway, self.acceptor);
+        gateway.tasks.spawn(crate::containers::sweep(gateway.clone()));
+        if let Some(listener) = self.metrics {
+            if let Ok(address) = listener.local_addr() {
+                tracing::info!(%address, "listening for metrics");
+            }
+            let metrics = Acceptor {
+                router: scrape::routes().with_state(gateway.clone()),
+                tls: None,
+                ..acceptor.clone()
+            };
+            tokio::spawn(metrics.run(listener));
+        }
+        let writing = tokio::spawn(gateway.clone().write_usage());
+        acceptor.clone().run(self.listener).await;
+        gateway.drain(&acceptor).await;
+        gateway.containers.close().await;
+        writing.abort();
+        gateway.quotas.flush().await?;
+        Ok(())
+    }
+}
+
 impl Gateway {
     /// Answers on a listener until it is told to stop; then lets what runs come to its end, for a while.
     ///
     /// When this returns no turn runs any more. Sandboxes that sessions still hold end with the interpreter, when the gateway is dropped.
     pub async fn serve(&self, listener: TcpListener) -> Result<(), ServeError> {
-        self.serve_with(listener, &[]).await
+        self.start(listener, &[]).await?.run().await
     }
 
-    /// The same, and answers with services of others beside its own routes. What they do beyond a request they put among its `tasks`, and end
-    /// when `ending` says so.
-    pub async fn serve_with(&self, listener: TcpListener, mounts: &[Mount]) -> Result<(), ServeError> {
+    /// Does everything that can fail before the first request is answered, and answers none yet.
+    ///
+    /// The services of others are served beside its own routes. What they do beyond a request they put among its `tasks`, and end when `ending`
+    /// says so.
+    pub async fn start(&self, listener: TcpListener, mounts: &[Mount]) -> Result<Serving, ServeError> {
         check(&self.options, &self.records).await?;
         let address = self.options.listen;
         let listen = |source| ServeError::Listen { address, source };
@@ -50,7 +88,13 @@ impl Gateway {
         self.tell_what_is_missing();
         let tls = self.options.tls.as_ref().map(Tls::load).transpose()?;
         crate::responses::start(self).await?;
-        self.tasks.spawn(crate::containers::sweep(self.clone()));
+        let metrics = match self.options.metrics.listen {
+            Some(address) => {
+                let listen = |source| ServeError::Listen { address, source };
+                Some(TcpListener::bind(address).await.map_err(listen)?)
+            }
+            None => None,
+        };
         let acceptor = Acceptor {
             router: self.router_with(mounts),
             options: self.options.connections,
@@ -59,25 +103,12 @@ impl Gateway {
             closing: CancellationToken::new(),
             connections: TaskTracker::new(),
         };
-        if let Some(address) = self.options.metrics.listen {
-            let listen = |source| ServeError::Listen { address, source };
-            let listener = TcpListener::bind(address).await.map_err(listen)?;
-            let address = listener.local_addr().map_err(listen)?;
-            tracing::info!(%address, "listening for metrics");
-            let metrics = Acceptor {
-                router: scrape::routes().with_state(self.clone()),
-                tls: None,
-                ..acceptor.clone()
-            };
-            tokio::spawn(metrics.run(listener));
-        }
-        let writing = tokio::spawn(self.clone().write_usage());
-        acceptor.clone().run(listener).await;
-        self.drain(&acceptor).await;
-        self.containers.close().await;
-        writing.abort();
-        self.quotas.flush().await?;
-        Ok(())
+        Ok(Serving {
+            gateway: self.clone(),
+            acceptor,
+            listener,
+            metrics,
+        })
     }
 
     /// Begins to stop; when it is told so again, it stops at once.

@@ -121,7 +121,8 @@ async fn answer(gateway: &Gateway, held: &Held, name: &str, arguments: Value) ->
                 envelope: derived.envelope(),
                 execution: derived.execution.map(|it| CellReport::new(it, |_| None)),
             };
-            let made = report.envelope.artifacts.iter().map(|it| it.id().to_string());
+            let made = report.envelope.artifacts.iter();
+            let made = made.flat_map(|it| it.ids().map(|id| id.to_string()));
             artifacts::grant(&gateway.records, &held.owner, made.collect::<Vec<_>>()).await?;
             if let Some(execution) = &report.execution {
                 artifacts::grant_report(&gateway.records, &held.owner, execution).await?;

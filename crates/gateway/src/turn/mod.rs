@@ -35,7 +35,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::now;
-use crate::provider::{Finish, INTERPRETER, Provider, ProviderError};
+use crate::provider::{Finish, INTERPRETER, ModelRequest, Provider, ProviderError};
 use crate::tools::Catalog;
 use crate::wire::{
     ApiError, Draft, ErrorKind, Event, Ids, Item, ItemStatus, Message, Part, Request, Response, Role, Tool,
@@ -48,7 +48,7 @@ pub use research::{Derivation, Terms};
 pub(crate) use research::{Deriving, Research};
 pub use runner::{Code, Made, Place, Ran, Runner};
 pub use session::SessionRunner;
-pub(crate) use session::{Shown, tell, words};
+pub(crate) use session::{Shown, failed, tell};
 
 use functions::Functions;
 use step::{Step, Stop, Wants};
@@ -186,22 +186,7 @@ impl Turn {
         conversation: &mut Vec<Item>,
         events: mpsc::Sender<Event>,
     ) -> Response {
-        let hosted = |tool: &Tool| matches!(tool, Tool::CodeInterpreter { .. });
-        let mut telling = Telling {
-            draft: Draft::begin(response),
-            events: events.clone(),
-            ids: self.ids.clone(),
-            runner: request.tools.iter().any(hosted).then_some(&*self.runner),
-            functions: Functions::of(&request.tools),
-            outputs: request.includes_outputs(),
-            made: Vec::new(),
-            catalog: Catalog::default(),
-            research: self.research.as_deref(),
-            progress: self.progress(),
-            attempts: Arc::default(),
-            emitted: Vec::new(),
-            result: None,
-        };
+        let mut telling = self.telling(request, response, events.clone());
         if let Some(deriving) = self
             .research
             .as_ref()
@@ -233,6 +218,58 @@ impl Turn {
             }
         }
         response
+    }
+
+    /// What the model would be asked first, for nothing but to be counted.
+    pub(crate) async fn first(
+        &self,
+        request: &Request,
+        response: Response,
+        conversation: Vec<Item>,
+    ) -> Result<ModelRequest, ApiError> {
+        let (sender, mut events) = mpsc::channel(1);
+        let mut telling = self.telling(request, response, sender);
+        let asking = async {
+            telling.ask_servers().await?;
+            let items = self.runner.read(conversation).await;
+            Ok::<_, Stop>(telling.asked(request, items, &self.alike(), false))
+        };
+        let mut asking = std::pin::pin!(asking);
+        loop {
+            let asked = tokio::select! {
+                asked = &mut asking => asked,
+                // Nobody is told.
+                Some(_) = events.recv() => continue,
+            };
+            return asked.map_err(|stop| match stop {
+                Stop::Failed(error) => told(&error),
+                Stop::Gone | Stop::Ending => server_ending(),
+            });
+        }
+    }
+
+    fn telling<'a>(
+        &'a self,
+        request: &Request,
+        response: Response,
+        events: mpsc::Sender<Event>,
+    ) -> Telling<'a> {
+        let hosted = |tool: &Tool| matches!(tool, Tool::CodeInterpreter { .. });
+        Telling {
+            draft: Draft::begin(response),
+            events,
+            ids: self.ids.clone(),
+            runner: request.tools.iter().any(hosted).then_some(&*self.runner),
+            functions: Functions::of(&request.tools),
+            outputs: request.includes_outputs(),
+            made: Vec::new(),
+            catalog: Catalog::default(),
+            research: self.research.as_deref(),
+            progress: self.progress(),
+            attempts: Arc::default(),
+            emitted: Vec::new(),
+            result: None,
+        }
     }
 
     /// Takes steps until there is an answer, or a reason why it is not whole.
@@ -333,6 +370,7 @@ pub(crate) fn told(error: &ProviderError) -> ApiError {
     );
     let (kind, code) = match error {
         ProviderError::Status { status: 429, .. } => (ErrorKind::TooManyRequests, "rate_limit_exceeded"),
+        ProviderError::Unsupported { .. } => (ErrorKind::InvalidRequestError, "unsupported_parameter"),
         error if error.is_too_long() => (ErrorKind::InvalidRequestError, "context_length_exceeded"),
         _ => (ErrorKind::ModelError, "server_error"),
     };
@@ -340,6 +378,9 @@ pub(crate) fn told(error: &ProviderError) -> ApiError {
         kind,
         code: Some(code.to_owned()),
         message: error.to_string(),
-        param: None,
+        param: match error {
+            ProviderError::Unsupported { param, .. } => Some((*param).to_owned()),
+            _ => None,
+        },
     }
 }

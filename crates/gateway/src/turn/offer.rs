@@ -14,6 +14,10 @@ use crate::wire::{AllowedMode, ChoiceMode, Function, Item, Request, Tool, ToolCh
 /// Paths of files that a model is told of; beyond them there are too many to name.
 const NAMED: usize = 100;
 
+/// Where files are.
+const FILES: &str = "Files are in `/mnt/data`, which is another name of the current directory, `/workspace`: write a file there to hand it \
+                     to the user, and link it in the answer as `[name](sandbox:/mnt/data/name)`.";
+
 /// What a model is told in every step of a turn alike: only what is fetched is added to.
 pub(super) struct Alike {
     interpreter: Function,
@@ -41,12 +45,13 @@ impl Turn {
 
     /// The interpreter as a model is told of it.
     fn interpreter(&self) -> Function {
-        let files = named(&self.runner.files());
+        let lost = self
+            .runner
+            .lost()
+            .map_or_else(String::new, |lost| format!(" {lost}"));
+        let files = named(&self.runner.files()) + &lost;
         match self.deriving() {
-            Some(deriving) => deriving.interpreter(&format!(
-                "The current directory is `/mnt/data`: write a file there to hand it to the user, and link it in the answer as \
-                 `[name](sandbox:/mnt/data/name)`.{files}"
-            )),
+            Some(deriving) => deriving.interpreter(&format!("{FILES}{files}")),
             None => plain(&files, self.runner.about()),
         }
     }
@@ -99,6 +104,8 @@ impl Telling<'_> {
             top_p: request.top_p,
             presence_penalty: request.presence_penalty,
             frequency_penalty: request.frequency_penalty,
+            stop: request.stop.clone(),
+            seed: request.seed,
             text: request.text.clone(),
             reasoning: request.reasoning.clone(),
         }
@@ -187,9 +194,9 @@ fn plain(files: &str, about: Option<&str>) -> Function {
     });
     let description = match about {
         None => "Runs Python in a sandbox without a network and shows what it prints, its last value, tables and charts. \
-                 Variables and files are kept from call to call. The current directory is `/mnt/data`: write a file there to \
-                 hand it to the user, and link it in the answer as `[name](sandbox:/mnt/data/name)`."
-            .to_owned(),
+                 Variables and files are kept from call to call. "
+            .to_owned()
+            + FILES,
         Some(about) => format!("Runs Python in a sandbox and shows what it prints, and pictures that it writes. {about}"),
     };
     Function {

@@ -16,9 +16,6 @@ use super::evidence::Evidence;
 use crate::tools::Source;
 use crate::wire::Function;
 
-/// Tokens of one alias' summary in the prompt.
-const SUMMARY: usize = 50;
-
 /// What a turn fetches with and derives from.
 #[derive(Clone, Debug)]
 pub(crate) struct Research {
@@ -173,15 +170,8 @@ impl Deriving {
 pub(super) fn lines(evidence: &Evidence) -> Vec<AliasLine> {
     let aliases = evidence.aliases();
     let line = |alias: String| AliasLine {
-        summary: summary(aliases, &alias),
+        summary: aliases.summary(&alias).unwrap_or_default(),
         alias,
     };
     aliases.aliases().into_iter().map(line).collect()
-}
-
-/// A result in one line, without its alias.
-fn summary(aliases: &AliasStore, alias: &str) -> String {
-    let view = aliases.model_view(alias, SUMMARY).unwrap_or_default();
-    let rest = view.strip_prefix(alias).unwrap_or(&view);
-    rest.trim_start_matches([':', ' ', '\n']).to_owned()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::research::{Derivation, Terms};
-use crate::wire::{InterpreterOutput, Item, ItemStatus, Output};
+use crate::wire::{InterpreterOutput, Item, ItemStatus, Output, Part};
 
 /// Where the code of one turn runs, and what its model finds there.
 pub trait Runner: Send + Sync {
@@ -16,6 +16,11 @@ pub trait Runner: Send + Sync {
 
     /// What the model has to know where variables and files are not kept from call to call; `None` where they are.
     fn about(&self) -> Option<&str> {
+        None
+    }
+
+    /// What the model has to know where code of earlier turns ran in a sandbox that has ended.
+    fn lost(&self) -> Option<String> {
         None
     }
 
@@ -38,6 +43,11 @@ pub trait Runner: Send + Sync {
 pub trait Place: Send + Sync {
     /// The container's id. Calls of one container run one after the other.
     fn container(&self) -> &str;
+
+    /// Waits until code can run there; or says why it cannot. Dropping it gives the place in the queue up.
+    fn ready(&self) -> BoxFuture<'_, Result<(), Ran>> {
+        Box::pin(async { Ok(()) })
+    }
 
     /// Runs code to its end. Code that fails, and a sandbox that cannot be had, are told in what comes back. Dropping it stops the code.
     fn run(&self, code: Code) -> BoxFuture<'_, Ran>;
@@ -88,6 +98,25 @@ impl Made {
 }
 
 impl Ran {
+    /// The same, with something that was to be said before.
+    pub(crate) fn after(mut self, note: &str) -> Self {
+        self.outputs.insert(
+            0,
+            InterpreterOutput::Logs {
+                logs: note.to_owned(),
+            },
+        );
+        let text = note.to_owned();
+        self.result = match self.result {
+            Output::Text(result) => Output::Text(format!("{text}\n{result}")),
+            Output::Parts(parts) => {
+                let first = Part::InputText { text };
+                Output::Parts([first].into_iter().chain(parts).collect())
+            }
+        };
+        self
+    }
+
     /// Code that was not run, and why.
     pub fn refused(why: impl Into<String>) -> Self {
         let why = why.into();

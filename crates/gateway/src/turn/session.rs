@@ -80,7 +80,7 @@ impl Place for SessionRunner {
                 }
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "run code of a model");
-                    Ran::refused(words(&error))
+                    failed(&error)
                 }
             }
         })
@@ -167,6 +167,10 @@ pub(crate) async fn tell(execution: &Execution, store: &Store, shown: &Shown) ->
             text: "(no output)".to_owned(),
         });
     }
+    // For the model alone: clients read the item's status.
+    parts.push(Part::InputText {
+        text: format!("[exit code] {}", execution.outcome.exit_code()),
+    });
     Ran {
         status: status(&execution.outcome),
         outputs,
@@ -176,14 +180,43 @@ pub(crate) async fn tell(execution: &Execution, store: &Store, shown: &Shown) ->
     }
 }
 
+/// What came of code whose execution failed here, rather than in Python.
+pub(crate) fn failed(error: &Error) -> Ran {
+    let ran = Ran::refused(words(error));
+    if has_run(error) {
+        let status = ItemStatus::Incomplete;
+        return Ran { status, ..ran };
+    }
+    ran
+}
+
+/// Whether code had run when this went wrong: only what it gave is stored.
+fn has_run(error: &Error) -> bool {
+    match error {
+        Error::Store(_) | Error::Spool(_) => true,
+        Error::Output(error) => !error.is_from_the_kernel(),
+        _ => false,
+    }
+}
+
 /// An error in words for the model. What is not the caller's to repair may name the host's paths, and stays in the log.
-pub(crate) fn words(error: &Error) -> String {
+fn words(error: &Error) -> String {
+    if has_run(error) {
+        return "The code ran, but its output could not be stored: the server's disk may be full. Its variables and the files in the \
+                sandbox are kept. Running it again will not help; continue without this output, or tell the user."
+            .to_owned();
+    }
     match (error.blame(), error.retry()) {
-        (Blame::Caller, _) => format!("The code was not run: {error}."),
+        (Blame::Caller, _) => match error {
+            Error::Input { name, reason } => {
+                format!("The code was not run: the input `{name}` could not be bound: {reason}.")
+            }
+            error => format!("The code was not run: {error}."),
+        },
         (_, Retry::Never) => {
             "The code was not run: the sandbox failed, and trying again will not help.".to_owned()
         }
-        _ => "The code was not run: no sandbox could be had. Try again, or answer without it.".to_owned(),
+        _ => "The code was not run: no sandbox was available. Try again, or answer without it.".to_owned(),
     }
 }
 
@@ -210,16 +243,34 @@ mod tests {
     #[test]
     fn only_what_the_caller_can_repair_is_told_in_its_own_words() {
         let name = "sales".to_owned();
-        let reason = "it is no table".to_owned();
+        let reason = "it is not a table".to_owned();
         assert_eq!(
             words(&Error::Input { name, reason }),
-            "The code was not run: bind input `sales`: it is no table."
+            "The code was not run: the input `sales` could not be bound: it is not a table."
         );
-        let spool = Error::Spool(std::io::Error::other("/var/lib/secret is full"));
+        let clients = Error::Clients {
+            image: "/var/lib/secret".to_owned(),
+            found: String::new(),
+        };
         assert_eq!(
-            words(&spool),
+            words(&clients),
             "The code was not run: the sandbox failed, and trying again will not help."
         );
+    }
+
+    #[test]
+    fn code_that_ran_is_not_said_not_to_have_run_because_its_output_is_lost() {
+        let spool = Error::Spool(std::io::Error::other("/var/lib/secret is full"));
+        let ran = failed(&spool);
+        assert_eq!(ran.status, ItemStatus::Incomplete);
+        let Output::Text(text) = ran.result else {
+            panic!("one text: {:?}", ran.result)
+        };
+        assert!(
+            text.starts_with("The code ran, but its output could not be stored"),
+            "{text}"
+        );
+        assert!(!text.contains("secret"), "{text}");
     }
 
     #[test]

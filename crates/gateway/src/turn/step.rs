@@ -359,17 +359,20 @@ pub(super) fn arguments(
 
 /// The code and the packages in whole arguments; or what is wrong with them, for the model.
 pub(super) fn code(mut arguments: Map<String, Value>) -> Result<super::Code, String> {
-    let wrong = || "The code was not run: `requirements` has to be a list of strings.".to_owned();
+    let wrong = || "The code was not run: `requirements` must be a list of strings.".to_owned();
     let requirements = match arguments.remove("requirements") {
         None | Some(Value::Null) => Vec::new(),
         Some(value) => serde_json::from_value(value).map_err(|_| wrong())?,
     };
     match arguments.remove("code") {
+        Some(Value::String(code)) if code.trim().is_empty() => {
+            Err("The code was not run: `code` is empty. Send the Python code to run.".to_owned())
+        }
         Some(Value::String(code)) => Ok(super::Code {
             code,
             requirements,
             terms: None,
         }),
-        _ => Err("The code was not run: `code` has to be a string.".to_owned()),
+        _ => Err("The code was not run: `code` must be a string.".to_owned()),
     }
 }

@@ -282,9 +282,10 @@ async fn a_function_of_the_client_ends_the_turn_with_its_call() {
 #[tokio::test]
 async fn arguments_that_are_broken_are_a_result_that_the_model_can_repair() {
     for (arguments, why) in [
-        ("{\"code\": \"1", "before the JSON object does"),
+        ("{\"code\": \"1", "before the JSON object is complete"),
         ("{\"code\": 1}", "is not a string"),
-        ("", "`code` is missing"),
+        ("", "the arguments lack `code`"),
+        ("{\"code\": \" \\n\"}", "`code` is empty"),
         (
             "{\"code\": \"1\", \"requirements\": \"numpy\"}",
             "a list of strings",

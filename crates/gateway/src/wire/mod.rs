@@ -1,11 +1,13 @@
-//! The wire forms of the Responses API, as real clients want them.
+//! The wire forms of the Responses API and of Chat Completions, as real clients want them.
 //!
 //! - [`Request`] is the body of `POST /v1/responses`; what is wrong with one is an [`ApiError`] that names the parameter.
 //! - [`Response`] and [`Item`] are what comes back; keys that may be null are always there.
+//! - [`ChatRequest`] is the body of `POST /v1/chat/completions`, read as a [`Request`]; [`Pieces`] and [`Completion`] are its answer.
 //! - [`Draft`] writes a response step by step, and gives the [`Event`]s of each step in an order that clients accept.
 //!
 //! `code_interpreter_call` and its events have OpenAI's names, without a prefix; they occur only where a request asks for that tool.
 
+mod completion;
 mod content;
 mod dialect;
 mod draft;
@@ -15,6 +17,7 @@ mod id;
 mod item;
 #[cfg(test)]
 pub(crate) mod order;
+mod pieces;
 mod report;
 mod request;
 mod response;
@@ -22,6 +25,7 @@ mod response;
 mod tests;
 mod tool;
 
+pub use completion::Completion;
 pub use content::{Annotation, Part};
 pub use dialect::{Dialect, Numbers};
 pub use draft::{CallSlot, Draft, InterpreterSlot, McpListSlot, McpSlot, MessageSlot, ReasoningSlot};
@@ -33,11 +37,12 @@ pub use item::{
     ItemReference, ItemStatus, ListedTool, McpCall, McpError, McpListTools, McpText, Message, Output,
     Reasoning, Role,
 };
+pub use pieces::{Address, Piece, Pieces};
 pub use report::{Report, ReportedGap};
-pub use request::Request;
+pub use request::{ChatRequest, ConversationRequest, Request};
 pub use response::{
-    CachedTokens, Failure, Incomplete, ReasoningOptions, ReasoningTokens, Response, ResponseStatus, Text,
-    TextFormat, Truncation, Usage,
+    CachedTokens, ConversationId, Failure, Incomplete, ReasoningOptions, ReasoningTokens, Response,
+    ResponseStatus, Text, TextFormat, Truncation, Usage,
 };
 pub use tool::{
     AllowedMode, AllowedTools, AutoContainer, ChoiceMode, Container, Function, McpTool, Member, Namespace,

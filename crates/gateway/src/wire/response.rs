@@ -29,6 +29,9 @@ pub struct Response {
     pub model: String,
     /// The response that it goes on from.
     pub previous_response_id: Option<String>,
+    /// The conversation that it went on in; left out where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<ConversationId>,
     /// What the application tells the model.
     pub instructions: Option<String>,
     /// What came of it.
@@ -93,6 +96,7 @@ impl Response {
             incomplete_details: None,
             model: request.model,
             previous_response_id: request.previous_response_id,
+            conversation: request.conversation.map(|id| ConversationId { id }),
             instructions: request.instructions,
             output: Vec::new(),
             error: None,
@@ -119,6 +123,13 @@ impl Response {
             cellblock: None,
         }
     }
+}
+
+/// A conversation by its id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConversationId {
+    /// `conv_…`.
+    pub id: String,
 }
 
 /// How far a response is.

@@ -123,7 +123,12 @@ fn a_picture_that_was_only_shown_is_a_file_of_the_container_too() {
         })
         .await;
         let draw = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()";
-        bench.script("draw", [runs("c1", draw), Answer::new().text("Here it is.")]);
+        let answers = [
+            runs("c1", draw),
+            runs("c2", draw),
+            Answer::new().text("Here they are."),
+        ];
+        bench.script("draw", answers);
         let response = bench
             .respond("draw", &json!("go"), &json!({"type": "auto"}))
             .await
@@ -131,15 +136,56 @@ fn a_picture_that_was_only_shown_is_a_file_of_the_container_too() {
         let outputs = response["output"][0]["outputs"].as_array().unwrap();
         // It is too large to be sent as it is, so its address is.
         let url = outputs.iter().find_map(|output| output["url"].as_str()).unwrap();
-        let cited = &response["output"][1]["content"][0]["annotations"][0];
+        let annotations = &response["output"][2]["content"][0]["annotations"];
+        let names = [&annotations[0]["filename"], &annotations[1]["filename"]];
+        assert_eq!(names, ["figure_1.png", "figure_1-2.png"]);
+        let cited = &annotations[0];
         let (container, file) = (
             cited["container_id"].as_str().unwrap(),
             cited["file_id"].as_str().unwrap(),
         );
         assert_eq!(url, format!("/v1/containers/{container}/files/{file}/content"));
-        assert_eq!(cited["filename"], format!("{file}.png"));
         let bytes = bench.content(url.strip_prefix("/v1/").unwrap()).await;
         assert_eq!(bytes[..8], *b"\x89PNG\r\n\x1a\n");
+    });
+}
+
+#[test]
+fn the_model_reads_exit_codes_and_is_told_the_directory_that_code_is_in() {
+    block_on(async {
+        let bench = bench().await;
+        let place = "import os\nprint(os.getcwd(), os.path.samefile('.', '/mnt/data'))";
+        let asked = bench.script(
+            "ends",
+            [
+                runs("c1", place),
+                runs("c2", "1 / 0"),
+                runs("c3", " \n"),
+                Answer::new().text("Done."),
+            ],
+        );
+        let response = bench
+            .respond("ends", &json!("go"), &json!({"type": "auto"}))
+            .await
+            .ok();
+        let output = response["output"].as_array().unwrap();
+        assert_eq!(logs(&output[0]).trim(), "/workspace True");
+        let description = asked.asked()[0].tools[0].description.clone().unwrap();
+        assert!(
+            description.contains("`/mnt/data`, which is another name of the current directory, `/workspace`"),
+            "{description}"
+        );
+        let items = serde_json::to_value(&asked.asked()[3].items).unwrap();
+        let items = items.as_array().unwrap().iter();
+        let results: Vec<_> = items
+            .filter(|item| item["type"] == "function_call_output")
+            .map(|item| item["output"].to_string())
+            .collect();
+        assert!(results[0].contains("[exit code] 0"), "{results:?}");
+        assert!(results[1].contains("[exit code] 1"), "{results:?}");
+        assert!(results[2].contains("`code` is empty"), "{results:?}");
+        let statuses: Vec<_> = output.iter().map(|item| &item["status"]).collect();
+        assert_eq!(statuses, ["completed", "completed", "failed", "completed"]);
     });
 }
 

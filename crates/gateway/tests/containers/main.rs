@@ -5,5 +5,8 @@
 mod analysis;
 mod attachments;
 mod files;
+mod found;
 mod lifetime;
+mod load;
+mod records;
 mod support;

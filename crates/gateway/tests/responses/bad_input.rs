@@ -66,9 +66,9 @@ fn each_mistake_is_named_with_its_parameter() {
                 json!("tool_choice.name"),
             ),
             (
-                json!({"input": "x", "conversation": "conv_1"}),
+                json!({"input": "x", "conversation": "conv_1", "previous_response_id": "resp_0"}),
                 400,
-                "unsupported_parameter",
+                "mutually_exclusive_parameters",
                 json!("conversation"),
             ),
             (

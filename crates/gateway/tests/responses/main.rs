@@ -4,11 +4,14 @@
 
 mod background;
 mod bad_input;
+mod chat;
 mod compact;
 mod compliance;
 mod continuing;
+mod conversations;
 mod counted;
 mod ends;
+mod full;
 mod kept;
 mod market;
 mod models;
@@ -21,3 +24,4 @@ mod socket;
 mod stored;
 mod streams;
 mod support;
+mod tokens;

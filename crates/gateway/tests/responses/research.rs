@@ -171,7 +171,19 @@ fn a_chart_is_drawn_from_one_result_without_code() {
         let path = chart["url"].as_str().unwrap().strip_prefix("/v1/").unwrap();
         let document = server.get(path).await.ok();
         assert!(document.to_string().contains("net_flow"), "{document}");
-        // No sandbox was needed.
+        let picture = &chart["picture"];
+        assert_eq!(picture["mediaType"], "image/png", "{chart}");
+        let path = picture["url"].as_str().unwrap().strip_prefix("/v1/").unwrap();
+        let png = server
+            .request("GET", path)
+            .send()
+            .await
+            .unwrap()
+            .bytes()
+            .await
+            .unwrap();
+        assert!(png.starts_with(b"\x89PNG"), "{picture}");
+        // The model ran no code.
         assert!(items(&response, "code_interpreter_call").is_empty());
     });
 }

@@ -127,6 +127,33 @@ fn a_derivation_derives_from_recorded_results_and_keeps_its_contract() {
             "{derived}"
         );
         assert_eq!(derived["execution"]["outcome"], "completed");
+        let chart = json!({"alias": "get_price_history_1", "spec": {"type": "histogram", "xKey": "p"}});
+        let (_, drawn) = api.post(&format!("{session}/tools/render_chart"), &chart).await;
+        let artifact = &drawn["artifacts"][0];
+        assert_eq!(artifact["picture"]["mediaType"], "image/png", "{drawn}");
+        for sha256 in [&artifact["sha256"], &artifact["picture"]["sha256"]] {
+            let path = format!("/v1/artifacts/{}", sha256.as_str().unwrap());
+            assert_eq!(api.raw(&path).await.status(), StatusCode::OK);
+        }
+        let document = format!("/v1/artifacts/{}", artifact["sha256"].as_str().unwrap());
+        for (format, media_type, begin) in [
+            ("png", "image/png", &b"\x89PNG"[..]),
+            ("svg", "image/svg+xml", b"<svg"),
+            ("html", "text/html; charset=utf-8", b"<!DOCTYPE html>"),
+            ("vega-lite", "application/vnd.vegalite+json", b"{"),
+        ] {
+            let converted = api.raw(&format!("{document}?format={format}")).await;
+            assert_eq!(converted.headers()["content-type"], media_type);
+            let active = ["svg", "html"].contains(&format);
+            assert_eq!(converted.headers().contains_key("content-disposition"), active);
+            assert!(converted.bytes().await.unwrap().starts_with(begin), "{format}");
+        }
+        let (status, refused) = api.get(&format!("{document}?format=gif")).await;
+        assert_eq!(
+            (status, &refused["error"]["param"]),
+            (StatusCode::BAD_REQUEST, &json!("format"))
+        );
+
         call["postProcessingContract"]["inputAliases"] = json!(["nothing_1"]);
         let (status, refused) = api
             .post(&format!("{session}/tools/code_interpreter"), &call)

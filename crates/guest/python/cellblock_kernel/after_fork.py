@@ -4,6 +4,7 @@ The seed of `hash()` can not be changed in a running interpreter: it is fixed pe
 `secrets`, `uuid4` and `random.SystemRandom` ask the operating system and need nothing.
 """
 
+import atexit
 import os
 import sys
 import time
@@ -12,6 +13,8 @@ from typing import Any
 
 def refresh() -> None:
     """Reseeds every generator that the template may have initialised; called in the child, before its first cell."""
+    # Handlers of libraries that the template has imported may wait for threads that only the template has.
+    atexit._clear()
     modules: dict[str, Any] = sys.modules
     if "random" in modules:
         # From an int: bytes would be hashed first.

@@ -3,6 +3,7 @@
 import json.encoder
 import json.scanner
 import os
+import re
 import select
 import sys
 from _socket import socket as Socket
@@ -28,6 +29,9 @@ _getpid, _set_inheritable, _ioctl = os.getpid, os.set_inheritable, ioctl
 _AF_UNIX, _SOCK_STREAM = 1, 1
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 def _unsupported(value: object) -> str:
     return f"<{type(value).__name__}>"
 
@@ -42,14 +46,22 @@ _scan = _make_scanner(JSONDecoder())
 
 
 def encode(value: object) -> bytes:
-    """Encodes JSON; lone surrogates, which no JSON reader accepts, become `?`."""
-    return "".join(_encode_chunks(value, 0)).encode("utf-8", "replace")
+    """Encodes JSON; lone surrogates, which no JSON reader accepts, are written out as `\\ud800`."""
+    text = "".join(_encode_chunks(value, 0))
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub(_escape, text).encode()
 
 
 def decode(data: Buffer) -> Any:
     """Decodes JSON that carries no leading white space."""
     value, _ = _scan(str(data, "utf-8"), 0)
     return value
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\\\u{ord(found[0]):04x}"
 
 
 class Closed(Exception):

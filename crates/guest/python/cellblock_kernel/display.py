@@ -4,6 +4,7 @@ from typing import Any
 
 from cellblock_kernel.channel import Channel, Oversize
 from cellblock_kernel.limits import Limits
+from cellblock_kernel.notebook import display as notebook
 from cellblock_kernel.outputs import plot, registry
 from cellblock_kernel.outputs.output import Output
 from cellblock_kernel.outputs.primitive import text_of
@@ -27,10 +28,23 @@ class Display:
     def __repr__(self) -> str:
         return "<function display(*values, name=None)>"
 
-    def __call__(self, *values: Any, name: str | None = None) -> None:
-        """Shows each value as an output of its own."""
+    def __call__(
+        self,
+        *values: Any,
+        name: str | None = None,
+        raw: bool = False,
+        display_id: Any = None,
+        include: Any = None,
+        exclude: Any = None,
+        metadata: Any = None,
+        transient: Any = None,
+        clear: bool = False,
+    ) -> Any:
+        """Shows each value as an output of its own. All options but the name are those of IPython."""
         for value in values:
-            self.show(value, None if name is None else str(name)[:_NAME])
+            shown = notebook.Bundle(value) if raw and isinstance(value, dict) else value
+            self.show(shown, None if name is None else str(name)[:_NAME])
+        return notebook.DisplayHandle(None if display_id is True else str(display_id)) if display_id else None
 
     def begin(self, cell: int) -> None:
         """Starts to count the outputs of a cell."""

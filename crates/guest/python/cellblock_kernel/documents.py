@@ -1,10 +1,21 @@
-"""Readers of office documents for cells; their libraries are imported on first use."""
+"""Readers of office documents for cells; their libraries are imported on first use.
+
+A document is a path, its bytes (as an input bound as bytes has them), or a file that is open for reading.
+"""
 
 import importlib
+import io
+import sys
+import zipfile
 from os import PathLike
-from typing import Any
+from typing import IO, Any
 
-Path = str | PathLike[str]
+Document = str | PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
+
+# Formulas without values that a note names.
+_NAMED = 5
+# What old and encrypted Office files begin with, where new ones are ZIP archives.
+_COMPOUND = b"\xd0\xcf\x11\xe0"
 
 
 def _library(module: str, package: str, reader: str) -> Any:
@@ -14,32 +25,118 @@ def _library(module: str, package: str, reader: str) -> Any:
         raise ImportError(f"{reader} needs the package {package}: name it in the cell's `requirements`") from error
 
 
-def read_pdf_text(path: Path, *, max_pages: int | None = None) -> str:
+def _source(document: Document) -> Any:
+    """What a library can read."""
+    return io.BytesIO(document) if isinstance(document, bytes | bytearray | memoryview) else document
+
+
+def read_pdf_text(path: Document, *, max_pages: int | None = None) -> str:
     """Returns the text of a PDF, its pages separated by blank lines."""
-    reader = _library("pypdf", "pypdf", "read_pdf_text").PdfReader(path)
+    pypdf = _library("pypdf", "pypdf", "read_pdf_text")
+    reader = pypdf.PdfReader(_source(path))
+    if reader.is_encrypted and not _opens(reader):
+        raise ValueError("read_pdf_text: the PDF is encrypted and needs a password; ask for a copy without one")
     pages = reader.pages if max_pages is None else reader.pages[:max_pages]
-    return "\n\n".join((page.extract_text() or "").strip() for page in pages)
+    texts = [(page.extract_text() or "").strip() for page in pages]
+    if not any(texts) and any(map(_has_picture, pages)):
+        raise ValueError(
+            f"read_pdf_text: none of the {len(texts)} pages has any text, so the PDF is probably a scan: its pages are pictures, "
+            "which need to be recognized (OCR) before they can be read"
+        )
+    return "\n\n".join(texts)
 
 
-def read_excel(path: Path, *, sheet_name: str | int | list[str | int] | None = 0, **options: Any) -> Any:
+def _has_picture(page: Any) -> bool:
+    objects: Any = page
+    for key in ("/Resources", "/XObject"):
+        objects = objects.get(key)
+        if objects is None:
+            return False
+        objects = objects.get_object()
+    return any(it.get_object().get("/Subtype") == "/Image" for it in objects.values())
+
+
+def _opens(reader: Any) -> bool:
+    """Says whether a PDF opens without a password, as many that forbid printing or copying do."""
+    try:
+        return bool(reader.decrypt(""))
+    except Exception:
+        return False
+
+
+def read_excel(path: Document, sheet_name: str | int | list[str | int] | None = 0, **options: Any) -> Any:
     """Returns a sheet as a data frame; `sheet_name=None` returns a dict of all sheets."""
     pandas = _library("pandas", "pandas", "read_excel")
-    _library("openpyxl", "openpyxl", "read_excel")
-    return pandas.read_excel(path, sheet_name=sheet_name, **options)
+    openpyxl = _library("openpyxl", "openpyxl", "read_excel")
+    content = _content(path)
+    if content.startswith(_COMPOUND):
+        raise ValueError("read_excel: the workbook is encrypted, or in the old .xls format; save it as .xlsx without a password")
+    frame = pandas.read_excel(io.BytesIO(content), sheet_name=sheet_name, **{"engine": "openpyxl", **options})
+    empty = _without_values(openpyxl, content, sheet_name)
+    if empty:
+        more = f" and {len(empty) - _NAMED} more" if len(empty) > _NAMED else ""
+        print(
+            f"note: read_excel: formulas without a stored value are read as empty: {', '.join(empty[:_NAMED])}{more}; "
+            "open the workbook in a spreadsheet program and save it, or compute them in the code",
+            file=sys.stderr,
+        )
+    return frame
 
 
-def read_pptx_text(path: Path) -> str:
-    """Returns the text of a presentation, each slide under a line `Slide N`."""
-    presentation = _library("pptx", "python-pptx", "read_pptx_text").Presentation(path)
+def _content(document: Document) -> bytes:
+    if isinstance(document, bytes | bytearray | memoryview):
+        return bytes(document)
+    if isinstance(document, str | PathLike):
+        with open(document, "rb") as file:
+            return file.read()
+    return bytes(document.read())
+
+
+def _without_values(openpyxl: Any, content: bytes, wanted: Any) -> list[str]:
+    """The cells of the sheets read that have a formula but no value, which programs other than spreadsheets leave out."""
+    if not _has_formulas(content):
+        return []
+    formulas = openpyxl.load_workbook(io.BytesIO(content), read_only=True)
+    values = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
+    names = formulas.sheetnames
+    asked = names if wanted is None else wanted if isinstance(wanted, list) else [wanted]
+    found: list[str] = []
+    for name in [names[it] if isinstance(it, int) else it for it in asked]:
+        for row, computed in zip(formulas[name].iter_rows(), values[name].iter_rows(), strict=False):
+            for cell, value in zip(row, computed, strict=False):
+                if cell.data_type == "f" and value.value is None:
+                    found.append(f"{name}!{cell.coordinate}")
+    return found
+
+
+def _has_formulas(content: bytes) -> bool:
+    """Looks for the element of a formula: reading a workbook twice more is only worth it where there is one."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        sheets = [name for name in archive.namelist() if name.startswith("xl/worksheets/") and name.endswith(".xml")]
+        return any(mark in archive.read(name) for name in sheets for mark in (b"<f>", b"<f "))
+
+
+def read_pptx_text(path: Document) -> list[dict[str, Any]]:
+    """Returns the text of a presentation: per slide its `index`, from 0, its `text`, and its `notes` if it has any."""
+    pptx = _library("pptx", "python-pptx", "read_pptx_text")
     slides = []
-    for number, slide in enumerate(presentation.slides, 1):
-        lines = [f"Slide {number}"]
-        for shape in slide.shapes:
-            if shape.has_text_frame:
-                lines.append(shape.text_frame.text)
-            elif getattr(shape, "has_table", False):
-                lines += ["\t".join(cell.text for cell in row.cells) for row in shape.table.rows]
+    for index, slide in enumerate(pptx.Presentation(_source(path)).slides):
+        entry = {"index": index, "text": "\n".join(line for line in _lines(slide.shapes) if line.strip())}
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
-            lines.append("Notes: " + slide.notes_slide.notes_text_frame.text)
-        slides.append("\n".join(line for line in lines if line.strip()))
-    return "\n\n".join(slides)
+            notes = slide.notes_slide.notes_text_frame.text
+            if notes.strip():
+                entry["notes"] = notes
+        slides.append(entry)
+    return slides
+
+
+def _lines(shapes: Any) -> list[str]:
+    lines: list[str] = []
+    for shape in shapes:
+        if hasattr(shape, "shapes"):
+            lines += _lines(shape.shapes)
+        elif shape.has_text_frame:
+            lines.append(shape.text_frame.text)
+        elif getattr(shape, "has_table", False):
+            lines += ["\t".join(cell.text for cell in row.cells) for row in shape.table.rows]
+    return lines

@@ -9,7 +9,7 @@ from traceback import FrameSummary, StackSummary, TracebackException
 from types import CodeType, TracebackType
 from typing import Any
 
-from cellblock_kernel import redact, source
+from cellblock_kernel import hints, redact, source
 from cellblock_kernel.limits import cut, cut_middle
 
 _FRAMES_KEPT = 50
@@ -105,6 +105,10 @@ def describe(error: BaseException, name: str | None, chars: int) -> Failure:
         entries = _user_frames(error.__traceback__)[0]
         text = "".join(_format(error, set(), 0))
         notes = [redact.message(note) for note in _notes(error)]
+        hint = hints.of(error)
+        if hint is not None:
+            notes.append(hint)
+            text += f"note: {hint}\n"
     except KeyboardInterrupt:
         raise
     except BaseException as broken:

@@ -12,22 +12,27 @@ builtins, so that `class`, `super` and libraries keep working.
 """
 
 import ast
+import re
 from ast import AST, Attribute, Call, Constant, Import, ImportFrom, Name, Subscript, walk
 from typing import Any
 
 _ENVIRON = "os.environ access is blocked in agent code (secrets are not in scope)"
 _GETENV = "os.getenv is blocked in agent code (secrets are not in scope)"
 _PROC = "reading a process's environment from /proc is blocked in agent code (secrets are not in scope)"
-_STRICT_NAMES = frozenset({"eval", "exec", "compile", "__import__", "breakpoint", "input"})
+# A file below /proc, not any path with these words: `data/processed/environment.csv` is ordinary.
+_PROC_ENVIRON = re.compile(r"(?<!\w)/proc(?:/|$)(?:.*/)?environ\b", re.DOTALL)
+_STRICT_NAMES = frozenset({"eval", "exec", "compile", "__import__", "__builtins__", "breakpoint", "get_ipython", "input"})
 _STRICT_MODULES = frozenset({
-    "_ctypes", "_posixsubprocess", "_socket", "cffi", "code", "codeop", "ctypes", "gc", "importlib", "multiprocessing", "pty",
-    "runpy", "signal", "socket", "subprocess", "cellblock_kernel",
+    "_ctypes", "_posixsubprocess", "_socket", "builtins", "cffi", "code", "codeop", "ctypes", "gc", "importlib", "multiprocessing",
+    "pty", "runpy", "signal", "socket", "subprocess", "cellblock_kernel",
 })  # fmt: skip
 _STRICT_ATTRIBUTES = frozenset({
     "__bases__", "__base__", "__builtins__", "__closure__", "__code__", "__globals__", "__loader__", "__mro__", "__subclasses__",
     "__import__", "f_back", "f_builtins", "f_globals", "f_locals", "gi_frame", "tb_frame",
 })  # fmt: skip
 _STRICT_OS = frozenset({"system", "popen", "fork", "forkpty", "kill", "killpg", "_exit", "posix_spawn", "posix_spawnp"})
+
+_SHELL_MAGICS = frozenset({"bash", "cat", "ls", "mkdir", "script", "sh", "sx", "system"})
 
 _FINDINGS = 50
 _typed = (Attribute, Call, Constant, Import, ImportFrom, Name, Subscript)
@@ -89,7 +94,7 @@ class _Rules:
             return self._subscript(node)
         elif isinstance(node, Constant) and isinstance(node.value, str | bytes):
             text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
-            if "/proc" in text and "environ" in text:
+            if _PROC_ENVIRON.search(text):
                 return [("proc.environ", _PROC)]
         return []
 
@@ -106,6 +111,8 @@ class _Rules:
 
     def _call(self, node: Call) -> list[tuple[str, str]]:
         target = node.func
+        if isinstance(target, Attribute) and isinstance(target.value, Call) and _named(target.value.func, {"get_ipython"}):
+            return self._magic(target.attr, node)
         if isinstance(target, Attribute) and self._is_os(target.value) and target.attr in ("getenv", "getenvb"):
             return [("os.getenv", _GETENV)]
         if isinstance(target, Name) and target.id == "getattr" and len(node.args) >= 2:
@@ -116,6 +123,16 @@ class _Rules:
                 return [("os.getenv", _GETENV)]
             if _named(node.args[0], self._subprocess):
                 return [("subprocess", f"subprocess.{name if isinstance(name, str) else 'getattr'} is blocked in agent code")]
+        return []
+
+    @staticmethod
+    def _magic(method: str, node: Call) -> list[tuple[str, str]]:
+        """`!command` and magics, in the form in which they are run."""
+        first = node.args[0].value if node.args and isinstance(node.args[0], Constant) else ""
+        if method in ("system", "getoutput") or (method.startswith("run_") and first in _SHELL_MAGICS):
+            return [("subprocess", "shell commands are blocked in agent code")]
+        if method.startswith("run_") and first in ("env", "set_env"):
+            return [("os.environ", _ENVIRON)]
         return []
 
     def _subscript(self, node: Subscript) -> list[tuple[str, str]]:

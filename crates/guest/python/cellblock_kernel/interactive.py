@@ -1,17 +1,21 @@
 """What a cell has no terminal for: input, help pages, a debugger, leaving the interpreter."""
 
 import builtins
+import inspect
 import sys
 import threading
 import warnings
 from typing import Any, NoReturn
 
-from cellblock_kernel import failure
+from cellblock_kernel import failure, source
+from cellblock_kernel.notebook import modules
 
 _CHARS = 20_000
 
 
 def _input(prompt: object = "", /) -> NoReturn:
+    if prompt != "":
+        print(prompt, flush=True)
     raise EOFError("cells have no stdin: put the value into the code, or bind it as an input")
 
 
@@ -46,11 +50,22 @@ class _Help:
 
 def _format_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
     text = f"{failure.type_name(category)}: {message}\n"
+    if line:
+        text += f"  {line.strip()}\n"
     if filename.startswith(failure._OWN):
         return text
     if failure.is_user_file(filename):
         return f"{filename}:{lineno}: {text}"
     return f"{failure.short_path(filename)}:{lineno}: {text}"
+
+
+_getfile: Any = inspect.getfile
+
+
+def _file_of(value: Any) -> Any:
+    """`inspect.getfile`, which finds the cell of a class, too: Python asks for the file of its module, and `__main__` has none."""
+    name = source.file_of(value) if isinstance(value, type) and value.__module__ == "__main__" else None
+    return _getfile(value) if name is None else name
 
 
 def _report(error: BaseException | None) -> str:
@@ -75,6 +90,8 @@ def install() -> None:
     names["help"] = _Help()
     names["exit"] = _Exit("exit")
     names["quit"] = _Exit("quit")
+    modules.install()
+    inspect.getfile = _file_of
     sys.breakpointhook = _breakpoint
     sys.excepthook = _on_exception
     threading.excepthook = _on_thread_exception

@@ -1,6 +1,7 @@
 """The kernel: answers the host's messages one by one, and survives what cells do."""
 
 import ast
+import atexit
 import builtins
 import gc
 import os
@@ -9,7 +10,7 @@ from importlib import invalidate_caches
 from time import perf_counter_ns
 from typing import Any
 
-from cellblock_kernel import failure, findings, guard, places, prelude, source, variables
+from cellblock_kernel import failure, findings, guard, places, prelude, source, spawning, variables
 from cellblock_kernel.broker import Broker
 from cellblock_kernel.channel import Channel
 from cellblock_kernel.derivation import emission
@@ -19,8 +20,12 @@ from cellblock_kernel.inputs import Inputs
 from cellblock_kernel.interrupt import Gate
 from cellblock_kernel.limits import Limits
 from cellblock_kernel.namespace import Namespace
+from cellblock_kernel.notebook import display as notebook
+from cellblock_kernel.notebook.shell import shell
+from cellblock_kernel.open_files import OpenFiles
 from cellblock_kernel.outputs import plot
 from cellblock_kernel.outputs.output import Output
+from cellblock_kernel.script import Script
 from cellblock_kernel.standby import Standby
 from cellblock_kernel.stdio import Streams
 
@@ -28,6 +33,7 @@ from cellblock_kernel.stdio import Streams
 _COLLECTED = ("/workspace", "/tmp/output")
 
 _exit, _scandir = os._exit, os.scandir
+_run_exit_handlers = atexit._run_exitfuncs
 _gettrace, _settrace, _getprofile, _setprofile = sys.gettrace, sys.settrace, sys.getprofile, sys.setprofile
 _getrecursionlimit, _setrecursionlimit = sys.getrecursionlimit, sys.setrecursionlimit
 
@@ -51,7 +57,11 @@ class Kernel:
         self._namespace = Namespace()
         self._waiting: dict[str, str] = {}
         self._inputs = Inputs()
+        self._script = Script()
+        self._open_files = OpenFiles()
         self._namespace.add({"display": self._display, "inputs": self._inputs})
+        notebook.use(self._display)
+        shell.use(self._runner, self._namespace.base)
         self._builtins = dict(builtins.__dict__)
         self._recursion = _getrecursionlimit()
         self._cells = {
@@ -80,7 +90,7 @@ class Kernel:
         if answer is None:
             raise ValueError(f"unknown message {kind!r}")
         self._run(message, blobs, answer)
-        self._standby.changed(kind)
+        self._standby.changed(kind, bool(message.get("last")))
 
     def _configure(self, message: Message) -> None:
         self._limits.update(message.get("limits") or {})
@@ -197,6 +207,8 @@ class Kernel:
         plot.hook(self._display, self._is_mine)
         emission.begin(self._display, self._is_mine, self._limits)
         names = self._namespace.enter(message.get("store", True))
+        self._script.begin(name, names)
+        spawning.prepare(code)
         self._inputs.refer(message.get("references") or [], code, names)
         try:
             value = self._runner.run(program, names)
@@ -210,6 +222,14 @@ class Kernel:
             if self._is_mine():
                 plot.capture(self._display, failing=True)
             raise
+        finally:
+            shell.finish()
+            if self._is_mine():
+                self._open_files.flush()
+                if message.get("last"):
+                    # As at the end of a script. What a handler raises is on stderr; it may write, too, and it may not end.
+                    _run_exit_handlers()
+                    self._open_files.flush()
         if self._is_mine():
             plot.capture(self._display, failing=False)
 

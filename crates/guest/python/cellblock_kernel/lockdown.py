@@ -117,6 +117,7 @@ def _limit(limits: dict[str, int | None]) -> None:
     for kind, key in (
         (resource.RLIMIT_NOFILE, "open_files"),
         (resource.RLIMIT_FSIZE, "file_bytes"),
+        (resource.RLIMIT_DATA, "data"),
         (resource.RLIMIT_AS, "address_space"),
         (resource.RLIMIT_NPROC, "processes"),
     ):
@@ -126,7 +127,8 @@ def _limit(limits: dict[str, int | None]) -> None:
             allowed = resource.getrlimit(kind)[1]
             lower = value if allowed == resource.RLIM_INFINITY else min(value, allowed)
             resource.setrlimit(kind, (lower, lower))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # As the guest has it: with 0, Linux would still pipe a core to the machine's `core_pattern`.
+    resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
     # As the guest has it: timers need one each, and all sandboxes count against the limit of the host's user.
     _check(_setrlimit(_RLIMIT_SIGPENDING, ctypes.byref(_PENDING_SIGNALS)), "limit waiting signals")
 

@@ -2,6 +2,7 @@
 
 import ast
 import datetime
+import re
 import sys
 from importlib import import_module
 from typing import Any
@@ -13,6 +14,9 @@ _LIBRARIES = {"pd": "pandas", "np": "numpy", "plt": "matplotlib.pyplot", "alt": 
 # Helpers that work on data frames, whose modules import what they work with.
 _SERIES = "cellblock_kernel.timeseries"
 _HELPERS = dict.fromkeys(("safe_merge_timeseries", "align_timeseries", "derive_change_series"), _SERIES)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+# Builtins that run text.
+_RUN_TEXT = frozenset({"compile", "eval", "exec"})
 
 
 def names(preludes: list[str]) -> dict[str, Any]:
@@ -51,13 +55,18 @@ def load(tree: ast.AST, pending: dict[str, str], bound: dict[str, Any]) -> dict[
     """Imports what a cell uses of the waiting libraries, and answers it by name.
 
     A name that the cell imports itself, or that is bound already, is left to it; a library that the image lacks stays a
-    `NameError`.
+    `NameError`. Text may be code, as in `exec("np.arange(3)")`: its words count as used, and all names do where the text that is
+    run is not in the cell.
     """
     used: set[str] = set()
     imported: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             used.add(node.id)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            used.update(_WORD.findall(node.value))
+        elif isinstance(node, ast.Call) and _runs_unknown_text(node):
+            used.update(pending)
         elif isinstance(node, ast.alias):
             imported.add(node.asname or node.name)
     found: dict[str, Any] = {}
@@ -71,3 +80,8 @@ def load(tree: ast.AST, pending: dict[str, str], bound: dict[str, Any]) -> dict[
         # Not before: an interrupt of the import must not cost later cells the name.
         del pending[name]
     return found
+
+
+def _runs_unknown_text(call: ast.Call) -> bool:
+    named = isinstance(call.func, ast.Name) and call.func.id in _RUN_TEXT
+    return named and bool(call.args) and not isinstance(call.args[0], ast.Constant)

@@ -166,10 +166,24 @@ def _tabular(value: Any) -> Any:
 
 
 def _parquet(source: _Input) -> Any:
+    repair = "write the file again; it may have been cut off while it was copied"
+    if _library("pandas") is not None and _library("pyarrow") is not None:
+        return _binary(source, _read_parquet, repair)
     library = _library("pandas", "polars")
     if library is None:
         source.fail("the image has neither pandas nor polars", "bind it as bytes")
-    return _binary(source, library.read_parquet, "write the file again; it may have been cut off while it was copied")
+    return _binary(source, library.read_parquet, repair)
+
+
+def _read_parquet(file: Any) -> Any:
+    # Without threads: those that pyarrow starts would stay, and no copy of the kernel could be made for a rescue.
+    parquet = importlib.import_module("pyarrow.parquet")
+    table = parquet.ParquetFile(file, pre_buffer=False).read(use_threads=False)
+    frame = table.to_pandas(use_threads=False)
+    attributes = (table.schema.metadata or {}).get(b"PANDAS_ATTRS")
+    if attributes is not None:
+        frame.attrs = json.loads(attributes)
+    return frame
 
 
 def _xlsx(source: _Input) -> Any:
@@ -194,8 +208,9 @@ def _read_arrow(file: Any) -> Any:
     ipc = importlib.import_module("pyarrow.ipc")
     is_file = file.read(6) == b"ARROW1"
     file.seek(0)
-    table = (ipc.open_file if is_file else ipc.open_stream)(file).read_all()
-    return table.to_pandas() if _library("pandas") is not None else table
+    options = ipc.IpcReadOptions(use_threads=False)
+    table = (ipc.open_file if is_file else ipc.open_stream)(file, options=options).read_all()
+    return table.to_pandas(use_threads=False) if _library("pandas") is not None else table
 
 
 def _binary(source: _Input, reader: Any, repair: str) -> Any:

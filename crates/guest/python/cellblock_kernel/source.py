@@ -1,9 +1,12 @@
 """Turns the text of a cell into code objects, and keeps the text for tracebacks and `inspect.getsource`."""
 
+import re
 from ast import Expr, Expression, Module, Name, PyCF_ALLOW_TOP_LEVEL_AWAIT, PyCF_ONLY_AST, increment_lineno
 from dataclasses import dataclass
 from linecache import cache as _linecache
 from types import CodeType
+
+from cellblock_kernel.notebook.translate import translate
 
 _parse_flags = PyCF_ONLY_AST | PyCF_ALLOW_TOP_LEVEL_AWAIT
 _compile = compile
@@ -40,6 +43,16 @@ def known(name: str) -> bool:
     return name in _sources
 
 
+def file_of(kind: type) -> str | None:
+    """The file name of the cell that defines a class: that of its methods, else the last one with a class of its name."""
+    for value in vars(kind).values():
+        code = getattr(getattr(value, "__func__", value), "__code__", None)
+        if isinstance(code, CodeType) and code.co_filename in _sources and code.co_qualname.startswith(f"{kind.__qualname__}."):
+            return code.co_filename
+    definition = re.compile(rf"[ \t]*class[ \t]+{re.escape(kind.__name__)}\b")
+    return next((name for name in reversed(_sources) if any(map(definition.match, _sources[name]))), None)
+
+
 def restore() -> None:
     """Gives linecache the cells' lines back, for a traceback that is about to be printed."""
     for name, lines in _sources.items():
@@ -49,10 +62,19 @@ def restore() -> None:
 
 def parse(code: str, name: str, line: int) -> Module:
     """Parses a cell; errors carry the line numbers of the user's file."""
+
+    def parsed(text: str) -> Module:
+        tree = _compile(text, name, "exec", _parse_flags, True)
+        assert isinstance(tree, Module)
+        return tree
+
     try:
-        tree = _compile(code, name, "exec", _parse_flags, True)
+        try:
+            return parsed(code)
+        except SyntaxError as error:
+            return translate(code, parsed, error)
     except SyntaxError as error:
-        _explain(error, code, line)
+        _move(error, line)
         raise
     except UnicodeEncodeError as error:
         raise SyntaxError(
@@ -64,8 +86,6 @@ def parse(code: str, name: str, line: int) -> Module:
         raise SyntaxError(str(error)) from None
     except (MemoryError, RecursionError):
         raise SyntaxError("the code is nested too deeply to be parsed; build deep structures in a loop") from None
-    assert isinstance(tree, Module)
-    return tree
 
 
 def compile_cell(tree: Module, code: str, name: str, line: int, echo: bool) -> Program:
@@ -109,17 +129,8 @@ def _muted(last: Expr, code: str) -> bool:
     return lines[last.end_lineno - 1][last.end_col_offset :].lstrip().startswith(b";")
 
 
-def _explain(error: SyntaxError, code: str, line: int) -> None:
-    """Moves a syntax error to the line of the user's file, and says what a notebook's magic would need here."""
-    number = error.lineno or 0
-    lines = code.splitlines()
-    text = lines[number - 1].strip() if 0 < number <= len(lines) else ""
-    if text.startswith(("%pip", "!pip", "%conda", "!conda")):
-        error.msg = f"`{text[:60]}` is not Python: name packages in the cell's `requirements`, the sandbox can not install them"
-    elif text.startswith("!"):
-        error.msg = f"`{text[:60]}` is not Python: run commands with subprocess.run([...], capture_output=True, text=True)"
-    elif text.startswith("%"):
-        error.msg = f"`{text[:60]}` is an IPython magic, not Python: leave it out"
+def _move(error: SyntaxError, line: int) -> None:
+    """Moves a syntax error to the line of the user's file."""
     if line != 1 and error.lineno:
         error.lineno += line - 1
         if error.end_lineno:

@@ -23,9 +23,10 @@ from cellblock_kernel.stdio import Streams
 CHANGES = frozenset({"configure", "execute", "bind", "reset"})
 
 _CLONE = 0x00008000 | 0x00200000 | 0x01000000 | signal.SIGCHLD  # CLONE_PARENT, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID
-_SYS_CLONE = 56
-# Where glibc on x86-64 keeps a thread's id in what `pthread_self` points to; checked before it is relied on.
-_TID_OFFSET = 0x2D0
+# The number of `clone`, which of its arguments is the place of the thread's id, and where glibc keeps that in what `pthread_self`
+# points to. The last is checked before it is relied on.
+_MACHINES = {"x86_64": (56, 3, 0x2D0), "aarch64": (220, 4, 0xD0)}
+_machine = _MACHINES.get(os.uname().machine)
 _MAX_MESSAGE = 4096
 # A model thinks for longer; a program that sends cell after cell need not wait for copies that it would never use.
 _IDLE_MS = 20
@@ -44,10 +45,15 @@ _native_id, _mask, _valid = threading.get_native_id, signal.pthread_sigmask, sig
 
 def _clone() -> int:
     """Forks; 0 in the copy. Raises where the C library is not the known one."""
-    place = _self() + _TID_OFFSET
+    if _machine is None:
+        raise OSError(0, "the machine is not a known one")
+    number, index, offset = _machine
+    place = _self() + offset
     if ctypes.c_int32.from_address(place).value != _native_id():
         raise OSError(0, "the C library is not a known one")
-    pid: int = _syscall(_SYS_CLONE, _CLONE, 0, 0, place, 0)
+    arguments = [_CLONE, 0, 0, 0, 0]
+    arguments[index] = place
+    pid: int = _syscall(number, *arguments)
     if pid < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -73,14 +79,22 @@ class Standby:
         self._touched = False
         self._places: dict[int, Any] = {}
 
-    def changed(self, kind: str) -> None:
-        """Notes that a message was answered."""
+    def changed(self, kind: str, last: bool = False) -> None:
+        """Notes that a message was answered; after the last one nobody needs a standby."""
         if kind not in CHANGES:
             return
         self._changes += 1
         # Before its first cell a kernel is as any new one would be.
         self._touched = self._touched or kind == "execute"
-        self._due = self.policy != "off" and self._touched
+        self._due = self.policy != "off" and self._touched and not last
+        if kind == "bind" and not self._touched and self.policy != "off":
+            self._tell_of_threads()
+
+    def _tell_of_threads(self) -> None:
+        """Tells the host at once of threads that an input has left, so that they are not put down to the first cell."""
+        obstacle = None if self._spare is None else soundness.thread_obstacle()
+        if obstacle is not None:
+            self._channel.send({"type": "standby", "changes": self._changes, "pid": None, "refused": obstacle})
 
     def settle(self) -> None:
         """Makes a standby of the present state, unless there is one: now, or as `idle` has it only if no message comes for a while.

@@ -5,6 +5,7 @@ It never runs user code. It reads packets from the launcher, each a JSON documen
 - ``{"spawn": {token, user, own_id, limits, rules}}``, with the descriptors of the room's pid namespace, its six other
   namespaces, the channel, stdout, stderr, the spare channel, the rules if there are any, and the cgroup doors, is answered with
   ``{"spawned": {token, pid}}`` or ``{"failed": {token, error}}``;
+- ``{"adopt": {pid}}`` says that a process of a room, whose parent is the template, is a kernel from now on;
 - ``{"ready": {failed, import_ms}}`` is sent once, ``{"ended": {pid, status}}`` whenever a kernel ends.
 """
 
@@ -29,6 +30,10 @@ from . import after_fork, heap, layout, lockdown, main, rehearsal, warm
 _MAX_PACKET = 128 * 1024
 _MAX_DESCRIPTORS = 24
 _CHANNEL, _SPARE = 3, 4
+# User code can make children of the template (`clone` with `CLONE_PARENT`), and no limit holds the template's own CPU time. So
+# it collects this many at once and then leaves the others for a while: they count against the processes of their sandbox.
+_COLLECTED = 64
+_REST_SECONDS = 0.05
 # Enough for the interpreter to have specialised what every cell runs through.
 _REHEARSALS = 8
 _NAMESPACES = 7
@@ -44,6 +49,8 @@ class Template:
         self._control = socket.socket(fileno=control)
         self._own = os.open("/proc/self/ns/pid", os.O_RDONLY)
         programs = [pathlib.Path(path).read_bytes() for path in _FILTERS] if filtered else []
+        self._kernels: set[int] = set()
+        self._rests_until: float | None = None
         self._own_filters, self._filters = lockdown.Filters(programs[:-1]), lockdown.Filters(programs[-1:])
 
     def prepare(self, modules: list[str]) -> None:
@@ -73,10 +80,11 @@ class Template:
         ready.register(self._control, select.POLLIN)
         ready.register(self._ended, select.POLLIN)
         while True:
-            found = {descriptor for descriptor, _ in ready.poll()}
+            found = {descriptor for descriptor, _ in ready.poll(self._rest())}
             if self._ended in found:
                 os.read(self._ended, 4096)
-                self._reap()
+                if self._rests_until is None:
+                    self._reap()
             if self._control.fileno() not in found:
                 continue
             body, ancillary, _, _ = self._control.recvmsg(
@@ -89,7 +97,11 @@ class Template:
                 if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                     descriptors.frombytes(content[: len(content) // 4 * 4])
             try:
-                self._spawn(json.loads(body)["spawn"], list(descriptors))
+                request = json.loads(body)
+                if "adopt" in request:
+                    self._kernels.add(request["adopt"]["pid"])
+                else:
+                    self._spawn(request["spawn"], list(descriptors))
             finally:
                 for descriptor in descriptors:
                     os.close(descriptor)
@@ -106,17 +118,38 @@ class Template:
         except OSError as error:
             self._send({"failed": {"token": request["token"], "error": str(error)}})
             return
+        self._kernels.add(pid)
         self._send({"spawned": {"token": request["token"], "pid": pid}})
 
+    def _rest(self) -> float | None:
+        """Goes on collecting once it has rested; answers for how many milliseconds to wait at most."""
+        if self._rests_until is not None and time.monotonic() >= self._rests_until:
+            self._rests_until = None
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+            # Their ends are told at once, however many others wait.
+            for kernel in list(self._kernels):
+                self._collect(kernel)
+            self._reap()
+        return None if self._rests_until is None else max(0.0, self._rests_until - time.monotonic()) * 1000 + 1
+
     def _reap(self) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
+        for _ in range(_COLLECTED):
+            if not self._collect(-1):
                 return
-            if pid == 0:
-                return
+        # Blocked, so that children that end do not wake it meanwhile.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        self._rests_until = time.monotonic() + _REST_SECONDS
+
+    def _collect(self, which: int) -> bool:
+        """Collects one child that has ended, and tells of it if it is a kernel; false if there is none."""
+        try:
+            pid, status = os.waitpid(which, os.WNOHANG)
+        except ChildProcessError:
+            return False
+        if pid in self._kernels:
+            self._kernels.discard(pid)
             self._send({"ended": {"pid": pid, "status": status}})
+        return pid != 0
 
     def _send(self, message: dict[str, Any]) -> None:
         self._control.send(json.dumps(message).encode())
@@ -128,6 +161,7 @@ def _become_kernel(request: dict[str, Any], descriptors: list[int], filters: loc
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         # A signal that arrives before the kernel has its own handler must not print a traceback of this file.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         namespaces = descriptors[1:_NAMESPACES]

@@ -109,6 +109,35 @@ class Results(Derivation):
         }
         self.assertEqual(json.loads(blob), expected)
 
+    def test_keys_become_their_own_text(self):
+        _, blob = self.emitted("set_result({0: 'a', 1: 'b', 2: 'c', 0.5: 'd', None: 'e', 'x': {True: 'f', False: 'g'}})", "result")
+        self.assertEqual(
+            json.loads(blob), {"0": "a", "1": "b", "2": "c", "0.5": "d", "null": "e", "x": {"true": "f", "false": "g"}}
+        )
+
+    @needs("pandas")
+    def test_labels_of_series_and_frames_are_kept(self):
+        for code, expected in (
+            ("pd.DataFrame({'k': [0, 1, 1, 2]}).groupby('k').size()", {"0": 1, "1": 2, "2": 1}),
+            ("pd.Series([1, 2], index=range(2020, 2022))", {"2020": 1, "2021": 2}),
+            ("pd.DataFrame({'v': [1, 2]}, index=range(2020, 2022))", [{"index": 2020, "v": 1}, {"index": 2021, "v": 2}]),
+            ("pd.DataFrame([[1, 2]], columns=[1, 0])", [{"1": 1, "0": 2}]),
+            ("pd.Series([1, 2], index=pd.MultiIndex.from_tuples([(0, 'a'), (1, 'b')]))", {"0 / a": 1, "1 / b": 2}),
+        ):
+            with self.subTest(code):
+                _, blob = self.emitted(f"set_result({code})", "result")
+                self.assertEqual(json.loads(blob), expected)
+
+    def test_what_would_lose_something_is_refused_by_its_place(self):
+        for code, told in (
+            ("{1: 'a', '1': 'b'}", "result has the keys 1 and '1', both of them '1' as text"),
+            ("{'n': [2**64]}", "result['n'][0] is an integer of more than 64 bits"),
+            ("{'n': __import__('decimal').Decimal(1) / 3}", "result['n'] is Decimal('0.3333333333333333333333333333')"),
+            ("['\\ud800']", "result[0] has a lone surrogate"),
+        ):
+            with self.subTest(code):
+                self.assertIn(told, self.raises(f"set_result({code})")["message"])
+
     def test_missing_and_non_finite_numbers_become_null_and_are_told(self):
         ran = self.completes("set_result([1.0, float('nan'), float('inf')])")
         self.assertEqual(json.loads(ran.blobs[0][0]), [1.0, None, None])
@@ -169,6 +198,37 @@ class Figures(Derivation):
         self.assertEqual(shares, {"whole": 1.0, "gaps": 0.25, "late": 0.2, "weekly": 1.0, "level": None})
         self.assertTrue(header["series"][0]["x"][0].startswith("2024-01-01"))
 
+    def test_dates_as_text_are_times(self):
+        code = (
+            "days = [f'2024-01-{day:02}' for day in range(1, 31)]\n"
+            "plt.plot(days, range(30), label='whole'); plt.plot(days[20:], range(10), label='late')\n"
+            "plt.plot(days, [day if day % 4 == 0 else None for day in range(30)], label='gaps'); plt.plot(days[::7], range(5), label='weekly')\n"
+            "save_figure('lines')"
+        )
+        header, _ = self.emitted(code, "figure")
+        shares = {one["label"]: round(one.get("coverage", -1), 2) for one in header["series"]}
+        self.assertEqual(shares, {"whole": 1.0, "late": 0.33, "gaps": 0.27, "weekly": 1.0})
+        holes = "plt.plot(['2024-01-01', '2024-01-02', '2024-01-03', '2024-01-30'], range(4)); save_figure('holes')"
+        self.assertAlmostEqual(self.emitted(holes, "figure")[0]["series"][0]["coverage"], 4 / 30)
+        intraday = (
+            "plt.plot([f'2024-01-0{day} {hour:02}:00' for day in (1, 2, 3) for hour in (9, 10, 11)], range(9)); save_figure('x')"
+        )
+        self.assertEqual(self.emitted(intraday, "figure")[0]["series"][0]["coverage"], 1.0)
+        words = "plt.plot(['a', 'b', 'c'], range(3)); save_figure('words')"
+        self.assertNotIn("coverage", self.emitted(words, "figure")[0]["series"][0])
+
+    @needs("altair", "pandas", "vl_convert")
+    def test_lines_of_altair_tell_what_they_cover(self):
+        for times, kind in (("pd.date_range('2024', periods=20)", "T"), ("[f'2024-01-{day:02}' for day in range(1, 21)]", "N")):
+            code = (
+                f"days = list({times})\nrows = [{{'day': day, 'v': float(at), 'who': 'whole'}} for at, day in enumerate(days)]\n"
+                "rows += [{'day': day, 'v': 1.0 if at % 5 == 0 else None, 'who': 'gaps'} for at, day in enumerate(days)]\n"
+                f"chart = alt.Chart(pd.DataFrame(rows)).mark_line().encode(x='day:{kind}', y='v:Q', color='who:N')\n"
+                "save_figure('lines', fig=chart + alt.Chart(pd.DataFrame({'v': [3]})).mark_rule().encode(y='v:Q'))"
+            )
+            header, _ = self.emitted(code, "figure")
+            self.assertEqual({one["label"]: one["coverage"] for one in header["series"]}, {"whole": 1.0, "gaps": 0.2}, kind)
+
     def test_lines_over_numbers_tell_nothing(self):
         header, _ = self.emitted("plt.plot([1, 2, 3, 4], [1, float('nan'), 3, 4]); save_figure('numbers')", "figure")
         self.assertNotIn("coverage", header["series"][0])
@@ -200,9 +260,32 @@ class Charts(Derivation):
         self.assertEqual((header["title"], header["alt"], header["rows"], json.loads(blob)), ("Prices", "rising", 2, ROWS))
         self.assertEqual(self.asked, [({"spec": header["spec"], "title": "Prices", "alt": "rising"}, ROWS)])
 
+    @needs("vl_convert")
+    def test_the_specification_that_the_host_answers_with_is_drawn(self):
+        spec = b'{"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "mark": "bar", "data": {"values": [{"a": 1}]}}'
+        self.kernel.calls["check_chart"] = lambda params, blobs: ({"value": True}, spec)
+        ran = self.completes(f"render_chart({self.SPEC}, {ROWS})")
+        self.assertEqual((len(ran.blobs[0]), bytes(ran.blobs[0][1][:4]), ran.outputs[0].get("note")), (2, b"\x89PNG", None))
+
+    def test_a_chart_without_a_renderer_is_data_with_a_note(self):
+        self.kernel.calls["check_chart"] = lambda params, blobs: ({"value": True}, b"{}")
+        ran = self.completes(f"import sys; sys.modules['vl_convert'] = None; render_chart({self.SPEC}, {ROWS})")
+        self.assertIn("this image has no renderer for charts", ran.outputs[0]["note"])
+        self.assertEqual(len(ran.blobs[0]), 1)
+
     def test_columns_and_flags_become_rows_of_numbers_and_text(self):
         _, blob = self.emitted(f"render_chart({self.SPEC}, {{'t': ['a', 'b'], 'price': [True, 2]}})", "chart")
         self.assertEqual(json.loads(blob), [{"t": "a", "price": 1}, {"t": "b", "price": 2}])
+
+    def test_an_infinite_value_of_a_chart_is_told(self):
+        ran = self.completes(f"render_chart({self.SPEC}, {{'t': ['a', 'b'], 'price': [float('inf'), float('nan')]}})")
+        self.assertEqual(json.loads(ran.blobs[0][0]), [{"t": "a", "price": None}, {"t": "b", "price": None}])
+        found = [(it["code"], it["details"]) for it in ran.done["findings"]]
+        self.assertEqual(found, [("infinite_values_to_null", {"count": 1, "first": "data['price'][0]"})])
+
+    def test_two_columns_of_one_name_are_refused(self):
+        message = self.raises(f"render_chart({self.SPEC}, {{1: [1], '1': [2]}})")["message"]
+        self.assertIn("data has the keys 1 and '1', both of them '1' as text", message)
 
     @needs("pandas")
     def test_a_frame_brings_its_index(self):

@@ -86,8 +86,8 @@ class Tracebacks(KernelTest):
         self.assertLessEqual(len(error["traceback"]), 100_000)
 
     def test_lone_surrogates_do_not_break_the_channel(self):
-        self.assertEqual(self.raises("raise ValueError('a\\udc80b')")["message"], "a?b")
-        self.assertEqual(self.completes("'\\udc80'").values, ["?"])
+        self.assertEqual(self.raises("raise ValueError('a\\udc80b')")["message"], "a\\udc80b")
+        self.assertEqual(self.completes("'\\udc80'").values, ["\\udc80"])
 
 
 class Secrets(KernelTest):
@@ -136,12 +136,6 @@ class Compiling(KernelTest):
         ran = self.run_cell("+".join(["1"] * 20_000))
         self.assertIn(ran.done["outcome"], ("completed", "raised"))
         self.assertEqual(self.completes("1").values, [1])
-
-    def test_magics_are_explained(self):
-        self.assertIn("`requirements`", self.raises("%pip install x")["message"])
-        self.assertIn("`requirements`", self.raises("x = 1\n!pip install y")["message"])
-        self.assertIn("subprocess.run", self.raises("!ls -l")["message"])
-        self.assertIn("IPython magic", self.raises("%matplotlib inline\nx = 1")["message"])
 
 
 class Exits(KernelTest):

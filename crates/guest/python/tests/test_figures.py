@@ -133,6 +133,19 @@ class Altair(KernelTest):
         self.assertEqual(output["spec"]["mark"], {"type": "bar"})
         self.assertEqual(size_of(ran.blobs[0][0]), (output["width"], output["height"]))
 
+    def test_a_renderer_that_dies_costs_the_picture_and_not_the_kernel(self):
+        dying = "import vl_convert, os\nvl_convert.vegalite_to_png = lambda *given, **options: os.abort()\n"
+        ran = self.completes(self.CHART + dying + "chart")
+        (output,) = ran.outputs
+        self.assertIn("no picture: the renderer ended without a picture (SIGABRT)", output["note"])
+        self.assertEqual(ran.blobs, [[]])
+
+    def test_drawing_leaves_no_thread_and_no_process(self):
+        left = "import os\n(len(os.listdir('/proc/self/task')), open(f'/proc/self/task/{os.getpid()}/children').read())"
+        self.completes(self.CHART + "chart")
+        ran = self.completes(left)
+        self.assertEqual(ran.outputs[0]["value"], "(1, '')")
+
     def test_a_dict_with_the_schema_is_a_chart(self):
         ran = self.completes(self.CHART + "display(chart.to_dict())")
         self.assertEqual((ran.outputs[0]["library"], len(ran.blobs[0])), ("vega-lite", 1))

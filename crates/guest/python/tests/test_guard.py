@@ -38,6 +38,22 @@ class Standard(KernelTest):
             with self.subTest(code):
                 self.assertIn((rule, 1), self.rejections(code))
 
+    def test_magics_and_commands_are_checked_too(self):
+        for code, rule in (
+            ("!ls", "subprocess"),
+            ("x = !ls", "subprocess"),
+            ("%%bash\nls", "subprocess"),
+            ("%sx ls", "subprocess"),
+            ("%env", "os.environ"),
+            ("open('/proc/1/task/1/environ')", "proc.environ"),
+        ):
+            with self.subTest(code):
+                self.assertIn((rule, 1), self.rejections(code))
+
+    def test_a_path_that_only_sounds_like_the_environment_is_ordinary(self):
+        ran = self.run_cell("path = 'data/processed/environment.csv'\npath, 'data/proc/environ'")
+        self.assertEqual(ran.done["outcome"], "completed", ran.done)
+
     def test_all_findings_are_told_with_the_lines_of_the_file(self):
         ran = self.run_cell("print('ran')\nimport os\nos.environ\nos.getenv('x')", line=10)
         self.assertEqual(ran.stdout, "")
@@ -66,6 +82,10 @@ class Strict(Standard):
     def test_ways_behind_the_language_are_refused(self):
         for code, rule in (
             ("eval('1')", "strict.builtin"),
+            ("__builtins__.eval('1')", "strict.builtin"),
+            ("__builtins__['eval']('1')", "strict.builtin"),
+            ("import builtins", "strict.import"),
+            ("get_ipython().ev('1')", "strict.builtin"),
             ("import ctypes", "strict.import"),
             ("from socket import socket", "strict.import"),
             ("().__class__.__base__.__subclasses__()", "strict.attribute"),

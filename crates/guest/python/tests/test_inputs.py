@@ -2,7 +2,7 @@
 
 import json
 
-from tests.driver import KernelTest, needs
+from tests.driver import Kernel, KernelTest, needs
 
 
 class Bound(KernelTest):
@@ -116,6 +116,27 @@ class Tables(Bound):
         self.kernel.ask("bind", name="t", format="xlsx", path=str(self.directory / "x.xlsx"))
         self.assertEqual(self.completes("t.a.sum(), read_excel('x.xlsx').a.sum()").values, ["(np.int64(3), np.int64(3))"])
 
+    @needs("pyarrow")
+    def test_parquet_and_arrow_leave_no_threads_and_the_frame_that_pandas_reads(self):
+        self.completes(
+            "import pandas as pd, pyarrow as pa\n"
+            "frame = pd.DataFrame({'a': range(200_000), 's': 'x', 'c': pd.Categorical(['u', 'v'] * 100_000)})\n"
+            "frame = frame.set_index(pd.date_range('2024', periods=200_000, freq='s', tz='UTC', name='t'))\n"
+            "frame.attrs['unit'] = 'm'\nframe.to_parquet('p')\ntable = pa.Table.from_pandas(frame)\n"
+            "with pa.OSFile('f', 'wb') as f, pa.ipc.new_file(f, table.schema) as w: w.write(table)"
+        )
+        path = str(self.directory)
+        fresh = Kernel(path)
+        self.addCleanup(fresh.close)
+        for kind, file in (("parquet", "p"), ("arrow", "f")):
+            ran = fresh.ask("bind", name=kind, format=kind, path=f"{path}/{file}")
+            self.assertEqual(ran.done["outcome"], "completed", ran.done)
+        names = "import os\n[open(f'/proc/self/task/{t}/comm').read() for t in os.listdir('/proc/self/task')][1:]"
+        self.assertNotIn("arrow", str(fresh.run(names).values).lower())
+        self.assertEqual(fresh.run("arrow.attrs = {}\nimport pandas as pd\nparquet.equals(arrow)").values, [True])
+        code = "same = pd.read_parquet('p')\nparquet.equals(same), (parquet.dtypes == same.dtypes).all(), parquet.attrs"
+        self.assertEqual(fresh.run(code).values, ["(True, np.True_, {'unit': 'm'})"])
+
 
 class Documents(KernelTest):
     configuration = {"prelude": ["documents", "analysis"]}
@@ -128,7 +149,53 @@ writer = pypdf.PdfWriter(); writer.add_blank_page(100, 100); writer.add_blank_pa
 deck = pptx.Presentation(); slide = deck.slides.add_slide(deck.slide_layouts[5]); slide.shapes.title.text = 'Revenue'
 deck.save('a.pptx')
 read_pdf_text('a.pdf', max_pages=1), read_pptx_text('a.pptx')"""
-        self.assertEqual(self.completes(code).values, ["('', 'Slide 1\\nRevenue')"])
+        self.assertEqual(self.completes(code).values, ["('', [{'index': 0, 'text': 'Revenue'}])"])
+
+    @needs("pptx")
+    def test_the_text_of_groups_tables_and_notes_is_read(self):
+        code = """
+import io, pptx
+deck = pptx.Presentation(); slide = deck.slides.add_slide(deck.slide_layouts[6])
+group = slide.shapes.add_group_shape(); inner = group.shapes.add_group_shape()
+inner.shapes.add_textbox(0, 0, 9, 9).text_frame.text = 'inside'
+table = slide.shapes.add_table(1, 2, 0, 0, 9, 9).table
+table.cell(0, 0).text = 'a'; table.cell(0, 1).text = 'b'
+slide.notes_slide.notes_text_frame.text = 'said'
+deck.save('a.pptx')
+content = open('a.pptx', 'rb').read()
+one, two, three = read_pptx_text('a.pptx'), read_pptx_text(content), read_pptx_text(open('a.pptx', 'rb'))
+assert one == two == three
+one"""
+        self.assertEqual(self.completes(code).values, ["[{'index': 0, 'text': 'inside\\na\\tb', 'notes': 'said'}]"])
+
+    @needs("pypdf")
+    def test_encrypted_and_scanned_pdfs_are_named(self):
+        self.completes("""
+import io, pypdf
+from pypdf.generic import DictionaryObject, NameObject, NumberObject, StreamObject
+writer = pypdf.PdfWriter(); writer.add_blank_page(100, 100); writer.encrypt('secret', algorithm='RC4-128'); writer.write('locked.pdf')
+writer = pypdf.PdfWriter(); page = writer.add_blank_page(100, 100)
+picture = StreamObject(); picture.set_data(b'\\0')
+picture.update({NameObject('/Type'): NameObject('/XObject'), NameObject('/Subtype'): NameObject('/Image'), NameObject('/Width'): NumberObject(1)})
+page[NameObject('/Resources')] = DictionaryObject({NameObject('/XObject'): DictionaryObject({NameObject('/I'): writer._add_object(picture)})})
+writer.write('scan.pdf')""")
+        self.assertIn("needs a password", self.raises("read_pdf_text('locked.pdf')")["message"])
+        self.assertIn("probably a scan", self.raises("read_pdf_text(open('scan.pdf', 'rb').read())")["message"])
+
+    @needs("openpyxl", "pandas")
+    def test_sheets_are_chosen_by_position_and_formulas_without_values_named(self):
+        self.completes("""
+import openpyxl
+book = openpyxl.Workbook(); book.active.append(['a']); book.active.append([1])
+second = book.create_sheet('S2'); second.append(['b', 'c']); second.append([2, '=A2*2'])
+book.save('x.xlsx')""")
+        ran = self.completes(
+            "data = open('x.xlsx', 'rb').read()\n[list(read_excel(it, 'S2').b) for it in ('x.xlsx', data, open('x.xlsx', 'rb'))]"
+        )
+        self.assertEqual(ran.values, ["[[2], [2], [2]]"])
+        self.assertIn("formulas without a stored value are read as empty: S2!B2", ran.stderr)
+        self.assertEqual(self.completes("list(read_excel('x.xlsx').a)").stderr, "")
+        self.assertIn("encrypted", self.raises("read_excel(b'\\xd0\\xcf\\x11\\xe0' + bytes(600))")["message"])
 
     def test_a_missing_reader_says_what_to_require(self):
         code = "import sys\nsys.modules['pypdf'] = None\nread_pdf_text('x.pdf')"

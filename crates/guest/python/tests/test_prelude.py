@@ -18,6 +18,19 @@ class Waiting(KernelTest):
         self.assertEqual(self.completes("'numpy' in sys.modules").values, [True])
 
     @needs("numpy")
+    def test_a_name_in_text_that_is_run_is_found(self):
+        self.assertEqual(self.completes("exec('total = int(np.arange(4).sum())')\ntotal").values, [6])
+
+    @needs("numpy")
+    def test_a_name_in_text_from_elsewhere_is_found(self):
+        self.completes("open('code.txt', 'w').write('int(np.arange(4).sum())');")
+        self.assertEqual(self.completes("eval(open('code.txt').read())").values, [6])
+
+    @needs("numpy")
+    def test_a_name_that_only_a_magic_uses_is_found(self):
+        self.assertIn("per loop", self.completes("%timeit -n 1 -r 1 np.arange(3)").stdout)
+
+    @needs("numpy")
     def test_a_function_of_an_earlier_cell_finds_it(self):
         self.completes("def f():\n    return int(np.ones(3).sum())")
         self.assertEqual(self.completes("f()").values, [3])

@@ -26,6 +26,48 @@ for _ in range(2):
 print(json.dumps([failed, drawn, os.environ["MPLBACKEND"]]))
 """
 
+# No cell of this rehearsal runs, as the reader of its answers cannot be started.
+FULL = """
+import os, threading
+from cellblock_kernel import main, rehearsal
+def full(thread):
+    raise RuntimeError("can't start new thread")
+threading.Thread.start = full
+before = os.listdir("/proc/self/fd")
+rehearsal.rehearse(main.answer, rehearsal.CELLS)
+print(os.listdir("/proc/self/fd") == before)
+"""
+
+CHILDREN = """
+import json, os, signal, socket, sys, time
+from cellblock_kernel import template
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+made = template.Template(theirs.detach(), False)
+def child():
+    pid = os.fork()
+    if not pid:
+        os._exit(7)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    return pid
+strangers = [child() for _ in range(template._COLLECTED + 5)]
+kernel = child()
+made._kernels.add(kernel)
+made._reap()
+def zombies():
+    return sum(open(f"/proc/{pid}/stat").read().rsplit(")")[1].split()[0] == "Z" for pid in strangers if os.path.exists(f"/proc/{pid}"))
+left, blocked = zombies(), signal.SIGCHLD in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+while made._rests_until is not None:
+    time.sleep((made._rest() or 0) / 1000)
+ours.setblocking(False)
+told = []
+try:
+    while True:
+        told.append(json.loads(ours.recv(4096)))
+except BlockingIOError:
+    pass
+print(json.dumps([left, blocked, zombies(), signal.SIGCHLD in signal.pthread_sigmask(signal.SIG_BLOCK, ()), kernel, told]))
+"""
+
 
 class Template(unittest.TestCase):
     def fork(self, *modules):
@@ -39,6 +81,19 @@ class Template(unittest.TestCase):
         self.assertEqual(failed, [])
         for one, other in zip(first, second, strict=True):
             self.assertNotEqual(one, other)
+
+    def test_children_that_are_no_kernels_are_collected_a_few_at_a_time_and_not_told_of(self):
+        done = subprocess.run(
+            [sys.executable, "-c", CHILDREN], cwd=PACKAGE, capture_output=True, text=True, check=True, timeout=120
+        )
+        left, blocked, later, still_blocked, kernel, told = json.loads(done.stdout)
+        self.assertEqual((left, blocked), (5, True))
+        self.assertEqual((later, still_blocked), (0, False))
+        self.assertEqual(told, [{"ended": {"pid": kernel, "status": 7 << 8}}])
+
+    def test_a_kernel_without_a_process_to_spare_goes_on_without_a_rehearsal(self):
+        done = subprocess.run([sys.executable, "-c", FULL], cwd=PACKAGE, capture_output=True, text=True, timeout=120)
+        self.assertEqual((done.returncode, done.stdout), (0, "True\n"), done.stderr)
 
     def test_a_missing_module_is_named_with_its_reason(self):
         failed, _, backend = self.fork("no_such_module")

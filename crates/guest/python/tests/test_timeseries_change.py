@@ -1,6 +1,7 @@
 """derive_change_series: a worked example for each way in which a population changes."""
 
 import importlib.util
+import random
 from decimal import Decimal
 
 from cellblock_kernel import findings
@@ -259,6 +260,40 @@ class Shapes(SeriesTest):
             ["2024-03-09 00:00:00-05:00", "2024-03-10 00:00:00-05:00", "2024-03-11 00:00:00-04:00"],
         )
         self.assertNotIn("missing_periods", self.codes(result))
+
+    def steps(self, step, count, every, freq=None):
+        """The change over an entity that reports each `step`, and over one that reports only at each `every`-th of these times."""
+        times = pd.date_range("2024", periods=count, freq=step)
+        rows = [{"time": time, "who": "often", "level": 100.0 + 5 * at} for at, time in enumerate(times)]
+        rows += [{"time": time, "who": "seldom", "level": 50.0 + 10 * at} for at, time in enumerate(times[::every])]
+        table = pd.DataFrame(rows)
+        wide = table.pivot(index="time", columns="who", values="level")
+        return (derive_change_series(data, freq=freq) for data in (table, wide))
+
+    def test_who_reports_by_a_coarser_step_is_not_gone_between_its_samples(self):
+        for result in self.steps("h", 9, every=4):
+            self.holds(result)
+            self.assertEqual([str(time.time()) for time in result.index], ["00:00:00", "04:00:00", "08:00:00"])
+            self.assertEqual(result.attrs["coverage_events"], [])
+            # The last level of each four hours: 115, 135, 140 beside 50, 60, 70.
+            self.assertEqual(result.stable_entities_change.tolist(), [0.0, 30.0, 15.0])
+            found = self.noted(result, "buckets_inferred")
+            self.assertEqual(found["details"]["freq"], "4h")
+
+    def test_a_step_is_not_taken_for_a_coarser_one_because_samples_are_missing(self):
+        times = pd.date_range("2024", periods=200, freq="h")
+        chance = random.Random(4)
+        gappy = [float(at) if chance.random() < 0.3 else NAN for at in range(200)]
+        result = derive_change_series(pd.DataFrame({"time": times, "whole": 1.0, "gappy": gappy}))
+        self.assertEqual((len(result), "buckets_inferred" in self.codes(result)), (200, False))
+
+    def test_who_reports_less_often_than_every_period_is_named(self):
+        for result in (*self.steps("D", 29, every=7), *self.steps("h", 9, every=4, freq="h")):
+            found = next(one for one in result.attrs["data_quality"] if one["code"] == "slower_entities")
+            self.assertEqual(found["details"]["entities"], ["seldom"])
+            self.assertIn("'seldom' report less often than every", found["message"])
+        for result in self.steps("D", 29, every=7, freq="W"):
+            self.assertNotIn("slower_entities", self.codes(result))
 
     def test_duplicates_follow_the_policy_in_both_shapes(self):
         data = pd.DataFrame(

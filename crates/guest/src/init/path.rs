@@ -34,6 +34,7 @@ impl From<Errno> for Refusal {
             Errno::NOTDIR => "not_a_directory",
             Errno::ISDIR => "is_a_directory",
             Errno::NAMETOOLONG => "name_too_long",
+            Errno::AGAIN => "busy",
             _ => "io",
         };
         Self::new(code, std::io::Error::from(errno).to_string())
@@ -153,6 +154,9 @@ impl Place<'_> {
     }
 }
 
+/// How often a file is tried that the kernel asks to try again.
+const OPEN_TRIES: u32 = 128;
+
 /// Flags for a directory that is walked.
 pub(super) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
@@ -163,11 +167,38 @@ pub(super) fn open_beneath(
     flags: OFlags,
     mode: Mode,
 ) -> rustix::io::Result<OwnedFd> {
-    loop {
+    for _ in 1..OPEN_TRIES {
         match openat2(dir, path, flags | OFlags::CLOEXEC, mode, NO_ESCAPE) {
-            // The kernel asks to try again when a rename happened meanwhile (openat2(2)).
+            // The kernel asks to try again when a rename happened meanwhile (openat2(2)). It also answers this, for as long as it lasts, when
+            // somebody has a lease on the file (fcntl(2)).
             Err(Errno::AGAIN) => {}
             other => return other,
         }
+    }
+    openat2(dir, path, flags | OFlags::CLOEXEC, mode, NO_ESCAPE)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_somebody_has_a_lease_on_is_refused_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("leased"), "x").unwrap();
+        let file = std::fs::File::open(folder.path().join("leased")).unwrap();
+        // SAFETY: neither call touches memory; ignoring SIGIO concerns this test's process alone, which would end by it.
+        let leased = unsafe {
+            libc::signal(libc::SIGIO, libc::SIG_IGN);
+            libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK)
+        };
+        assert_eq!(leased, 0, "{}", std::io::Error::last_os_error());
+        let dir = rustix::fs::open(folder.path(), DIRECTORY, Mode::empty()).unwrap();
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let opened = open_beneath(dir.as_fd(), Path::new("leased"), flags, Mode::empty());
+        assert_eq!(opened.unwrap_err(), Errno::AGAIN);
+        assert_eq!(Refusal::from(Errno::AGAIN).code, "busy");
     }
 }

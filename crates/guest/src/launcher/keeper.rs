@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use cellblock_jail::error::{During, chain};
-use cellblock_jail::ids::{KeepIds, ROOM_USER};
+use cellblock_jail::ids::ROOM_USER;
 use cellblock_jail::process::{child_signals, clear_child_signals, reap_one, report};
 use cellblock_jail::room::{Room, RoomLimits, Rooms};
 use cellblock_jail::{Error, Result, fds};
@@ -241,7 +241,7 @@ impl<'a> Keeper<'a> {
         let ask = ToTemplate::Spawn {
             token: self.last_token,
             user: ROOM_USER,
-            own_id: matches!(self.launch.ids, KeepIds::Range { .. }),
+            own_id: self.launch.ids.is_own(),
             rules: room.rules.is_some(),
             limits: limits.process.clone(),
         };
@@ -262,6 +262,10 @@ impl<'a> Keeper<'a> {
         let (pid, pidfd) = adopt::find(room, pid)?;
         self.last_token += 1;
         self.kernels.insert(pid, self.last_token);
+        if let Some(template) = &self.template {
+            // One that has just ended leaves its children to this process, which tells of their ends itself.
+            let _ = fds::send(&template.socket, &ToTemplate::Adopt { pid }, &[]);
+        }
         Ok((self.last_token, pidfd))
     }
 

@@ -66,7 +66,20 @@ fn launch_keep(control: &OwnedFd, launch: &Launch) -> Result<i32> {
     }
     cgroup::sweep();
     let trees = Trees::prepare(&Trees::own_name(), launch.ids.root());
-    let outcome = confine_and_wait(control, launch, &trees);
+    let outcome = match confine_and_wait(control, launch, &trees, None) {
+        // The map is the first thing that is made of a keep. Without it there are still rooms, and every report says what they lack.
+        Err(Error::Missing {
+            protection: Protection::OwnUserId,
+            reason,
+        }) if launch.demands.of(Protection::OwnUserId) != Demand::Strict => {
+            let shared = Launch {
+                ids: launch.ids.without_namespaces(),
+                ..launch.clone()
+            };
+            confine_and_wait(control, &shared, &trees, Some(reason))
+        }
+        other => other,
+    };
     trees.remove_all();
     let status = outcome?;
     Ok(if libc::WIFEXITED(status) {
@@ -77,7 +90,14 @@ fn launch_keep(control: &OwnedFd, launch: &Launch) -> Result<i32> {
 }
 
 /// With namespaces, or without where the policy wants that or allows it and the machine refuses them.
-fn confine_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees) -> Result<i32> {
+///
+/// `shared_id` is why rooms have no ids of their own where the user should have some.
+fn confine_and_wait(
+    control: &OwnedFd,
+    launch: &Launch,
+    trees: &Trees,
+    shared_id: Option<String>,
+) -> Result<i32> {
     if cellblock_jail::bare::is_wanted(&launch.demands)? {
         return bare::keep_and_wait(
             control,
@@ -86,7 +106,7 @@ fn confine_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees) -> Result
             "namespaces are switched off by the policy",
         );
     }
-    match keep_and_wait(control, launch, trees) {
+    match keep_and_wait(control, launch, trees, shared_id) {
         Err(Error::Missing {
             protection: protection @ (Protection::UserNamespace | Protection::MountNamespace),
             reason,
@@ -99,8 +119,17 @@ fn confine_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees) -> Result
     }
 }
 
-fn keep_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees) -> Result<i32> {
-    let report = probe::report(&launch.demands, launch.ids, trees)?;
+fn keep_and_wait(
+    control: &OwnedFd,
+    launch: &Launch,
+    trees: &Trees,
+    shared_id: Option<String>,
+) -> Result<i32> {
+    let mut report = probe::report(&launch.demands, launch.ids, trees)?;
+    if let Some(reason) = shared_id {
+        let state = launch.demands.lacking(Protection::OwnUserId, reason)?;
+        report.note(Protection::OwnUserId, state);
+    }
     let filters = Filters::compile()?;
     let plan = KeepPlan {
         ids: launch.ids,

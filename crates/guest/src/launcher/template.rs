@@ -13,7 +13,7 @@ use super::control::Launch;
 
 /// Environment of the template, and after it of every kernel.
 const ENVIRONMENT: [&str; 7] = [
-    "PATH=/opt/python/bin:/usr/bin:/bin",
+    "PATH=/opt/cellblock/bin:/opt/python/bin:/usr/bin:/bin",
     "HOME=/workspace",
     "LANG=C.UTF-8",
     "MPLBACKEND=Agg",
@@ -45,6 +45,11 @@ pub(super) enum ToTemplate {
         rules: bool,
         /// Per-process limits.
         limits: cellblock_jail::lock::ProcessLimits,
+    },
+    /// Takes one of its children for a kernel, so that its end is told: a standby that has taken over.
+    Adopt {
+        /// In the keep's pid namespace.
+        pid: i32,
     },
 }
 

@@ -82,6 +82,14 @@ impl Outline {
         }
     }
 
+    /// What it is and its keys with their types, in one line without the alias.
+    pub(super) fn summary(&self) -> String {
+        let head = self.head.strip_prefix(&self.alias).unwrap_or(&self.head);
+        let keys = self.keys.iter().map(|key| key.brief.as_str());
+        let parts = std::iter::once(head.trim_start_matches([':', ' ']));
+        parts.chain(keys).collect::<Vec<_>>().join("; ")
+    }
+
     fn listing(&self, shown: usize, full: usize) -> String {
         let mut text = self.head.clone();
         for (index, key) in self.keys.iter().take(shown).enumerate() {

@@ -49,6 +49,11 @@ impl AliasStore {
         Ok(outline.text(fitting.saturating_sub(1)))
     }
 
+    /// Says what one result is, in one line without its alias. It can be long: many keys are all named.
+    pub fn summary(&self, alias: &str) -> Result<String, AliasError> {
+        Ok(Outline::of(&*self.entry(alias)?).summary())
+    }
+
     /// Shows all results within so many tokens, in the order of their recording, with a line end between two.
     ///
     /// Newer results are shown at greater length than older ones, which shrink step by step down to their aliases. No alias is

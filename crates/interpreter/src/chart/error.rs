@@ -140,6 +140,14 @@ impl ChartError {
             more: 0,
         }
     }
+
+    /// Adds the problems of another error; those beyond the ones that are listed are counted.
+    pub(super) fn and(&mut self, other: Self) {
+        self.problems.extend(other.problems);
+        let over = self.problems.len().saturating_sub(MOST_PROBLEMS);
+        self.problems.truncate(MOST_PROBLEMS);
+        self.more = self.more.saturating_add(other.more).saturating_add(over);
+    }
 }
 
 impl fmt::Display for ChartError {

@@ -15,7 +15,8 @@ mod spec;
 mod time;
 mod vega;
 
-use serde::Serialize;
+use cellblock_artifact::CHART;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use check::check;
@@ -60,6 +61,15 @@ struct Document<'a> {
     data: &'a Rows,
 }
 
+/// The same as it is read.
+#[derive(Deserialize)]
+struct Stored {
+    title: Option<String>,
+    alt: Option<String>,
+    spec: Value,
+    data: Value,
+}
+
 impl Chart {
     /// Checks a specification against rows.
     pub fn new(
@@ -69,11 +79,7 @@ impl Chart {
         alt: Option<String>,
     ) -> Result<Self, ChartError> {
         let mut problems = Problems::default();
-        for (field, text, most) in [("title", &title, MAX_TITLE), ("alt", &alt, MAX_ALT)] {
-            if let Some(text) = text {
-                read::check_text(text, field, most, &mut problems);
-            }
-        }
+        words(title.as_deref(), alt.as_deref(), &mut problems);
         let checked = check::with_rows(spec, &rows, &mut problems);
         match (checked, problems.into_error()) {
             (Some(spec), None) => Ok(Self {
@@ -85,6 +91,17 @@ impl Chart {
             (_, Some(error)) => Err(error),
             (None, None) => Err(ChartError::of(check::unreadable())),
         }
+    }
+
+    /// Reads a chart from its document.
+    pub fn of_document(document: &[u8]) -> Result<Self, ChartError> {
+        let malformed = |error: serde_json::Error| {
+            let message = format!("the document is not that of a chart: {error}");
+            ChartError::of(Problem::new(code::DATA_MALFORMED, "document", message))
+        };
+        let read: Stored = serde_json::from_slice(document).map_err(malformed)?;
+        let rows = Rows::parse(read.data.to_string().as_bytes())?;
+        Self::new(&read.spec, rows, read.title, read.alt)
     }
 
     /// The canonical JSON `{"kind":"chart","title":…,"alt":…,"spec":{…},"data":[…]}`, whose sha256 names it: the order of keys is fixed,
@@ -113,6 +130,35 @@ impl Chart {
     /// How much of the time axis each line and area covers.
     pub fn coverage(&self) -> Vec<SeriesCoverage> {
         coverage(&self.spec, &self.rows)
+    }
+}
+
+/// Everything that is wrong with a chart whatever its rows are: the form of its specification, its title and its text alternative.
+pub fn form(spec: &Value, title: Option<&str>, alt: Option<&str>) -> Option<ChartError> {
+    let mut problems = Problems::default();
+    words(title, alt, &mut problems);
+    check::form(spec, &mut problems);
+    problems.into_error()
+}
+
+fn words(title: Option<&str>, alt: Option<&str>, problems: &mut Problems) {
+    for (field, text, most) in [("title", title, MAX_TITLE), ("alt", alt, MAX_ALT)] {
+        if let Some(text) = text {
+            read::check_text(text, field, most, problems);
+        }
+    }
+}
+
+/// The media type of a Vega-Lite specification.
+pub const VEGA_LITE: &str = "application/vnd.vegalite+json";
+
+/// The Vega-Lite specification of an artifact that is a chart: of its document, or of a figure that was drawn from one.
+pub fn vega_lite_of(media_type: &str, bytes: &[u8]) -> Result<Value, ChartError> {
+    let refuse = |message: String| ChartError::of(Problem::new(code::DATA_MALFORMED, "artifact", message));
+    match media_type {
+        CHART => Ok(Chart::of_document(bytes)?.vega_lite()),
+        VEGA_LITE => serde_json::from_slice(bytes).map_err(|error| refuse(error.to_string())),
+        other => Err(refuse(format!("only charts can be drawn, and this is {other}"))),
     }
 }
 

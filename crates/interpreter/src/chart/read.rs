@@ -42,8 +42,8 @@ pub(super) mod keys {
     pub(in super::super) const OHLC: &[&str] = &["openKey", "highKey", "lowKey", "closeKey"];
 }
 
-/// Reads a specification; none when there is no usable type. Values that are wrong are noted and left out.
-pub(super) fn spec(value: &Value, problems: &mut Problems) -> Option<ChartSpec> {
+/// Reads a specification, and says whether it has a usable type; it is a line's otherwise. Values that are wrong are noted and left out.
+pub(super) fn spec(value: &Value, problems: &mut Problems) -> Option<(ChartSpec, bool)> {
     let fields = Fields::of(value, "", keys::SPEC, problems)?;
     let kind = fields.required_name("type", ChartType::of, ChartType::NAMES, problems);
     let series = fields.list("series", problems, series, keys::SERIES);
@@ -55,7 +55,7 @@ pub(super) fn spec(value: &Value, problems: &mut Problems) -> Option<ChartSpec> 
         low_key: ohlc.required_key("lowKey", problems),
         close_key: ohlc.required_key("closeKey", problems),
     });
-    Some(ChartSpec {
+    let spec = ChartSpec {
         x_key: fields.text("xKey", MAX_KEY, problems),
         y_key: fields.text("yKey", MAX_KEY, problems),
         value_key: fields.text("valueKey", MAX_KEY, problems),
@@ -70,8 +70,9 @@ pub(super) fn spec(value: &Value, problems: &mut Problems) -> Option<ChartSpec> 
         reference_lines,
         reference_areas,
         ohlc,
-        kind: kind?,
-    })
+        kind: kind.unwrap_or(ChartType::Line),
+    };
+    Some((spec, kind.is_some()))
 }
 
 fn series(fields: &Fields<'_>, problems: &mut Problems) -> Series {

@@ -17,18 +17,33 @@ pub fn from_json(
     data: &Value,
     path: Option<&str>,
     title: Option<String>,
+    alt: Option<String>,
 ) -> Result<Chart, ChartError> {
+    let rows = match rows(data, path) {
+        Ok(rows) => rows,
+        // Without rows the rest can be looked at all the same, and a model repairs everything at once.
+        Err(mut error) => {
+            if let Some(form) = super::form(spec, title.as_deref(), alt.as_deref()) {
+                error.and(form);
+            }
+            return Err(error);
+        }
+    };
+    Chart::new(spec, rows, title, alt)
+}
+
+/// The rows of a result.
+fn rows(data: &Value, path: Option<&str>) -> Result<Rows, ChartError> {
     let (at, found) = find(data, path)?;
     let field = if at.is_empty() {
         "data".to_owned()
     } else {
         format!("data.{}", repeated(&at))
     };
-    let rows = match found {
-        Found::Rows(list) => Rows::from_value(list, &field)?,
-        Found::Columns(columns) => Rows::from_value(&transposed(columns, &field)?, &field)?,
-    };
-    Chart::new(spec, rows, title, None)
+    match found {
+        Found::Rows(list) => Rows::from_value(list, &field),
+        Found::Columns(columns) => Rows::from_value(&transposed(columns, &field)?, &field),
+    }
 }
 
 /// A part of a result that rows can be made from.

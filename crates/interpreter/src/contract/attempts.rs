@@ -54,11 +54,14 @@ impl Attempts {
 
     /// A call failed: it was rejected, or its code raised or ran into a limit.
     pub const fn fail(&mut self) {
-        self.failed = self.failed.saturating_add(1);
+        // What is refused because none are left was no attempt.
+        if self.failed < self.max {
+            self.failed += 1;
+        }
     }
 
-    /// A call kept its contract.
-    pub const fn succeed(&mut self) {
+    /// All attempts are left again: a call kept its contract, or there is something new to derive from.
+    pub const fn renew(&mut self) {
         self.failed = 0;
     }
 

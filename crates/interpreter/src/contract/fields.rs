@@ -11,7 +11,7 @@ use crate::rejection::Rejection;
 pub(super) const MOST_ITEMS: usize = 1000;
 
 /// A field that has to be there.
-pub(super) fn required<'a>(
+pub(crate) fn required<'a>(
     object: &'a Map<String, Value>,
     name: &str,
     needs: &str,
@@ -34,7 +34,7 @@ pub(super) fn required<'a>(
 }
 
 /// A text that says something.
-pub(super) fn text(
+pub(crate) fn text(
     name: &str,
     value: &Value,
     needs: &str,
@@ -94,7 +94,7 @@ pub(super) fn strings<'a>(
 }
 
 /// A field of another type than needed.
-pub(super) fn wrong_type(name: &str, needs: &str, value: &Value) -> Rejection {
+pub(crate) fn wrong_type(name: &str, needs: &str, value: &Value) -> Rejection {
     let message = format!("`{name}` is {}; it has to be {needs}", type_of(value));
     Rejection::of_field(WRONG_TYPE, name, message)
 }

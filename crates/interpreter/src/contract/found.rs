@@ -7,13 +7,13 @@ const MOST: usize = 20;
 
 /// Mistakes in the order in which they were found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(crate) struct Found {
     told: Vec<Rejection>,
     more: usize,
 }
 
 impl Found {
-    pub(super) fn add(&mut self, rejection: Rejection) {
+    pub(crate) fn add(&mut self, rejection: Rejection) {
         if self.told.len() < MOST {
             self.told.push(rejection);
         } else {
@@ -22,7 +22,7 @@ impl Found {
     }
 
     /// All of them; the last one says how many were left out.
-    pub(super) fn all(mut self) -> Vec<Rejection> {
+    pub(crate) fn all(mut self) -> Vec<Rejection> {
         if let (Some(last), 1..) = (self.told.last_mut(), self.more) {
             last.message = format!(
                 "{} ({} more problems of this call are not listed)",

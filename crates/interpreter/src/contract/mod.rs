@@ -35,8 +35,10 @@ pub use before::{Call, check_before};
 pub use call::DerivationCall;
 pub(crate) use codes::ATTEMPTS_EXHAUSTED;
 pub use codes::{CODES, Code, Stage};
+pub(crate) use fields::{required, text, wrong_type};
+pub(crate) use found::Found;
 pub use names::{HELPERS, PRELUDE, Reserved, is_identifier, reserved};
-pub(crate) use wording::unknown_alias;
+pub(crate) use wording::{plain, quote, unknown_alias};
 
 /// Artifacts that one call may emit, unless a policy says otherwise.
 pub const MAX_ARTIFACTS: usize = 4;

@@ -14,12 +14,12 @@ pub(super) const LISTED: usize = 20;
 const ALIKE: f64 = 0.8;
 
 /// A value in backquotes: cut, and without characters that act.
-pub(super) fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     format!("`{}`", plain(text))
 }
 
 /// The same without quotes, as part of a field's name.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let mut kept: String = text.chars().take(QUOTED).collect();
     if kept.len() < text.len() {
         kept.push('…');

@@ -68,8 +68,7 @@ impl Derived {
             result: self.result.clone(),
             artifacts: self.artifacts.clone(),
             findings: self.findings.clone(),
-            data_quality_hints: self.hints(),
-            input_projection_diagnostics: self.inputs.clone(),
+            inputs: self.inputs.clone(),
             stdout: stdout.unwrap_or_default().lines().map(str::to_owned).collect(),
             stderr: stderr.unwrap_or_default(),
             duration_ms: self.duration().as_secs_f64() * 1000.0,
@@ -78,6 +77,13 @@ impl Derived {
             rejections: self.rejections().to_vec(),
             attempts_left: self.attempts_left,
             note: self.execution.as_ref().and_then(|it| it.note.clone()),
+            earlier: EarlierNames {
+                data_quality_hints: self.hints(),
+                input_projection_diagnostics: self.inputs.clone(),
+                duration_ms: self.duration().as_secs_f64() * 1000.0,
+                output_alias: self.output_alias.clone(),
+                attempts_left: self.attempts_left,
+            },
         }
     }
 
@@ -134,7 +140,6 @@ impl Derived {
 
 /// What came of a call, as faces print and send it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct Envelope {
     /// Whether it completed and kept its contract.
     pub ok: bool,
@@ -148,10 +153,8 @@ pub struct Envelope {
     pub artifacts: Vec<ArtifactEnvelope>,
     /// All that was noticed.
     pub findings: Vec<Finding>,
-    /// Those of the findings that are about its data.
-    pub data_quality_hints: Vec<Finding>,
     /// What it derived from, as it declared.
-    pub input_projection_diagnostics: Vec<BoundInput>,
+    pub inputs: Vec<BoundInput>,
     /// The lines that were written to stdout.
     pub stdout: Vec<String>,
     /// What was written to stderr.
@@ -172,6 +175,26 @@ pub struct Envelope {
     /// What a model has to know besides: lost variables, limits, and how to go on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// Earlier names of some fields.
+    #[serde(flatten)]
+    pub earlier: EarlierNames,
+}
+
+/// Names that fields of an [`Envelope`] had before. The next release leaves them out.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EarlierNames {
+    /// Deprecated: the `findings` except `low_coverage`.
+    pub data_quality_hints: Vec<Finding>,
+    /// Deprecated: `inputs`.
+    pub input_projection_diagnostics: Vec<BoundInput>,
+    /// Deprecated: `duration_ms`.
+    pub duration_ms: f64,
+    /// Deprecated: `output_alias`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_alias: Option<String>,
+    /// Deprecated: `attempts_left`.
+    pub attempts_left: u32,
 }
 
 /// A tool result that a cell found bound, whole.

@@ -1,6 +1,6 @@
 //! What a cell emitted, taken from its outputs.
 
-use cellblock_artifact::{ArtifactEnvelope, Store, Urls};
+use cellblock_artifact::{ArtifactEnvelope, Picture, Store, Urls};
 use serde_json::Value;
 
 use crate::contract::ArtifactKind;
@@ -80,6 +80,15 @@ fn envelope_of_chart(chart: &Chart, rows: Value, urls: &Urls) -> ArtifactEnvelop
         ArtifactEnvelope::chart(urls, document.sha256, document.bytes, chart.spec.clone(), rows);
     envelope.alt.clone_from(&chart.alt);
     envelope.title.clone_from(&chart.title);
+    envelope.picture = chart.image.as_ref().map(|image| Picture {
+        url: urls.of(image.sha256, &image.media_type),
+        sha256: image.sha256,
+        bytes: image.bytes,
+        width: chart.width,
+        height: chart.height,
+        media_type: image.media_type.clone(),
+    });
+    envelope.note.clone_from(&chart.note);
     ArtifactEnvelope::Chart(envelope)
 }
 

@@ -21,7 +21,7 @@ pub mod tools;
 mod view;
 
 pub use coverage::LOW_COVERAGE;
-pub use derived::{BoundInput, CallFailure, Derived, Envelope};
+pub use derived::{BoundInput, CallFailure, Derived, EarlierNames, Envelope};
 pub use policy::{COVERAGE_THRESHOLD, LowCoverage, Policy};
 pub use render_chart::ChartCall;
 pub use run::Derivation;

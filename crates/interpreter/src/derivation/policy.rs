@@ -24,6 +24,8 @@ pub struct Policy {
     pub cell_time: Duration,
     /// How long a sandbox is kept between cells.
     pub idle: Duration,
+    /// Packages that cells find beside those of the image.
+    pub requirements: Vec<String>,
     /// How artifacts are addressed.
     pub urls: Urls,
 }
@@ -47,6 +49,7 @@ impl Default for Policy {
             low_coverage: LowCoverage::default(),
             cell_time: Duration::from_mins(1),
             idle: Duration::from_mins(15),
+            requirements: Vec::new(),
             urls: Urls::default(),
         }
     }

@@ -1,57 +1,112 @@
-//! `render_chart` outside Python: a chart straight from one tool result.
+//! `render_chart` outside Python: a chart straight from one tool result, without code of a model.
 
-use cellblock_artifact::{About, ArtifactEnvelope, CHART, Kind};
+use cellblock_artifact::{About, ArtifactEnvelope, CHART, ChartArtifact, Kind, Picture};
 use cellblock_protocol::InputFormat;
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::coverage;
 use super::derived::Derived;
 use super::policy::LowCoverage;
 use super::run::Derivation;
-use crate::chart::{self, Chart};
-use crate::contract::{Known, unknown_alias};
+use crate::chart::{self, Chart, ChartError, Problem};
+use crate::contract::{Found, Known, plain, quote, required, text, unknown_alias, wrong_type};
 use crate::error::Result;
 use crate::execution::Outcome;
+use crate::picture::{self, Drawn, PictureFormat};
 use crate::rejection::Rejection;
 
 /// Bytes of a tool result that is read for a chart; more is for Python, which is not asked to hold it twice.
 const MOST_BYTES: u64 = 32 << 20;
 
+const FIELDS: [&str; 5] = ["alias", "spec", "path", "title", "alt"];
+const ALIAS: &str = "the alias of the tool result that holds the rows";
+const SPEC: &str =
+    "an object such as {\"type\": \"line\", \"xKey\": \"date\", \"series\": [{\"key\": \"price\"}]}";
+const PATH: &str = "where the rows are in the result, such as data.rows";
+const TITLE: &str = "the chart's title";
+const ALT: &str = "a text that says what the chart shows";
+/// Characters of an argument that is a text; a title and a text alternative have limits of their own.
+const LONGEST: usize = 10_000;
+
 /// A chart to draw from one alias.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ChartCall {
     /// The alias.
     pub alias: String,
     /// The specification.
     pub spec: Value,
     /// Where in the result the rows are, where there are several lists of rows.
-    #[serde(default)]
     pub path: Option<String>,
     /// What stands above the chart.
-    #[serde(default)]
     pub title: Option<String>,
     /// What it shows, in words.
-    #[serde(default)]
     pub alt: Option<String>,
 }
 
 impl ChartCall {
-    /// Reads the arguments of the tool.
+    /// Reads the arguments of the tool; everything that is wrong with them is told at once.
     pub fn read(arguments: &Value) -> Result<Self, Vec<Rejection>> {
-        Self::deserialize(arguments).map_err(|error| {
+        let mut found = Found::default();
+        let Value::Object(fields) = arguments else {
+            found.add(wrong_type(
+                "arguments",
+                "an object with `alias` and `spec`",
+                arguments,
+            ));
+            return Err(found.all());
+        };
+        let alias = required(fields, "alias", ALIAS, &FIELDS, &mut found)
+            .and_then(|value| text("alias", value, ALIAS, LONGEST, &mut found));
+        let spec = required(fields, "spec", SPEC, &FIELDS, &mut found).cloned();
+        let mut optional = |name: &str, needs: &str| {
+            let value = fields.get(name).filter(|value| !value.is_null())?;
+            text(name, value, needs, LONGEST, &mut found)
+        };
+        let (path, title, alt) = (
+            optional("path", PATH),
+            optional("title", TITLE),
+            optional("alt", ALT),
+        );
+        for name in fields.keys().filter(|name| !FIELDS.contains(&name.as_str())) {
             let message = format!(
-                "the arguments of render_chart are wrong: {error}; give `alias` and `spec`, and `path`, `title` and `alt` where they are \
-                 needed"
+                "{} is not an argument of render_chart; valid: {}",
+                quote(name),
+                FIELDS.join(", ")
             );
-            vec![Rejection::of_field("wrong_type", "arguments", message)]
-        })
+            found.add(Rejection::of_field(chart::code::UNKNOWN_KEY, plain(name), message).with_valid(FIELDS));
+        }
+        let mut found = found.all();
+        match (alias, spec) {
+            (Some(alias), Some(spec)) if found.is_empty() => Ok(Self {
+                alias,
+                spec,
+                path,
+                title,
+                alt,
+            }),
+            (_, spec) => {
+                found.extend(
+                    spec.iter()
+                        .flat_map(|spec| of_form(spec, title.as_deref(), alt.as_deref())),
+                );
+                Err(found)
+            }
+        }
+    }
+
+    /// What is wrong with it whatever the rows are.
+    fn form(&self) -> Vec<Rejection> {
+        of_form(&self.spec, self.title.as_deref(), self.alt.as_deref())
     }
 }
 
+fn of_form(spec: &Value, title: Option<&str>, alt: Option<&str>) -> Vec<Rejection> {
+    let problems = chart::form(spec, title, alt).map(of_error);
+    problems.unwrap_or_default()
+}
+
 impl Derivation {
-    /// Draws a chart from one alias. Starts no sandbox; a chart that cannot be drawn counts as a failed attempt.
+    /// Draws a chart from one alias: checks it here, and draws its picture in a sandbox of its own. A chart that cannot be drawn counts as a failed attempt.
     pub async fn render_chart(&mut self, call: &ChartCall) -> Result<Derived> {
         let drawn = match self.attempts().refusal() {
             Some(refusal) => Err(vec![refusal]),
@@ -68,9 +123,13 @@ impl Derivation {
     async fn drawn(&self, call: &ChartCall) -> Result<Result<Chart, Vec<Rejection>>> {
         let Ok(entry) = self.aliases().entry(&call.alias) else {
             let known = Known::new(self.aliases().aliases());
-            return Ok(Err(vec![unknown_alias("alias".to_owned(), &call.alias, &known)]));
+            let unknown = unknown_alias("alias".to_owned(), &call.alias, &known);
+            return Ok(Err([vec![unknown], call.form()].concat()));
         };
-        let refuse = |code: &str, message: String| Ok(Err(vec![Rejection::of_field(code, "alias", message)]));
+        let refuse = |code: &str, message: String| {
+            let unsuitable = Rejection::of_field(code, "alias", message);
+            Ok(Err([vec![unsuitable], call.form()].concat()))
+        };
         if entry.format != InputFormat::Value {
             let message = format!(
                 "`{}` is a table, not JSON: use code_interpreter, and call render_chart(spec, {}) there",
@@ -88,13 +147,31 @@ impl Derivation {
         }
         let bytes = self.shared().store.get(entry.sha256).await?;
         let data: Value = serde_json::from_slice(&bytes).map_err(crate::output::OutputError::from)?;
-        let made = chart::from_json(&call.spec, &data, call.path.as_deref(), call.title.clone());
-        Ok(made
-            .map(|chart| Chart {
-                alt: call.alt.clone(),
-                ..chart
-            })
-            .map_err(|error| error.problems.into_iter().map(of_problem).collect()))
+        let (path, title, alt) = (call.path.as_deref(), call.title.clone(), call.alt.clone());
+        Ok(chart::from_json(&call.spec, &data, path, title, alt).map_err(of_error))
+    }
+
+    /// Adds the chart's picture, or why it has none: a chart is its data, which a reader's client can still draw.
+    async fn draw(&self, chart: &Chart, envelope: &mut ChartArtifact) {
+        let drawn = match picture::draw(self.shared(), &chart.vega_lite(), PictureFormat::Png).await {
+            Ok(drawn) => drawn,
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "draw a chart");
+                Drawn {
+                    note: Some(format!("no picture: {error}")),
+                    ..Drawn::default()
+                }
+            }
+        };
+        envelope.picture = drawn.picture.map(|image| Picture {
+            url: self.policy().urls.of(image.sha256, &image.media_type),
+            sha256: image.sha256,
+            bytes: image.bytes,
+            width: drawn.size.map(|(width, _)| width),
+            height: drawn.size.map(|(_, height)| height),
+            media_type: image.media_type,
+        });
+        envelope.note = drawn.note;
     }
 
     async fn emit(&self, chart: &Chart) -> Result<Derived> {
@@ -124,6 +201,7 @@ impl Derivation {
         );
         envelope.title.clone_from(&chart.title);
         envelope.alt.clone_from(&chart.alt);
+        self.draw(chart, &mut envelope).await;
         let emitted = vec![ArtifactEnvelope::Chart(envelope)];
         Ok(Derived {
             findings: low,
@@ -132,11 +210,70 @@ impl Derivation {
     }
 }
 
-/// A mistake in a specification as a mistake in the call.
-fn of_problem(problem: chart::Problem) -> Rejection {
-    let field = match problem.field.as_str() {
-        "data" | "path" | "title" | "alt" => problem.field,
-        field => format!("spec.{field}"),
-    };
-    Rejection::of_field(problem.code, field, problem.message).with_valid(problem.valid)
+/// The mistakes in a chart as mistakes in the call.
+fn of_error(error: ChartError) -> Vec<Rejection> {
+    let mut found: Vec<_> = error.problems.into_iter().map(of_problem).collect();
+    if let (Some(last), more @ 1..) = (found.last_mut(), error.more) {
+        last.message = format!("{} ({more} more problems are not listed)", last.message);
+    }
+    found
+}
+
+/// Its message names the field and what may stand there, for a model that reads no more than that.
+fn of_problem(mut problem: Problem) -> Rejection {
+    let is_argument = ["data", "path", "title", "alt", "spec"].iter().any(|name| {
+        problem
+            .field
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    });
+    if !is_argument {
+        problem.field = format!("spec.{}", problem.field);
+    }
+    let message = problem.to_string();
+    Rejection::of_field(problem.code, problem.field, message).with_valid(problem.valid)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(arguments: &Value) -> Vec<(String, String)> {
+        let rejections = ChartCall::read(arguments).unwrap_err();
+        let pair = |it: Rejection| (it.field.unwrap_or_default(), it.message);
+        rejections.into_iter().map(pair).collect()
+    }
+
+    #[test]
+    fn everything_that_is_wrong_with_a_call_is_told_at_once_with_its_field() {
+        let found = told(&json!({
+            "allias": "get_prices_1",
+            "title": 7,
+            "spec": {"type": "pie", "x_key": "day", "series": [{"key": "price", "yAxis": "middle"}], "legend": "yes"},
+        }));
+        let fields: Vec<_> = found.iter().map(|(field, _)| field.as_str()).collect();
+        assert_eq!(
+            fields,
+            [
+                "alias",
+                "title",
+                "allias",
+                "spec.x_key",
+                "spec.type",
+                "spec.series[0].yAxis",
+                "spec.legend"
+            ]
+        );
+        for (field, message) in &found {
+            assert!(message.contains(field.as_str()), "{field}: {message}");
+        }
+        assert!(found[4].1.contains("valid: line, bar, area"), "{}", found[4].1);
+    }
+
+    #[test]
+    fn arguments_that_are_no_object_are_refused() {
+        assert_eq!(told(&json!([1]))[0].0, "arguments");
+    }
 }

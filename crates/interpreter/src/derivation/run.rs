@@ -92,6 +92,11 @@ impl Derivation {
         self.attempts
     }
 
+    /// Lets calls fail as often as at first: there is a new result to derive from, or the session was reset.
+    pub const fn renew_attempts(&mut self) {
+        self.attempts.renew();
+    }
+
     /// Runs one call. What the model did wrong is `Ok`: see [`Derived::outcome`].
     pub async fn derive(&mut self, call: &DerivationCall) -> Result<Derived> {
         self.derive_watched(call, None).await
@@ -155,7 +160,9 @@ impl Derivation {
             }
         };
         let mut probe = start(&prepared.sandbox, prepared.made);
-        let python = Cell::new(&*call.code).with_timeout(self.policy.cell_time);
+        let python = Cell::new(&*call.code)
+            .with_timeout(self.policy.cell_time)
+            .with_requirements(&self.policy.requirements);
         probe.reached(Stage::Python);
         let ran = self
             .session
@@ -215,6 +222,8 @@ impl Derivation {
         derived.findings.extend(low);
         if !rejections.is_empty() {
             derived.outcome = Outcome::Rejected { rejections };
+        } else if emitted.unsaved > 0 {
+            derived.findings.push(not_saved(emitted.unsaved));
         }
     }
 
@@ -272,14 +281,14 @@ impl Derivation {
         }
     }
 
-    pub(super) fn shared(&self) -> &Shared {
+    pub(super) const fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 
     /// Counts a call by how it ended.
     pub(super) fn count(&mut self, derived: &mut Derived) {
         if derived.ok() {
-            self.attempts.succeed();
+            self.attempts.renew();
         } else {
             self.attempts.fail();
         }
@@ -300,6 +309,23 @@ fn not_recorded(error: &AliasError) -> Finding {
         message: format!("the result has no alias, so that later calls cannot derive from it: {error}"),
         series: None,
         details: serde_json::Value::Null,
+    }
+}
+
+/// A figure that nobody declared can still be one that the model means to show.
+fn not_saved(figures: usize) -> Finding {
+    let drawn = if figures == 1 {
+        "1 figure was drawn and not saved, so it is".to_owned()
+    } else {
+        format!("{figures} figures were drawn and not saved, so they are")
+    };
+    Finding {
+        code: "figure_not_saved".to_owned(),
+        message: format!(
+            "{drawn} not among the artifacts: call save_figure(alt), and declare `image` in `expectedArtifacts`, if the answer needs it"
+        ),
+        series: None,
+        details: serde_json::json!({"count": figures}),
     }
 }
 

@@ -149,6 +149,7 @@ fn chart() -> Value {
             "type": {"type": "string"},
             "errorKey": {"type": "string"},
             "yAxis": {"type": "string", "enum": ["left", "right"]},
+            "satisfies": {"type": "string", "description": "The one of expectedMeasures that the series shows."},
         },
         "required": ["key"],
     });
@@ -171,6 +172,11 @@ fn chart() -> Value {
             "yKey": {"type": "string", "description": "The rows of a heatmap."},
             "valueKey": {"type": "string", "description": "The colour of a heatmap."},
             "series": {"type": "array", "items": series},
+            "expectedMeasures": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "The measures that the chart has to show; a series names in satisfies which one it is.",
+            },
             "xAxis": axis.clone(),
             "yAxis": axis.clone(),
             "yAxisRight": axis,
@@ -202,7 +208,9 @@ mod tests {
     #[test]
     fn the_definitions_are_as_agreed() {
         let definitions = [code_interpreter(Offer::default()), render_chart()];
-        insta::assert_json_snapshot!(definitions);
+        insta::with_settings!({sort_maps => true}, {
+            insta::assert_json_snapshot!(definitions);
+        });
     }
 
     #[test]

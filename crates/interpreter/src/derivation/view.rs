@@ -65,6 +65,11 @@ fn emitted(artifact: &ArtifactEnvelope) -> String {
         ArtifactEnvelope::Image(it) => (&it.title, &it.alt),
         ArtifactEnvelope::Chart(it) => (&it.title, &it.alt),
     };
+    let note = match artifact {
+        ArtifactEnvelope::Image(_) => None,
+        ArtifactEnvelope::Chart(it) => it.note.as_ref(),
+    };
+    let note = note.map(|note| format!("; {note}")).unwrap_or_default();
     let name = title.as_ref().or(alt.as_ref()).map_or("", String::as_str);
-    format!("emitted {}: {} ({})", artifact.kind(), name, artifact.id())
+    format!("emitted {}: {name} ({}){note}", artifact.kind(), artifact.id())
 }

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use cellblock_artifact::{CHART, Kind, Origin};
-use cellblock_protocol::{self as protocol, Blob};
+use cellblock_protocol::{self as protocol, Blob, ImageMime};
 use tokio::task::spawn_blocking;
 
 use super::decode::{Decoding, about, at_most_one};
@@ -37,7 +37,9 @@ impl Decoding {
         blobs: Vec<Blob>,
         origin: Option<Origin>,
     ) -> Result<Chart, OutputError> {
-        let bytes = document("chart", blobs, &self.limits)?;
+        let mut blobs = blobs.into_iter();
+        let bytes = document("chart", blobs.next().into_iter().collect(), &self.limits)?;
+        let picture = at_most_one("chart", blobs.collect(), true)?;
         // The kernel asked whether the chart is right before it sent it.
         let read = spawn_blocking(move || {
             let rows = Rows::parse(&bytes)?;
@@ -48,14 +50,27 @@ impl Decoding {
             .await
             .map_err(|_| OutputError::Panicked)?
             .map_err(|source| OutputError::Chart { source })?;
-        let about = about(Kind::Chart, CHART, chart.title.as_ref(), origin);
-        let document = self.publish(Blob::Memory(document), &about).await?;
+        let label = chart.title.as_ref();
+        let described = about(Kind::Chart, CHART, label, origin.clone());
+        let document = self.publish(Blob::Memory(document), &described).await?;
+        let (image, size) = match picture {
+            Some(blob) => {
+                let (blob, size) = self.checked(ImageMime::Png, blob).await?;
+                let described = about(Kind::Figure, ImageMime::Png.as_str(), label, origin);
+                (Some(self.publish(blob, &described).await?), size)
+            }
+            None => (None, None),
+        };
         Ok(Chart {
             title: chart.title,
             alt: chart.alt,
             spec: spec?,
             rows: chart.rows.len() as u64,
             document,
+            image,
+            width: size.map(|size| size.width),
+            height: size.map(|size| size.height),
+            note: self.note(it.note),
         })
     }
 }

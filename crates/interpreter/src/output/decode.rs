@@ -11,9 +11,9 @@ use super::value::{
     ArtifactRef, Column, Dataframe, Exception, Figure, Image, Output, Primitive, Representation, Rich,
 };
 use super::{Limits, OutputError, picture, table};
+use crate::chart::VEGA_LITE;
 
 const PARQUET: &str = "application/vnd.apache.parquet";
-const VEGA_LITE: &str = "application/vnd.vegalite+json";
 /// The longest media type that a bundle may name.
 const MEDIA_TYPE_CHARS: usize = 100;
 
@@ -315,7 +315,7 @@ impl Decoding {
         })
     }
 
-    async fn checked(
+    pub(super) async fn checked(
         &self,
         mime: ImageMime,
         blob: Blob,

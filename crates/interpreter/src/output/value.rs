@@ -52,7 +52,7 @@ impl Output {
                 .iter()
                 .map(|representation| &representation.artifact)
                 .collect(),
-            Self::Chart(it) => vec![&it.document],
+            Self::Chart(it) => std::iter::once(&it.document).chain(&it.image).collect(),
             Self::Result(it) => vec![&it.json],
             Self::Primitive(_) | Self::Exception(_) => Vec::new(),
         }
@@ -160,6 +160,15 @@ pub struct Chart {
     pub rows: u64,
     /// The specification with the rows, as one JSON document.
     pub document: ArtifactRef,
+    /// The chart as PNG; null when it could not be drawn, which `note` explains.
+    pub image: Option<ArtifactRef>,
+    /// The picture's width in pixels.
+    pub width: Option<u32>,
+    /// The picture's height in pixels.
+    pub height: Option<u32>,
+    /// Why there is no picture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// What a cell answered with `set_result`.

@@ -125,16 +125,13 @@ fn picture(output: &Output) -> Option<Block> {
     let image = match output {
         Output::Figure(figure) => figure.image.as_ref(),
         Output::Image(image) => image.image.as_ref(),
+        Output::Chart(chart) => chart.image.as_ref(),
         Output::Rich(rich) => rich
             .bundle
             .iter()
             .map(|form| &form.artifact)
             .find(|artifact| is_picture(artifact)),
-        Output::Dataframe(_)
-        | Output::Primitive(_)
-        | Output::Chart(_)
-        | Output::Result(_)
-        | Output::Exception(_) => None,
+        Output::Dataframe(_) | Output::Primitive(_) | Output::Result(_) | Output::Exception(_) => None,
     };
     let image = image.filter(|artifact| is_picture(artifact))?.clone();
     Some(Block::Image {
@@ -164,10 +161,11 @@ fn chart_text(chart: &Chart) -> String {
         .as_deref()
         .map(|title| format!(" \"{}\"", line(title)));
     format!(
-        "chart{}: {}, {} rows",
+        "chart{}: {}, {} rows{}",
         title.unwrap_or_default(),
         line(kind),
-        chart.rows
+        chart.rows,
+        note(chart.note.as_deref())
     )
 }
 

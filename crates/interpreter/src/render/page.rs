@@ -1,16 +1,33 @@
 //! Cutting to a number of characters.
 
-/// What a cut text ends with.
-const CUT: &str = " ...";
-
-/// Cuts text to so many characters, the mark of the cut included.
+/// Cuts text to so many characters. Its end then says how many characters are hidden, in as many words as there is room for.
 pub(super) fn cut(text: &str, chars: usize) -> String {
     if text.chars().nth(chars).is_none() {
         return text.to_owned();
     }
-    let kept = chars.saturating_sub(CUT.len());
-    let mark: String = CUT.chars().take(chars).collect();
-    text.chars().take(kept).collect::<String>() + &mark
+    let length = text.chars().count();
+    // With the number of all characters each mark has its greatest length.
+    let mark: fn(usize) -> String = if long(length).chars().count() <= chars / 3 {
+        long
+    } else if short(length).chars().count() <= chars / 2 {
+        short
+    } else {
+        return text
+            .chars()
+            .take(chars.saturating_sub(1))
+            .chain((chars > 0).then_some('…'))
+            .collect();
+    };
+    let kept = chars - mark(length).chars().count();
+    text.chars().take(kept).collect::<String>() + &mark(length - kept)
+}
+
+fn long(hidden: usize) -> String {
+    format!(" ... ({hidden} more characters)")
+}
+
+fn short(hidden: usize) -> String {
+    format!("…+{hidden}")
 }
 
 #[cfg(test)]
@@ -18,10 +35,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_text_is_as_long_as_allowed_and_says_that_it_is_cut() {
+    fn a_cut_text_is_at_most_as_long_as_allowed_and_says_how_much_is_hidden() {
         assert_eq!(cut("añbcdefgh", 9), "añbcdefgh");
-        assert_eq!(cut("añbcdefgh", 8), "añbc ...");
-        assert_eq!(cut("añbcdefgh", 2), " .");
+        assert_eq!(cut("añbcdefgh", 8), "añbcd…+4");
+        assert_eq!(cut("añbcdefgh", 2), "a…");
         assert_eq!(cut("añ", 0), "");
+        let text = "x".repeat(1000);
+        let shown = cut(&text, 100);
+        assert_eq!(shown, format!("{} ... (927 more characters)", "x".repeat(73)));
+        for chars in 0..200 {
+            assert!(cut(&text, chars).chars().count() <= chars, "{chars}");
+        }
     }
 }

@@ -59,7 +59,12 @@ pub(super) fn ends(text: &str, chars: usize) -> String {
     }
     if last == 0 {
         let last = lines.last().copied().unwrap_or_default();
-        return super::page::cut(last, chars);
+        let before = match lines.len() - 1 {
+            0 => String::new(),
+            others => mark(others) + "\n",
+        };
+        let room = chars.saturating_sub(before.chars().count());
+        return super::page::cut(&(before + &super::page::cut(last, room)), chars);
     }
     let left_out = mark(lines.len() - first - last);
     let shown = lines[..first]
@@ -100,6 +105,14 @@ mod tests {
         assert!(shown.contains("\n... 89 lines are left out ...\n"), "{shown}");
         assert!(shown.ends_with("line 98\nline 99"), "{shown}");
         assert!(shown.chars().count() <= 120);
-        assert_eq!(ends("ValueError: very long", 10), "ValueE ...");
+        assert_eq!(ends("ValueError: very long", 10), "ValueE…+15");
+        let shown = ends(&format!("first\nsecond\n{}", "x".repeat(1000)), 150);
+        assert_eq!(
+            shown,
+            format!(
+                "... 2 lines are left out ...\n{} ... (906 more characters)",
+                "x".repeat(94)
+            )
+        );
     }
 }

@@ -276,6 +276,7 @@ impl Actor {
             mode: cell.mode,
             echo: cell.echo,
             store: cell.store,
+            last: cell.last,
             references,
         };
         let started = std::time::Instant::now();

@@ -29,12 +29,13 @@ pub(super) async fn answer(
             ),
         }),
     };
-    let (value, error) = match result {
-        Ok(value) => (value, None),
-        Err(error) => (Value::Null, Some(error)),
+    let (value, drawing, error) = match result {
+        Ok(drawing) => (Value::Bool(true), Some(drawing), None),
+        Err(error) => (Value::Null, None, Some(error)),
     };
     let answer = ToKernel::Answer { call, value, error };
-    Ok(write_frame(&mut kernel.writer, &answer, &[]).await?)
+    let blobs: Vec<&[u8]> = drawing.iter().map(Vec::as_slice).collect();
+    Ok(write_frame(&mut kernel.writer, &answer, &blobs).await?)
 }
 
 /// A chart that `render_chart` is about to emit; blob 0 are its rows.
@@ -45,8 +46,8 @@ struct CheckChart {
     alt: Option<String>,
 }
 
-/// Says what is wrong with a chart while the code that makes it can still be told.
-async fn check_chart(params: Value, mut blobs: Vec<Blob>) -> Result<Value, CallError> {
+/// Says what is wrong with a chart while the code that makes it can still be told, and otherwise how it is drawn: as Vega-Lite.
+async fn check_chart(params: Value, mut blobs: Vec<Blob>) -> Result<Vec<u8>, CallError> {
     let refuse = |message: String| CallError {
         code: "chart".into(),
         message,
@@ -59,10 +60,12 @@ async fn check_chart(params: Value, mut blobs: Vec<Blob>) -> Result<Value, CallE
     let checked = spawn_blocking(move || {
         let rows = within(&rows)?;
         let rows = Rows::parse(&rows).map_err(|error| error.to_string())?;
-        Chart::new(&chart.spec, rows, chart.title, chart.alt).map_err(|error| error.to_string())
+        let chart =
+            Chart::new(&chart.spec, rows, chart.title, chart.alt).map_err(|error| error.to_string())?;
+        Ok(chart.vega_lite().to_string().into_bytes())
     });
     match checked.await {
-        Ok(Ok(_)) => Ok(Value::Bool(true)),
+        Ok(Ok(drawing)) => Ok(drawing),
         Ok(Err(message)) => Err(refuse(message)),
         Err(_) => Err(refuse("the chart could not be checked".to_owned())),
     }

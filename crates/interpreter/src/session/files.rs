@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::time::Duration;
 
 use cellblock_artifact::{About, ArtifactId, Kind};
 use cellblock_protocol::{Blob, FileEntry};
 use cellblock_sandbox::guest::{Guest, Listing};
+use tokio::time::Instant;
 
 use super::actor::Actor;
 use crate::error::{Error, Result};
@@ -15,6 +17,8 @@ use crate::execution::{ProducedFile, SkippedFile};
 pub(super) const ROOTS: [&str; 2] = ["/workspace", "/tmp/output"];
 /// Bytes of a file that are asked for at once.
 const PART: u64 = 4 * 1024 * 1024;
+/// How long the files of one cell or command may take altogether. Those that are left then are named.
+const COLLECT_LIMIT: Duration = Duration::from_mins(1);
 /// Parts of a path that interest nobody.
 const IGNORED: [&str; 4] = ["__pycache__", ".cache", ".config", ".matplotlib"];
 /// Longest name that is taken over.
@@ -58,6 +62,7 @@ impl Actor {
         };
         let mut files = Vec::new();
         let mut skipped = Vec::new();
+        let deadline = Self::collect_deadline();
         // Taken over at the end only: what could not be stored is collected again after the next cell.
         let mut now = Collected::default();
         for (index, listing) in listings.into_iter().enumerate() {
@@ -69,7 +74,10 @@ impl Actor {
                     continue;
                 }
                 now.seen.insert(entry.path.clone(), state);
-                match self.store_file(&entry, ROOTS[index], files.len()).await? {
+                match self
+                    .store_file(&entry, ROOTS[index], files.len(), deadline)
+                    .await?
+                {
                     Ok(Some(file)) => files.push(file),
                     Ok(None) => {}
                     Err(reason) => skipped.push(SkippedFile {
@@ -84,11 +92,18 @@ impl Actor {
         Ok((files, skipped))
     }
 
+    /// When the files that are collected from now on must be stored.
+    pub(super) fn collect_deadline() -> Instant {
+        Instant::now() + COLLECT_LIMIT
+    }
+
+    /// Stores one file, or says why it cannot be: what a sandbox does with its files must not cost a cell its result.
     pub(super) async fn store_file(
         &self,
         entry: &FileEntry,
         root: &str,
         already: usize,
+        deadline: Instant,
     ) -> Result<Result<Option<ProducedFile>, String>> {
         let Some(name) = relative_name(&entry.path, root) else {
             return Ok(Err("its name cannot be used outside the sandbox".into()));
@@ -106,14 +121,18 @@ impl Actor {
         let Some(sandbox) = &self.sandbox else {
             return Ok(Ok(None));
         };
-        let (file, bytes) = match download(sandbox.guest(), &entry.path, limit).await {
-            Ok(downloaded) => downloaded,
-            Err(Error::Sandbox(error)) if error.blame() == crate::error::Blame::Caller => {
-                return Ok(Err(error.to_string()));
+        let downloading = download(sandbox.guest(), &entry.path, limit);
+        let (file, bytes) = match tokio::time::timeout_at(deadline, downloading).await {
+            Ok(Ok(downloaded)) => downloaded,
+            // If the sandbox itself is broken, the next cell finds out.
+            Ok(Err(Error::Sandbox(error))) => return Ok(Err(error.to_string())),
+            // It grew while it was read.
+            Ok(Err(Error::Request(reason))) => return Ok(Err(reason)),
+            Ok(Err(error)) => return Err(error),
+            Err(_) => {
+                let limit = COLLECT_LIMIT.as_secs();
+                return Ok(Err(format!("collecting the files took longer than {limit} s")));
             }
-            // It grew while it was read: what the sandbox does with its files must not cost the cell its result.
-            Err(Error::Request(reason)) => return Ok(Err(reason)),
-            Err(error) => return Err(error),
         };
         let about = About {
             kind: Kind::File,

@@ -122,7 +122,7 @@ impl Evidence<'_> {
         let note = match self.ran.stopped {
             Some(Stop::Asked) => format!("the cell was interrupted; {KEPT}"),
             _ => format!(
-                "the cell ran longer than its limit of {} s and was interrupted; {KEPT}. Do less in one cell, or ask for more time",
+                "timeout: the cell ran longer than its limit of {} s and was interrupted; {KEPT}. Do less in one cell: work on a smaller part of the data",
                 self.timeout.as_secs_f64()
             ),
         };
@@ -151,7 +151,7 @@ impl Evidence<'_> {
         let reason = match (self.ran.stopped, ending) {
             (Some(Stop::Output), _) => return self.flooded(),
             (Some(Stop::Deadline), Ending::Signaled(KILL)) => format!(
-                "the cell ran longer than its limit of {} s and did not stop when interrupted, so its kernel was killed",
+                "timeout: the cell ran longer than its limit of {} s and did not stop when interrupted, so its kernel was killed",
                 self.timeout.as_secs_f64()
             ),
             (Some(Stop::Asked), Ending::Signaled(KILL)) => {

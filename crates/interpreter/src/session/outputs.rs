@@ -49,13 +49,14 @@ impl Actor {
         news.retain(|entry| self.handed_over.seen.get(&entry.path) != Some(&(entry.size, entry.mtime_ns)));
         news.sort_by(|one, other| one.path.cmp(&other.path));
         let mut left = unlisted;
+        let deadline = Self::collect_deadline();
         for entry in news {
             if outputs.files.len() == most {
                 left += 1;
                 continue;
             }
             let state = (entry.size, entry.mtime_ns);
-            match self.store_file(&entry, ROOT, 0).await? {
+            match self.store_file(&entry, ROOT, 0, deadline).await? {
                 Ok(Some(file)) => {
                     // A cell need not hand over what a command has.
                     self.collected.note(&entry.path, state);

@@ -1,6 +1,6 @@
 //! A session's sandbox: made on first use, replaced when it is lost, ended with the session.
 
-use cellblock_protocol::{OutputLimits, ToKernel};
+use cellblock_protocol::{CellMode, OutputLimits, ToKernel};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Kernel, Usage};
 use cellblock_sandbox::channel::write_frame;
@@ -10,6 +10,7 @@ use super::actor::{Actor, SessionOptions};
 use super::files::Collected;
 use super::kept::Whole;
 use super::outputs::HandedOver;
+use super::run::{Terms, run};
 use super::standby::Standby;
 use crate::error::{Error, Result};
 
@@ -79,6 +80,7 @@ impl Actor {
     }
 
     pub(super) async fn close(&mut self) -> Result<()> {
+        self.run_exit_handlers().await;
         self.kernel = None;
         match self.sandbox.take() {
             Some(sandbox) => {
@@ -88,6 +90,39 @@ impl Actor {
                 Ok(destroyed?)
             }
             None => Ok(()),
+        }
+    }
+
+    /// Lets `atexit` handlers of cells run, within the grace that a cell has which was told to stop.
+    async fn run_exit_handlers(&mut self) {
+        let message = ToKernel::Execute {
+            cell: self.number(),
+            code: String::new(),
+            name: "<exit>".to_owned(),
+            line: 1,
+            mode: CellMode::Exec,
+            echo: false,
+            store: true,
+            last: true,
+            references: Vec::new(),
+        };
+        let (true, Some(kernel)) = (self.has_variables, &mut self.kernel) else {
+            return;
+        };
+        let terms = Terms {
+            limits: &self.limits,
+            timeout: self.limits.grace,
+            interrupts: None,
+            events: None,
+            asker: None,
+            decoding: &self.shared.decoding,
+            standby: &mut self.standby,
+        };
+        if let Err(error) = run(kernel, &message, terms).await {
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "exit handlers did not run to their end"
+            );
         }
     }
 

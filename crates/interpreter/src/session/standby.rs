@@ -18,9 +18,23 @@ pub(super) struct Standby {
     cell: u64,
     /// The same without it.
     cell_before: u64,
+    /// Who has changed the state last, with the message that is being answered.
+    author: Author,
+    /// The same without it.
+    author_before: Author,
     told: Option<Told>,
-    /// Why there is none, and the cell after which that was so first.
-    obstacle: Option<(u64, String)>,
+    /// Why there is none, and who made that so first.
+    obstacle: Option<(Author, String)>,
+}
+
+/// Whose doing a state is.
+#[derive(Clone, Copy, Debug, Default)]
+enum Author {
+    /// An input that was read into it.
+    #[default]
+    Input,
+    /// A cell, by its number.
+    Cell(u64),
 }
 
 #[derive(Debug)]
@@ -45,12 +59,18 @@ impl Standby {
     pub(super) fn sent(&mut self, message: &ToKernel, cell: u64) {
         self.before = self.changes;
         self.cell_before = self.cell;
+        self.author_before = self.author;
         match message {
             ToKernel::Execute { .. } => {
                 self.changes += 1;
                 self.cell = cell;
+                self.author = Author::Cell(cell);
             }
-            ToKernel::Configure { .. } | ToKernel::Bind { .. } | ToKernel::Reset { .. } => self.changes += 1,
+            ToKernel::Bind { .. } => {
+                self.changes += 1;
+                self.author = Author::Input;
+            }
+            ToKernel::Configure { .. } | ToKernel::Reset { .. } => self.changes += 1,
             ToKernel::Get { .. }
             | ToKernel::Variables { .. }
             | ToKernel::Answer { .. }
@@ -62,10 +82,10 @@ impl Standby {
     pub(super) fn heard(&mut self, changes: u64, pid: Option<u32>, refused: Option<String>) {
         self.told = Some(Told { changes, pid });
         self.obstacle = refused.map(|reason| {
-            let cell = if changes == self.changes {
-                self.cell
+            let author = if changes == self.changes {
+                self.author
             } else {
-                self.cell_before
+                self.author_before
             };
             let reason: String = reason
                 .chars()
@@ -74,7 +94,7 @@ impl Standby {
                 .collect();
             match self.obstacle.take() {
                 Some((since, known)) if known == reason => (since, known),
-                _ => (cell, reason),
+                _ => (author, reason),
             }
         });
     }
@@ -86,6 +106,8 @@ impl Standby {
             before: self.before,
             cell: self.cell_before,
             cell_before: self.cell_before,
+            author: self.author_before,
+            author_before: self.author_before,
             ..Self::default()
         };
     }
@@ -94,6 +116,7 @@ impl Standby {
     pub(super) fn settled(&mut self) {
         self.before = self.changes;
         self.cell_before = self.cell;
+        self.author_before = self.author;
     }
 
     /// Whether a cell was run before the last message.
@@ -109,7 +132,12 @@ impl Standby {
         let current = self.told.as_ref().filter(|told| told.changes == self.before);
         match (current.map(|told| told.pid), &self.obstacle) {
             (Some(Some(pid)), _) => Refuge::Process(pid),
-            (Some(None), Some((cell, reason))) => Refuge::None(format!("cell {cell} left behind {reason}")),
+            (Some(None), Some((Author::Cell(cell), reason))) => {
+                Refuge::None(format!("cell {cell} left behind {reason}"))
+            }
+            (Some(None), Some((Author::Input, reason))) => {
+                Refuge::None(format!("reading the inputs left behind {reason}"))
+            }
             _ => Refuge::None("it came before a standby had been made".to_owned()),
         }
     }
@@ -128,6 +156,7 @@ mod tests {
             mode: cellblock_protocol::CellMode::Exec,
             echo: true,
             store: true,
+            last: false,
             references: Vec::new(),
         };
         standby.sent(&message, cell);
@@ -181,6 +210,31 @@ mod tests {
             standby.refuge(),
             Refuge::None(format!("cell 3 left behind {}", "x".repeat(120)))
         );
+    }
+
+    #[test]
+    fn an_obstacle_that_an_input_left_is_not_put_down_to_a_cell() {
+        let bind = ToKernel::Bind {
+            cell: 1,
+            name: "x".into(),
+            format: cellblock_protocol::InputFormat::Parquet,
+            path: None,
+        };
+        let blamed = Refuge::None("reading the inputs left behind threads (pyarrow)".into());
+        let mut before = Standby::default();
+        before.sent(&bind, 0);
+        before.heard(1, None, Some("threads (pyarrow)".into()));
+        run(&mut before, 1);
+        before.heard(2, None, Some("threads (pyarrow)".into()));
+        run(&mut before, 2);
+        assert_eq!(before.refuge(), blamed);
+        let mut after = Standby::default();
+        run(&mut after, 1);
+        after.heard(1, Some(7), None);
+        after.sent(&bind, 1);
+        after.heard(2, None, Some("threads (pyarrow)".into()));
+        run(&mut after, 2);
+        assert_eq!(after.refuge(), blamed);
     }
 
     #[test]

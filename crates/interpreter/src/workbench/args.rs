@@ -24,7 +24,7 @@ pub struct ExecArgs {
     #[schemars(length(min = 1))]
     pub command: Vec<String>,
     /// Seconds after which it is killed with everything that it has started.
-    #[schemars(default = "default_timeout", range(min = 1, max = 300))]
+    #[schemars(default = "default_timeout", range(max = 300), extend("exclusiveMinimum" = 0))]
     pub timeout: f64,
     /// Why the call is made; it changes nothing.
     #[schemars(default)]

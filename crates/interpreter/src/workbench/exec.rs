@@ -34,7 +34,7 @@ pub(super) fn result(
     }
     let total = executed.outputs.total;
     let hint = match exit_code {
-        0 => Hint::executed(files.len() as u64),
+        0 => Hint::executed(files.len() as u64, total),
         _ if timed_out => Hint::timed_out(longest),
         _ => Hint::failed(),
     };

@@ -50,17 +50,23 @@ impl Hint {
         }
     }
 
-    pub(super) fn executed(files: u64) -> Self {
-        if files == 0 {
+    /// A command succeeded and left so many files, some of which were handed over.
+    pub(super) fn executed(handed_over: u64, total: u64) -> Self {
+        if handed_over == 0 {
             return Self::new(
                 HintCode::ExecutedWithoutFiles,
                 "Code executed but no outputs in /tmp/output/. Verify that the script saves its results there.",
             );
         }
+        let later = match total.saturating_sub(handed_over) {
+            0 => String::new(),
+            later => format!(" {handed_over} of them are handed over now, {later} with the next command."),
+        };
+        let total = total.max(handed_over);
         Self::new(
             HintCode::ExecutedWithFiles,
             format!(
-                "Code executed successfully. {files} output files created. Consider presenting the results."
+                "Code executed successfully. {total} output files created.{later} Consider presenting the results."
             ),
         )
     }

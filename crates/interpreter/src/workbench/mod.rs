@@ -42,6 +42,7 @@ pub use tools::{EDIT, EXEC, ToolDefinition, WRITE};
 use args::{MAX_CONTENT, MAX_TIMEOUT};
 use edit::{Change, EditError};
 use path::{INVALID, normalise};
+use prompt::Described;
 
 /// Events that may wait for a listener; one that is slower misses the oldest.
 const EVENTS: usize = 1024;
@@ -74,7 +75,7 @@ pub enum Profile {
     /// Any library of the image.
     #[default]
     Default,
-    /// Polars for tables, in Python that 3.11 understands; of the image's libraries numpy, matplotlib, seaborn and scikit-learn besides.
+    /// Polars for tables; of the image's libraries also numpy, matplotlib, seaborn and scikit-learn.
     Polars,
 }
 
@@ -249,12 +250,16 @@ impl Workbench {
     /// The section of a system prompt that tells a model of the tools, the session's datasets, and the constraints.
     pub fn prompt(&self) -> String {
         let options = &self.shared.options;
-        prompt::prompt(options.profile, options.max_timeout, &self.datasets())
+        prompt::prompt(
+            options.profile,
+            options.max_timeout,
+            &Described::Mounted(&self.datasets()),
+        )
     }
 
-    /// The same without a session: nothing is said of datasets.
-    pub fn prompt_without_datasets() -> String {
-        prompt::prompt(Profile::default(), MAX_TIMEOUT, &[])
+    /// The same without a session, where each will have datasets of these names.
+    pub fn prompt_without_session(max_timeout: Duration, datasets: &[&str]) -> String {
+        prompt::prompt(Profile::default(), max_timeout, &Described::Promised(datasets))
     }
 
     fn datasets(&self) -> MutexGuard<'_, Vec<Mounted>> {

@@ -16,7 +16,39 @@ const DESCRIBED: usize = 20;
 /// Characters of a column's name.
 const NAME: usize = 80;
 
-pub(super) fn prompt(profile: Profile, longest: Duration, datasets: &[Mounted]) -> String {
+/// A script as the profile for Polars asks for it.
+const POLARS_EXAMPLE: &str = "\n**EXAMPLE**\n```python
+import polars as pl
+import matplotlib
+matplotlib.use('Agg')
+import matplotlib.pyplot as plt
+from sklearn.cluster import KMeans
+
+df = pl.read_csv('/tmp/data/sales.csv')
+X = df.select(['price', 'count']).to_numpy()
+labels = KMeans(n_clusters=3, random_state=42).fit_predict(X)
+df = df.with_columns(pl.Series('cluster', labels))
+df.write_csv('/tmp/output/clustered.csv')
+
+plt.figure(figsize=(10, 6))
+plt.scatter(X[:, 0], X[:, 1], c=labels, cmap='viridis')
+plt.xlabel('Price')
+plt.ylabel('Count')
+plt.title('Clusters of sales')
+plt.savefig('/tmp/output/plot.png', dpi=150, bbox_inches='tight')
+plt.close()
+print(df.group_by('cluster').len().sort('cluster'))
+```\n";
+
+/// What a prompt says of datasets.
+pub(super) enum Described<'a> {
+    /// A session's.
+    Mounted(&'a [Mounted]),
+    /// What every session will have, by name.
+    Promised(&'a [&'a str]),
+}
+
+pub(super) fn prompt(profile: Profile, longest: Duration, datasets: &Described<'_>) -> String {
     let (usual, maximum) = (longest.min(Duration::from_secs(DEFAULT_TIMEOUT)), longest);
     let mut text = format!(
         "## ADVANCED ANALYSIS (sandboxed code execution)\n\n\
@@ -57,14 +89,26 @@ pub(super) fn prompt(profile: Profile, longest: Duration, datasets: &[Mounted]) 
     );
     if profile == Profile::Polars {
         text.push_str(
-            "- NO PANDAS: use Polars only; besides it numpy, matplotlib, seaborn and scikit-learn\n\
-             - Python 3.11 syntax\n",
+            "- NO PANDAS: use Polars only; besides it numpy, matplotlib, seaborn and scikit-learn\n",
         );
+        text.push_str(POLARS_EXAMPLE);
     }
     text
 }
 
-fn list(text: &mut String, datasets: &[Mounted]) {
+fn list(text: &mut String, datasets: &Described<'_>) {
+    let datasets = match datasets {
+        Described::Mounted(datasets) => *datasets,
+        Described::Promised([]) => &[],
+        Described::Promised(names) => {
+            let _ = writeln!(
+                text,
+                "- Every session has these datasets in `/tmp/data/` (read-only): {}.",
+                names.join(", ")
+            );
+            return;
+        }
+    };
     if datasets.is_empty() {
         text.push_str("- There are no datasets yet. Those that come appear at `/tmp/data/{name}.csv`.\n");
         return;

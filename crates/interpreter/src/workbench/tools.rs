@@ -66,14 +66,9 @@ fn of_commands(longest: Duration) -> Value {
     let mut schema = schema::<ExecArgs>();
     let timeout = &mut schema["properties"]["timeout"];
     if longest != MAX_TIMEOUT {
-        let maximum = longest.as_secs_f64();
-        timeout["maximum"] = json!(maximum);
-        for (field, usual) in [
-            ("minimum", 1.0),
-            ("default", Duration::from_secs(DEFAULT_TIMEOUT).as_secs_f64()),
-        ] {
-            timeout[field] = json!(maximum.min(usual));
-        }
+        timeout["maximum"] = json!(longest.as_secs_f64());
+        let default = longest.min(Duration::from_secs(DEFAULT_TIMEOUT));
+        timeout["default"] = json!(default.as_secs_f64());
     }
     schema
 }
@@ -150,6 +145,9 @@ mod tests {
         let timeout = |longest| definitions(longest)[0].input_schema["properties"]["timeout"].clone();
         assert_eq!(timeout(MAX_TIMEOUT)["default"], json!(60.0));
         assert_eq!(timeout(MAX_TIMEOUT)["maximum"], json!(300));
+        // Fractions of a second are accepted.
+        assert_eq!(timeout(MAX_TIMEOUT)["exclusiveMinimum"], json!(0));
+        assert_eq!(timeout(MAX_TIMEOUT)["minimum"], Value::Null);
         let longer = timeout(Duration::from_mins(10));
         assert_eq!(
             (&longer["default"], &longer["maximum"]),

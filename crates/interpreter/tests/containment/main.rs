@@ -7,6 +7,7 @@
 mod bait;
 mod commands;
 mod contained;
+mod neighbors;
 mod ordinary;
 mod pairs;
 mod probe;

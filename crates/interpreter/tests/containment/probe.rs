@@ -45,6 +45,12 @@ pub(crate) struct Probe {
     pub(crate) residue: Option<String>,
     /// Why it cannot hold for an ordinary user.
     pub(crate) ordinary: Option<String>,
+    /// What others could feel of it: it stands while they are looked at.
+    pub(crate) neighbors: Option<String>,
+    /// Why others feel it where sandboxes share a user id with them.
+    pub(crate) shared_user: Option<String>,
+    /// A further form of the backend in which it is run.
+    pub(crate) also: Option<String>,
 }
 
 /// The suite's folder.
@@ -106,6 +112,9 @@ impl Probe {
             uncontained: take("uncontained"),
             residue: take("residue"),
             ordinary: take("ordinary"),
+            neighbors: take("neighbors"),
+            shared_user: take("shared_user"),
+            also: take("also"),
             group: group.to_owned(),
             sentence,
             code,
@@ -175,10 +184,17 @@ fn every_probe_says_what_it_tests_and_what_it_covers() {
             "{name}: {sentence:?} is tested twice"
         );
         assert!(probe.covers.len() > 5, "{name} covers nothing");
+        let also = probe.also.as_deref();
+        assert!(
+            also.is_none_or(|also| also == "without namespaces"),
+            "{name}: {also:?}"
+        );
         for reason in probe
             .uncontained
             .iter()
             .chain(&probe.ordinary)
+            .chain(&probe.neighbors)
+            .chain(&probe.shared_user)
             .chain(&probe.residue)
         {
             assert!(reason.len() > 20, "{name}: {reason:?} is no reason");

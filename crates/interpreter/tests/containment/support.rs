@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use cellblock_artifact::Store;
 use cellblock_interpreter::{Cell, Config, Interpreter, Limits, Outcome, Rescue, Session, SessionOptions};
 use cellblock_sandbox::image::{self, DEFAULT_IMAGE, Home, Image, Sink};
-use cellblock_sandbox::jail::protection::Demands;
+use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
 use cellblock_sandbox::pool::PoolConfig;
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
@@ -46,7 +46,7 @@ async fn start() -> Interpreter {
         limits: Limits::default(),
         pool: PoolConfig::default(),
         preload: None,
-        demands: Demands::default(),
+        demands: demands(),
         store: Store::local(artifacts).unwrap(),
         // A test harness has threads before `main` could call `boot`.
         launcher: Some(cellblock_testkit::binary().unwrap()),
@@ -55,6 +55,23 @@ async fn start() -> Interpreter {
     .unwrap();
     interpreter.warmed().await.unwrap();
     interpreter
+}
+
+/// Set where sandboxes are to have no namespaces although the machine has them.
+pub(crate) const ALONE: &str = "CELLBLOCK_TEST_ALONE";
+
+/// Whether sandboxes have no namespaces.
+pub(crate) fn alone() -> bool {
+    std::env::var_os(ALONE).is_some()
+}
+
+fn demands() -> Demands {
+    if !alone() {
+        return Demands::default();
+    }
+    let mut demands = Demands::without_namespaces();
+    demands.0.insert(Protection::UserNamespace, Demand::Disabled);
+    demands
 }
 
 /// A session in which `from probe import …` works.
@@ -79,7 +96,9 @@ pub(crate) async fn session(limits: Option<Limits>, bait: &str) -> Session {
     }
     let ready = Cell {
         collect_files: false,
-        ..Cell::new("import sys\nsys.path.insert(0, '/tmp/shared')")
+        ..Cell::new(
+            "import os, sys\nsys.path.insert(0, os.path.join(os.environ.get('TMPDIR', '/tmp'), 'shared'))",
+        )
     };
     let ended = session.execute(ready).await.unwrap();
     assert_eq!(ended.outcome, Outcome::Completed, "{ended:#?}");

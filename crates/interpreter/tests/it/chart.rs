@@ -1,10 +1,16 @@
 //! Charts as specifications: what they are converted to is drawn by the renderer of the image.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use cellblock_interpreter::chart::{Chart, Rows};
-use cellblock_interpreter::{Input, InputFormat};
+use cellblock_interpreter::{Input, InputFormat, Outcome};
 use serde_json::{Value, json};
 
-use crate::support::{block_on, session, value};
+use crate::support::{block_on, interpreter, run_for, session, value};
 
 mod cases;
 
@@ -124,9 +130,82 @@ fn candlestick_charts_are_drawn() {
     are_drawn(&cases::candlestick());
 }
 
+/// Draws small charts as the kernel does, and compares them with pictures that people have looked at. What is a little off, as of another
+/// processor's rounding, is no other picture.
+const COMPARE: &str = r#"
+import io, json, vl_convert
+import numpy as np
+from base64 import b64decode
+from PIL import Image
+from cellblock_kernel.outputs import drawing
+
+def pixels(png):
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
+
+def differs(png, golden):
+    one, other = pixels(png), pixels(golden)
+    return one.shape != other.shape or float((abs(one - other).sum(axis=2) > 60).mean()) > 0.002
+
+for name, (spec, golden) in json.loads(asked).items():
+    # In this process, so that the engine starts once.
+    png = drawing._drawn(vl_convert, json.dumps(spec), "png", None)
+    if golden is None or differs(png, b64decode(golden)):
+        with open(f"{name}.png", "wb") as file:
+            file.write(png)
+"#;
+
+#[test]
+fn small_charts_look_as_they_did_when_people_looked_at_them() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/chart/golden");
+    let asked: BTreeMap<_, _> = cases::golden()
+        .into_iter()
+        .map(|case| {
+            let mut spec = chart(&case).vega_lite();
+            (spec["width"], spec["height"]) = (json!(320), json!(200));
+            let golden = std::fs::read(folder.join(format!("{}.png", case.name))).ok();
+            (case.name, (spec, golden.map(|png| STANDARD.encode(png))))
+        })
+        .collect();
+    let bytes = json!(asked).to_string().into_bytes();
+    let different = block_on(async {
+        let session = session().await;
+        session
+            .bind(Input::bytes("asked", InputFormat::Bytes, bytes))
+            .await
+            .unwrap();
+        let drawn = run_for(&session, Duration::from_mins(4), COMPARE).await;
+        assert_eq!(drawn.outcome, Outcome::Completed, "{drawn:#?}");
+        let mut different = Vec::new();
+        for file in drawn.files {
+            let png = interpreter()
+                .await
+                .store()
+                .get(file.sha256.parse().unwrap())
+                .await;
+            different.push((file.name, png.unwrap()));
+        }
+        different
+    });
+    let update = std::env::var_os("CELLBLOCK_UPDATE").is_some();
+    for (name, png) in &different {
+        let name = if update {
+            name.clone()
+        } else {
+            format!("new_{name}")
+        };
+        std::fs::write(folder.join(name), png).unwrap();
+    }
+    let names: Vec<_> = different.iter().map(|(name, _)| name).collect();
+    assert!(
+        update || names.is_empty(),
+        "{names:?} look different; compare each with its new_ picture in {}, and accept them with CELLBLOCK_UPDATE=1",
+        folder.display()
+    );
+}
+
 #[test]
 fn the_vega_lite_of_each_type_is_what_it_was() {
     for case in cases::all() {
-        insta::assert_json_snapshot!(case.name, chart(&case).vega_lite());
+        insta::with_settings!({sort_maps => true}, { insta::assert_json_snapshot!(case.name, chart(&case).vega_lite()); });
     }
 }

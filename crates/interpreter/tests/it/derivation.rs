@@ -248,7 +248,18 @@ fn what_was_declared_has_to_be_emitted_and_nothing_else() {
         assert!(image.width.is_some() && image.bytes > 1000);
         assert_eq!(chart.title.as_deref(), Some("Prices"));
         assert_eq!(chart.data.as_array().unwrap().len(), 28);
+        assert_eq!(chart.note, None);
         let store = interpreter().await.store();
+        let picture = chart.picture.as_ref().unwrap();
+        let png = store.get(picture.sha256).await.unwrap();
+        assert_eq!(
+            (&png[1..4], &png[16..20], picture.bytes),
+            (
+                &b"PNG"[..],
+                &picture.width.unwrap().to_be_bytes()[..],
+                png.len() as u64
+            )
+        );
         for artifact in &both.artifacts {
             let bytes = store.get(artifact.id()).await.unwrap();
             assert_eq!(cellblock_artifact::ArtifactId::of(&bytes), artifact.id());
@@ -332,6 +343,28 @@ fn a_line_with_gaps_is_a_finding_and_a_mistake_if_the_policy_says_so() {
 }
 
 #[test]
+fn text_dates_and_charts_of_altair_tell_their_gaps() {
+    block_on(async {
+        let mut derivation = derivation(Policy::default()).await;
+        let rows = "days = [row['day'] for row in get_prices_1]\nvalues = [row['price'] if at % 9 == 0 else None for at, row in enumerate(get_prices_1)]\n";
+        for draw in [
+            "plt.plot(days, values, label='gaps'); save_figure('lines')",
+            "frame = pd.DataFrame({'day': days, 'gaps': values})\n\
+             save_figure('lines', fig=alt.Chart(frame).mark_line().encode(x='day:T', y='gaps:Q'))",
+        ] {
+            let derived = derive(&mut derivation, &format!("{rows}{draw}"), &["image"]).await;
+            assert!(derived.ok(), "{:?}", derived.error());
+            let found: Vec<_> = derived
+                .findings
+                .iter()
+                .map(|it| (it.code.as_str(), it.series.as_deref()))
+                .collect();
+            assert_eq!(found, [("low_coverage", Some("gaps"))], "{draw}");
+        }
+    });
+}
+
+#[test]
 fn attempts_run_out_and_then_nothing_starts() {
     block_on(async {
         let policy = Policy {
@@ -348,7 +381,7 @@ fn attempts_run_out_and_then_nothing_starts() {
 }
 
 #[test]
-fn a_chart_of_one_alias_needs_no_sandbox() {
+fn a_chart_of_one_alias_is_drawn_outside_the_sandbox_of_code() {
     block_on(async {
         let mut derivation = derivation(Policy::default()).await;
         let mut call = ChartCall {
@@ -360,7 +393,12 @@ fn a_chart_of_one_alias_needs_no_sandbox() {
         };
         let drawn = derivation.render_chart(&call).await.unwrap();
         assert!(drawn.ok(), "{:?}", drawn.error());
-        assert_eq!(drawn.artifacts[0].kind(), "chart");
+        let [ArtifactEnvelope::Chart(chart)] = &drawn.artifacts[..] else {
+            panic!("{:?}", drawn.artifacts);
+        };
+        let picture = chart.picture.as_ref().unwrap();
+        assert_eq!((picture.media_type.as_str(), &chart.note), ("image/png", &None));
+        assert!(picture.bytes > 1000 && picture.width > Some(720) && picture.height > Some(400));
         call.spec["series"][0]["key"] = json!("volum");
         let wrong = derivation.render_chart(&call).await.unwrap();
         assert_eq!(wrong.rejections()[0].field.as_deref(), Some("spec.series[0].key"));
@@ -441,12 +479,41 @@ fn a_forged_chart_costs_the_sandbox_and_nothing_else() {
 }
 
 #[test]
+fn a_chart_without_a_renderer_is_delivered_as_data_and_says_why_it_has_no_picture() {
+    block_on(async {
+        let mut derivation = derivation(Policy::default()).await;
+        let code = "import sys; sys.modules['vl_convert'] = None\n\
+                    render_chart({'type': 'line', 'xKey': 'day', 'series': [{'key': 'price'}]}, get_prices_1)";
+        let derived = derive(&mut derivation, code, &["chart"]).await;
+        assert!(derived.ok(), "{:?}", derived.error());
+        let [ArtifactEnvelope::Chart(chart)] = &derived.artifacts[..] else {
+            panic!("{:?}", derived.artifacts);
+        };
+        let note =
+            "no picture: this image has no renderer for charts: add vl-convert-python to its requirements";
+        assert_eq!((&chart.picture, chart.note.as_deref()), (&None, Some(note)));
+        assert!(
+            derived.for_model(1000).contains(note),
+            "{}",
+            derived.for_model(1000)
+        );
+    });
+}
+
+#[test]
 fn a_figure_that_is_only_drawn_is_shown_and_is_no_artifact() {
     block_on(async {
         let mut derivation = derivation(Policy::default()).await;
         let derived = derive(&mut derivation, "plt.plot([1, 2])", &[]).await;
         assert!(derived.ok());
         assert!(derived.artifacts.is_empty());
+        let codes: Vec<_> = derived.findings.iter().map(|it| it.code.as_str()).collect();
+        assert_eq!(codes, ["figure_not_saved"]);
+        assert!(
+            derived
+                .for_model(1000)
+                .contains("1 figure was drawn and not saved")
+        );
         assert!(matches!(
             derived.execution.unwrap().outputs[..],
             [Output::Figure(_)]

@@ -1,6 +1,8 @@
 //! Cells that end badly by themselves: each has its outcome, says what to do, and leaves a session that goes on.
 
-use cellblock_interpreter::Outcome;
+use std::time::Duration;
+
+use cellblock_interpreter::{Cell, Outcome};
 
 use crate::support::{block_on, exception, goes_on, run, session, unrescued, value};
 
@@ -192,5 +194,38 @@ fn a_cell_that_forges_frames_cannot_end_the_session() {
             ),
         }
         assert_eq!(value(&session, "6 * 7").await, 42);
+    });
+}
+
+#[test]
+fn the_last_cell_runs_exit_handlers_and_its_files_are_collected() {
+    block_on(async {
+        let session = session().await;
+        run(
+            &session,
+            "import atexit\nout = open('/workspace/out.txt', 'w')\natexit.register(out.write, 'end')\natexit.register(print, 'bye')",
+        )
+        .await;
+        let mut last = Cell::new("None");
+        last.last = true;
+        let ended = session.execute(last).await.unwrap();
+        assert_eq!(ended.stdout.text, "bye\n");
+        let files: Vec<_> = ended
+            .files
+            .iter()
+            .map(|file| (file.name.as_str(), file.bytes))
+            .collect();
+        assert_eq!(files, [("out.txt", 3)]);
+    });
+}
+
+#[test]
+fn an_exit_handler_that_does_not_end_does_not_hold_up_the_end_of_its_session() {
+    block_on(async {
+        let session = session().await;
+        let hostile = "import atexit, signal\n@atexit.register\ndef stay():\n    signal.signal(signal.SIGINT, signal.SIG_IGN)\n    while True: pass";
+        assert_eq!(run(&session, hostile).await.outcome, Outcome::Completed);
+        let closed = tokio::time::timeout(Duration::from_secs(30), session.close()).await;
+        closed.expect("the session does not end").unwrap();
     });
 }

@@ -7,6 +7,7 @@ mod chart;
 mod derivation;
 mod display;
 mod endings;
+mod example;
 mod files;
 mod flood;
 mod guard;

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use cellblock_interpreter::{Execution, Limits, Outcome, State};
+use cellblock_interpreter::output::Output;
+use cellblock_interpreter::{Execution, Input, Limits, Outcome, State};
 use cellblock_testkit::require;
 use serde_json::json;
 
-use crate::support::{MIB, block_on, rescuing, run, run_for, session, unrescued, value};
+use crate::support::{MIB, block_on, content, rescuing, run, run_for, session, unrescued, value};
 
 const DEFINE: &str = "\
 import os, ctypes, pandas as pd
@@ -57,6 +58,30 @@ fn is_rescued(ended: &Execution, reason: &str) {
 }
 
 #[test]
+fn a_large_parquet_input_does_not_cost_a_session_its_rescue() {
+    block_on(async {
+        let author = session().await;
+        let write = "import numpy as np\n\
+                     pd.DataFrame({'x': np.random.default_rng(1).random(13_000_000)}).to_parquet('/tmp/output/x.parquet')";
+        let made = run(&author, write).await;
+        author.close().await.unwrap();
+        let [file] = &made.files[..] else {
+            panic!("not one file: {made:#?}")
+        };
+        assert!(file.bytes > 100_000_000, "{}", file.bytes);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.parquet");
+        std::fs::write(&path, content(&file.sha256).await).unwrap();
+        let session = rescuing(|_| {}).await;
+        session.bind(Input::file("t", path)).await.unwrap();
+        run(&session, "rows = len(t)").await;
+        let ended = run(&session, "import os\nos._exit(3)").await;
+        is_rescued(&ended, "the cell ended its own kernel with exit code 3");
+        assert_eq!(value(&session, "rows, len(t)").await, "(13000000, 13000000)");
+    });
+}
+
+#[test]
 fn variables_survive_each_way_in_which_a_cell_can_kill_its_kernel() {
     block_on(async {
         for (death, reason) in [
@@ -85,6 +110,27 @@ fn variables_survive_each_way_in_which_a_cell_can_kill_its_kernel() {
 }
 
 #[test]
+fn variables_survive_in_a_session_that_has_drawn_charts() {
+    block_on(async {
+        let session = rescuing(|_| {}).await;
+        run(&session, DEFINE).await;
+        let drawn = run(
+            &session,
+            "{'$schema': 'https://vega.github.io/schema/vega-lite/v5.json', 'mark': 'bar', 'data': {'values': [{'a': 1}]},\n\
+             'encoding': {'x': {'field': 'a', 'type': 'quantitative'}}}",
+        )
+        .await;
+        let [Output::Figure(figure)] = &drawn.outputs[..] else {
+            panic!("{drawn:#?}");
+        };
+        assert!(figure.image.is_some(), "{figure:?}");
+        let ended = run(&session, &format!("{SPOIL}os._exit(7)")).await;
+        is_rescued(&ended, "the cell ended its own kernel with exit code 7");
+        assert_eq!(value(&session, CHECK).await, true);
+    });
+}
+
+#[test]
 fn variables_survive_a_deadline_in_code_that_does_not_listen() {
     block_on(async {
         let session = rescuing(|_| {}).await;
@@ -94,7 +140,7 @@ fn variables_survive_a_deadline_in_code_that_does_not_listen() {
         let ended = run_for(&session, Duration::from_millis(500), &stuck).await;
         is_rescued(
             &ended,
-            "the cell ran longer than its limit of 0.5 s and did not stop when interrupted, so its kernel was killed",
+            "timeout: the cell ran longer than its limit of 0.5 s and did not stop when interrupted, so its kernel was killed",
         );
         assert_eq!(value(&session, CHECK).await, true);
     });

@@ -29,8 +29,8 @@ fn an_endless_loop_is_interrupted_at_its_deadline_and_variables_are_kept() {
         assert_eq!(
             ended.note.as_deref(),
             Some(
-                "the cell ran longer than its limit of 1 s and was interrupted; variables are kept. \
-                 Do less in one cell, or ask for more time"
+                "timeout: the cell ran longer than its limit of 1 s and was interrupted; variables are kept. \
+                 Do less in one cell: work on a smaller part of the data"
             )
         );
         let error = exception(&ended);
@@ -62,7 +62,7 @@ fn a_c_call_that_never_returns_loses_the_kernel_after_the_grace() {
         let code =
             "import collections, itertools\nkept = 1\ncollections.deque(itertools.repeat(0), maxlen=0)";
         let ended = run_for(&session, SECOND, code).await;
-        let reason = "the cell ran longer than its limit of 1 s and did not stop when interrupted, so its kernel was killed";
+        let reason = "timeout: the cell ran longer than its limit of 1 s and did not stop when interrupted, so its kernel was killed";
         assert_eq!(
             ended.outcome,
             Outcome::KernelLost {
@@ -223,7 +223,7 @@ fn a_kernel_that_does_not_read_its_next_cell_is_lost_at_that_cells_deadline() {
         assert_eq!(
             ended.outcome,
             Outcome::KernelLost {
-                reason: "the cell ran longer than its limit of 1 s and did not stop when interrupted, so its kernel was killed"
+                reason: "timeout: the cell ran longer than its limit of 1 s and did not stop when interrupted, so its kernel was killed"
                     .into()
             }
         );

@@ -136,8 +136,9 @@ fn the_profile_decides_what_the_prompt_asks_for() {
         assert!(
             polars.contains("MUST use Polars")
                 && polars.contains("NO PANDAS")
-                && polars.contains("Python 3.11")
+                && polars.contains("df = pl.read_csv('/tmp/data/sales.csv')")
         );
-        assert!(!plain.contains("NO PANDAS"));
+        assert!(!plain.contains("NO PANDAS") && !plain.contains("EXAMPLE"));
+        assert!(!polars.contains("3.11"), "{polars}");
     });
 }

@@ -99,6 +99,13 @@ fn at_most_twenty_come_at_a_time_and_the_rest_with_the_next_commands() {
             (20, &json!(45))
         );
         assert_eq!(names(&first)[..2], ["f10", "f11"]);
+        let told = first["hint"]["message"].as_str().unwrap();
+        assert!(
+            told.contains(
+                "45 output files created. 20 of them are handed over now, 25 with the next command."
+            ),
+            "{told}"
+        );
         let second = bench.exec(["true"]).await;
         assert_eq!(
             (names(&second).len(), &second["total_output_files"]),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use seccompiler::{BpfProgram, SeccompAction, SeccompRule};
 
-use super::table::Arguments;
-use super::{program, rules};
+use super::arguments::SYS_FCHMODAT2;
+use super::{Arguments, program, rules};
 use crate::error::Result;
 
 /// Refused whatever user the room runs under.
@@ -83,14 +83,9 @@ const SHARED: &[(i64, Arguments, &str)] = &[
         "outlives its maker and is everybody's",
     ),
     (
-        libc::SYS_mq_open,
-        Arguments::Any,
-        "outlives its maker and is everybody's",
-    ),
-    (
-        libc::SYS_mq_unlink,
-        Arguments::Any,
-        "outlives its maker and is everybody's",
+        libc::SYS_clone,
+        Arguments::AllBitsOf(0, libc::CLONE_PARENT as u64),
+        "would make the room's first process, which no limit holds, collect it",
     ),
     (
         libc::SYS_inotify_add_watch,
@@ -174,7 +169,7 @@ const OWN_USER: &[(i64, Arguments, &str)] = &[
 const PRETENDED: &[i64] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
-    libc::SYS_fchmodat2,
+    SYS_FCHMODAT2,
     libc::SYS_utimensat,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_chmod,

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use seccompiler::{BpfProgram, SeccompAction, SeccompRule};
 
-use super::table::{ALLOWED, Arguments};
-use super::{EPERM, Filters, instruction, program, rules};
+use super::table::{ALLOWED, REPLACED};
+use super::{Arguments, EPERM, Filters, instruction, program, rules};
 use crate::error::Result;
 
 /// What a fork of the template does to enter its room, and user code may not.
@@ -18,7 +18,14 @@ const ENTERING: [(i64, Arguments); 3] = [
     (libc::SYS_capset, Arguments::Any),
     (
         libc::SYS_prctl,
-        Arguments::OneOf(0, &[libc::PR_CAPBSET_DROP as u64, libc::PR_CAP_AMBIENT as u64]),
+        Arguments::OneOf(
+            0,
+            &[
+                libc::PR_CAPBSET_DROP as u64,
+                libc::PR_CAP_AMBIENT as u64,
+                libc::PR_SET_SECCOMP as u64,
+            ],
+        ),
     ),
 ];
 
@@ -33,6 +40,7 @@ impl Staged {
     /// Compiles them; the one that answers `ENOSYS` is the same in both forms.
     pub fn compile(filters: &Filters) -> Result<Self> {
         let mut allowed = entering()?;
+        allowed.extend(REPLACED.iter().map(|(number, _)| (*number, Vec::new())));
         for entry in ALLOWED {
             let also = rules(entry.arguments)?;
             match allowed.get_mut(&entry.number) {
@@ -46,8 +54,8 @@ impl Staged {
         }
         Ok(Self {
             inherited: [
+                filters.programs[0].clone(),
                 program(allowed, EPERM, SeccompAction::Allow)?,
-                filters.programs[1].clone(),
             ],
             last: program(entering()?, SeccompAction::Allow, EPERM)?,
         })
@@ -55,8 +63,8 @@ impl Staged {
 
     /// The programs as `struct sock_filter` arrays: what the template installs, then what each kernel adds.
     pub fn to_bytes(&self) -> [Vec<u8>; 3] {
-        let [allowed, replaced] = &self.inherited;
-        [allowed, replaced, &self.last].map(|program| program.iter().flat_map(instruction).collect())
+        let [replaced, allowed] = &self.inherited;
+        [replaced, allowed, &self.last].map(|program| program.iter().flat_map(instruction).collect())
     }
 }
 
@@ -81,7 +89,7 @@ mod tests {
     #[test]
     fn what_each_kernel_adds_is_short() {
         let staged = Staged::compile(&Filters::compile().unwrap()).unwrap();
-        let [allowed, _, last] = staged.to_bytes();
+        let [_, allowed, last] = staged.to_bytes();
         assert!(
             last.len() * 10 < allowed.len(),
             "{} of {}",

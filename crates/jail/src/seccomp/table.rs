@@ -1,17 +1,9 @@
 //! The tables: every system call that user code may make, with who needs it.
 
-/// Which arguments of a call are allowed.
-#[derive(Clone, Copy, Debug)]
-pub enum Arguments {
-    /// All.
-    Any,
-    /// The argument at an index is one of these.
-    OneOf(u8, &'static [u64]),
-    /// The argument at an index has none of these bits.
-    NoBitsOf(u8, u64),
-    /// The argument at an index is none of these.
-    NoneOf(u8, &'static [u64]),
-}
+use super::arguments::{
+    Arguments, DEVICE_BITS, FCNTL, NAMESPACES, PRCTL, SOCKET_FILTERS, SYS_FCHMODAT2, TERMINAL_INJECTION,
+    UNIX_ONLY,
+};
 
 /// One allowed call.
 #[derive(Clone, Copy, Debug)]
@@ -39,48 +31,6 @@ const fn only(number: i64, arguments: Arguments, used_by: &'static str) -> Allow
         used_by,
     }
 }
-
-/// Every namespace flag that `clone` takes.
-const NAMESPACES: u64 = (libc::CLONE_NEWUSER
-    | libc::CLONE_NEWPID
-    | libc::CLONE_NEWNS
-    | libc::CLONE_NEWNET
-    | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWUTS
-    | libc::CLONE_NEWCGROUP) as u64;
-
-/// Terminal requests that put words into another process's mouth.
-const TERMINAL_INJECTION: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
-
-/// The bits of a file's type that character and block devices, directories and sockets have, and FIFOs and regular files lack.
-const DEVICE_BITS: u64 = (libc::S_IFCHR | libc::S_IFDIR) as u64;
-
-const UNIX_ONLY: Arguments = Arguments::OneOf(0, &[libc::AF_UNIX as u64]);
-
-/// What `prctl` may be asked: names, signals, own limits; nothing that changes memory maps or gains privilege.
-const PRCTL: &[u64] = &[
-    libc::PR_SET_NAME as u64,
-    libc::PR_GET_NAME as u64,
-    libc::PR_SET_PDEATHSIG as u64,
-    libc::PR_GET_PDEATHSIG as u64,
-    libc::PR_GET_DUMPABLE as u64,
-    libc::PR_SET_DUMPABLE as u64,
-    libc::PR_GET_SECCOMP as u64,
-    libc::PR_SET_SECCOMP as u64,
-    libc::PR_GET_NO_NEW_PRIVS as u64,
-    libc::PR_SET_NO_NEW_PRIVS as u64,
-    libc::PR_CAPBSET_READ as u64,
-    libc::PR_GET_KEEPCAPS as u64,
-    libc::PR_GET_SECUREBITS as u64,
-    libc::PR_GET_TIMERSLACK as u64,
-    libc::PR_SET_TIMERSLACK as u64,
-    libc::PR_GET_THP_DISABLE as u64,
-    libc::PR_SET_THP_DISABLE as u64,
-    libc::PR_SET_CHILD_SUBREAPER as u64,
-    libc::PR_GET_CHILD_SUBREAPER as u64,
-    libc::PR_GET_SPECULATION_CTRL as u64,
-    libc::PR_SET_VMA as u64,
-];
 
 /// Calls that work.
 pub const ALLOWED: &[Allowed] = &[
@@ -125,7 +75,7 @@ pub const ALLOWED: &[Allowed] = &[
     allow(libc::SYS_readlinkat, "os and pathlib"),
     allow(libc::SYS_fchmod, "shutil.copy2, tarfile, zipfile"),
     allow(libc::SYS_fchmodat, "shutil.copy2, tarfile, zipfile"),
-    allow(libc::SYS_fchmodat2, "shutil.copy2, tarfile, zipfile"),
+    allow(SYS_FCHMODAT2, "shutil.copy2, tarfile, zipfile"),
     allow(libc::SYS_fchown, "shutil.copy2, tarfile, zipfile"),
     allow(libc::SYS_fchownat, "shutil.copy2, tarfile, zipfile"),
     allow(libc::SYS_utimensat, "shutil.copy2, tarfile, zipfile"),
@@ -150,7 +100,11 @@ pub const ALLOWED: &[Allowed] = &[
     allow(libc::SYS_lremovexattr, "shutil.copystat"),
     allow(libc::SYS_fremovexattr, "shutil.copystat"),
     allow(libc::SYS_flock, "locks, descriptors, isatty"),
-    allow(libc::SYS_fcntl, "locks, descriptors, isatty"),
+    only(
+        libc::SYS_fcntl,
+        Arguments::OneOf(1, FCNTL),
+        "locks, descriptors, isatty",
+    ),
     allow(libc::SYS_dup, "locks, descriptors, isatty"),
     allow(libc::SYS_dup3, "locks, descriptors, isatty"),
     only(
@@ -304,7 +258,6 @@ pub const ALLOWED: &[Allowed] = &[
         libc::SYS_capget,
         "thread names, allocator labels, psutil-like reads",
     ),
-    allow(libc::SYS_seccomp, "programs that confine themselves further"),
     allow(
         libc::SYS_landlock_create_ruleset,
         "programs that confine themselves further",
@@ -419,8 +372,12 @@ pub const ALLOWED: &[Allowed] = &[
     allow(libc::SYS_sendmmsg, "Unix sockets between own processes"),
     allow(libc::SYS_recvmmsg, "Unix sockets between own processes"),
     allow(libc::SYS_getsockopt, "Unix sockets between own processes"),
-    allow(libc::SYS_setsockopt, "Unix sockets between own processes"),
-    // System V and POSIX IPC.
+    only(
+        libc::SYS_setsockopt,
+        Arguments::NoneOf(2, SOCKET_FILTERS),
+        "Unix sockets between own processes",
+    ),
+    // System V IPC. POSIX message queues lie in a file system that no Landlock rule can name, so they would fail where there is Landlock.
     allow(
         libc::SYS_shmget,
         "own IPC namespace; test suites and old libraries",
@@ -467,30 +424,6 @@ pub const ALLOWED: &[Allowed] = &[
     ),
     allow(
         libc::SYS_msgctl,
-        "own IPC namespace; test suites and old libraries",
-    ),
-    allow(
-        libc::SYS_mq_open,
-        "own IPC namespace; test suites and old libraries",
-    ),
-    allow(
-        libc::SYS_mq_unlink,
-        "own IPC namespace; test suites and old libraries",
-    ),
-    allow(
-        libc::SYS_mq_timedsend,
-        "own IPC namespace; test suites and old libraries",
-    ),
-    allow(
-        libc::SYS_mq_timedreceive,
-        "own IPC namespace; test suites and old libraries",
-    ),
-    allow(
-        libc::SYS_mq_notify,
-        "own IPC namespace; test suites and old libraries",
-    ),
-    allow(
-        libc::SYS_mq_getsetattr,
         "own IPC namespace; test suites and old libraries",
     ),
     // The machine.

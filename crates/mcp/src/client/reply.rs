@@ -90,7 +90,7 @@ fn value(mut block: Map<String, Value>, most_bytes: u64) -> Value {
         block.extend(resource);
     }
     for remark in ["_meta", "annotations", "icons"] {
-        block.remove(remark);
+        block.shift_remove(remark);
     }
     // Bytes have one name, wherever they come from.
     if let Some(bytes) = block.remove("blob") {

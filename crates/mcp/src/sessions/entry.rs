@@ -1,6 +1,7 @@
 //! One session, and who is using it.
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -30,6 +31,8 @@ pub(crate) struct Entry {
     pub(crate) workbench: Workbench,
     /// Over the same sandbox; only where the toolset is offered.
     pub(crate) derivation: Option<AsyncMutex<Derivation>>,
+    /// Whether its calls may fail as often as at first: what failed before says nothing about a new result.
+    pub(super) renewed: AtomicBool,
     /// The tool results that it derives from.
     pub(crate) aliases: Option<AliasStore>,
     /// Files of the host that its code sees.
@@ -106,6 +109,16 @@ impl Entry {
             Ok(()) | Err(Error::Closed) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Gives the derivation's next call all attempts, without waiting for one that runs.
+    pub(crate) fn renew_attempts(&self) {
+        self.renewed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether attempts were renewed since this was last asked.
+    pub(crate) fn take_renewed(&self) -> bool {
+        self.renewed.swap(false, Ordering::Relaxed)
     }
 
     pub(crate) fn remember(&self, made: Made) {

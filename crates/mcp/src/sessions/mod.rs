@@ -120,6 +120,7 @@ impl Sessions {
             session,
             workbench,
             derivation: derivation.map(AsyncMutex::new),
+            renewed: AtomicBool::default(),
             aliases,
             datasets,
             _permit: permit,

@@ -10,7 +10,7 @@ use cellblock_interpreter::render::{self, CHARS_PER_TOKEN};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{MutexGuard, mpsc};
 
 use super::{Call, Definition, Effect, Tool, schema};
 use crate::answer::{Answer, Link};
@@ -89,6 +89,11 @@ pub(super) async fn record(server: &Shared, call: &mut Call) -> Result<Answer, R
         tool,
         result,
     } = Tool::RecordResult.arguments(call)?;
+    if let Some(place) = rounded(&result) {
+        return Err(Refusal::new(format!(
+            "`result{place}` is a number of more than 64 bits, which lost digits on its way: send numbers of this size as text"
+        )));
+    }
     let used = call.session(server, session.as_deref()).await?;
     let Some(aliases) = &used.aliases else {
         return Err(missing());
@@ -96,6 +101,7 @@ pub(super) async fn record(server: &Shared, call: &mut Call) -> Result<Answer, R
     let refuse = |error| Refusal::from(cellblock_interpreter::Error::from(error));
     let entry = aliases.record(&tool, &result).await.map_err(refuse)?;
     let summary = aliases.model_view(&entry.alias, VIEW).map_err(refuse)?;
+    used.renew_attempts();
     Ok(Answer::of(&Recorded {
         session: used.handle.clone(),
         uri: uri::dataset(&used.handle, &entry.alias),
@@ -104,10 +110,31 @@ pub(super) async fn record(server: &Shared, call: &mut Call) -> Result<Answer, R
     }))
 }
 
+/// Where the first whole number stands that JSON readers keep as a float, as they do with integers beyond 64 bits.
+fn rounded(value: &Value) -> Option<String> {
+    // 2^64, the first integer without an exact form.
+    const BEYOND: f64 = 18_446_744_073_709_551_616.0;
+    match value {
+        Value::Number(number) => {
+            let float = number.as_f64().filter(|_| number.is_f64())?;
+            (float.abs() >= BEYOND).then(String::new)
+        }
+        Value::Array(items) => {
+            let found = |(at, item)| rounded(item).map(|place| format!("[{at}]{place}"));
+            items.iter().enumerate().find_map(found)
+        }
+        Value::Object(fields) => {
+            let found = |(name, item)| rounded(item).map(|place| format!(".{name}{place}"));
+            fields.iter().find_map(found)
+        }
+        _ => None,
+    }
+}
+
 pub(super) async fn code(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
     let (used, arguments) = session(server, call)?;
     let _turn = used.turn(&call.stop).await?;
-    let mut derivation = derivation(&used)?.lock().await;
+    let mut derivation = derivation(&used).await?;
     let _permit = call.permit(server).await?;
     let derived = match DerivationCall::read(&arguments) {
         Err(rejections) => derivation.refuse("", rejections),
@@ -130,7 +157,7 @@ pub(super) async fn code(server: &Shared, call: &mut Call) -> Result<Answer, Ref
 
 pub(super) async fn chart(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
     let (used, arguments) = session(server, call)?;
-    let mut derivation: tokio::sync::MutexGuard<'_, Derivation> = derivation(&used)?.lock().await;
+    let mut derivation = derivation(&used).await?;
     let _permit = call.permit(server).await?;
     let derived = match ChartCall::read(&arguments) {
         Ok(wanted) => derivation.render_chart(&wanted).await?,
@@ -153,8 +180,13 @@ fn session(server: &Shared, call: &mut Call) -> Result<(Use, Value), Refusal> {
     Ok((server.sessions.find(&call.owner, &handle)?, arguments))
 }
 
-fn derivation(entry: &Entry) -> Result<&Mutex<Derivation>, Refusal> {
-    entry.derivation.as_ref().ok_or_else(missing)
+/// The derivation, when no other call is at work on it.
+async fn derivation(entry: &Entry) -> Result<MutexGuard<'_, Derivation>, Refusal> {
+    let mut derivation = entry.derivation.as_ref().ok_or_else(missing)?.lock().await;
+    if entry.take_renewed() {
+        derivation.renew_attempts();
+    }
+    Ok(derivation)
 }
 
 fn missing() -> Refusal {
@@ -165,6 +197,11 @@ async fn told(server: &Shared, used: &Use, derived: &Derived) -> Result<Answer, 
     let tokens = server.options.tokens;
     let mut answer = Answer::default();
     answer.text(format!("{}\nsession: {}", derived.for_model(tokens), used.handle));
+    if derived.attempts_left == 0 {
+        answer.text(
+            "New attempts come with the next result that `record_result` records, and with `reset_session`.",
+        );
+    }
     let store = server.engine.get().await?.store();
     let mut links = Vec::new();
     for artifact in &derived.artifacts {
@@ -184,12 +221,26 @@ async fn told(server: &Shared, used: &Use, derived: &Derived) -> Result<Answer, 
         };
         links.push(Link::from(&made));
         used.remember(made);
-        if matches!(artifact, ArtifactEnvelope::Image(_)) {
+        if let Some(picture) = artifact.picture() {
+            if picture.sha256 != artifact.id() {
+                let made = Made {
+                    id: picture.sha256,
+                    name: format!(
+                        "{}.{}",
+                        artifact.kind(),
+                        cellblock_artifact::extension(&picture.media_type)
+                    ),
+                    media_type: picture.media_type.clone(),
+                    bytes: picture.bytes,
+                };
+                links.push(Link::from(&made));
+                used.remember(made);
+            }
             let image = ArtifactRef {
-                sha256: artifact.id(),
+                sha256: picture.sha256,
                 kind: cellblock_artifact::Kind::Image,
-                bytes,
-                media_type,
+                bytes: picture.bytes,
+                media_type: picture.media_type,
             };
             answer.picture(store, &image).await;
         }
@@ -229,6 +280,9 @@ fn bounded(mut envelope: Envelope, session: &str, tokens: usize) -> Value {
             ArtifactEnvelope::Image(image) => image.url = uri,
             ArtifactEnvelope::Chart(chart) => {
                 chart.url = uri;
+                if let Some(picture) = &mut chart.picture {
+                    picture.url = uri::artifact(picture.sha256);
+                }
                 if chart.data.to_string().len() > room {
                     chart.data = Value::Null;
                 }

@@ -131,6 +131,7 @@ pub(super) async fn reset(server: &Shared, call: &mut Call) -> Result<Answer, Re
     let used = server.sessions.find(&call.owner, &session)?;
     let _turn = used.turn(&call.stop).await?;
     used.session.reset().await?;
+    used.renew_attempts();
     Ok(done(session, "its variables are dropped"))
 }
 

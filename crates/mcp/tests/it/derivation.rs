@@ -3,7 +3,7 @@
 use rmcp::model::ContentBlock;
 use serde_json::json;
 
-use crate::support::{answer, block_on, done, read, text, with_all};
+use crate::support::{Connected, answer, block_on, done, read, text, with_all};
 
 #[test]
 fn code_derives_from_a_recorded_result_under_a_contract() {
@@ -30,7 +30,7 @@ fn code_derives_from_a_recorded_result_under_a_contract() {
         assert!(text(&broken).contains("image"), "{}", text(&broken));
         let derived = done(&client, "code_interpreter", derive(json!([]))).await;
         assert_eq!(derived["result"], 4.0);
-        assert_eq!(derived["outputAlias"], "code_interpreter_1");
+        assert_eq!(derived["output_alias"], "code_interpreter_1");
         assert_eq!(derived["session"], session);
 
         let chart = json!({"session": session, "alias": "get_prices_1", "spec": {"type": "line", "xKey": "day", "series": [{"key": "price"}]}});
@@ -41,6 +41,9 @@ fn code_derives_from_a_recorded_result_under_a_contract() {
             .iter()
             .find_map(ContentBlock::as_resource_link)
             .unwrap();
+        let image = drawn.content.iter().find_map(ContentBlock::as_image).unwrap();
+        assert_eq!(image.mime_type, "image/png");
+        assert!(image.data.starts_with("iVBORw0KGgo"), "{}", image.data);
         let (document, _) = read(&client, &link.uri).await;
         assert!(document.contains("\"price\""), "{document}");
     });
@@ -63,5 +66,91 @@ fn a_call_without_a_contract_is_refused_before_it_runs() {
             "{}",
             text(&result)
         );
+    });
+}
+
+/// Uses up all attempts of a session, and one more; gives what the last call said.
+async fn use_up(client: &Connected, session: &str) -> String {
+    let mut told = String::new();
+    for _ in 0..7 {
+        let result = answer(
+            client,
+            "code_interpreter",
+            json!({"session": session, "code": "1"}),
+        )
+        .await;
+        assert_eq!(result.is_error, Some(true));
+        told = text(&result);
+    }
+    assert!(
+        told.contains("5 attempts in a row failed, which is the limit"),
+        "{told}"
+    );
+    assert!(
+        told.contains("`record_result`") && told.contains("`reset_session`"),
+        "{told}"
+    );
+    told
+}
+
+#[test]
+fn a_new_result_and_a_reset_give_all_attempts_back() {
+    block_on(async {
+        let client = with_all().await;
+        let result = json!({"tool": "get_prices", "result": [1, 2]});
+        let recorded = done(&client, "record_result", result).await;
+        let session = recorded["session"].as_str().unwrap();
+        let derive = json!({
+            "session": session,
+            "code": "set_result(sum(get_prices_1))",
+            "postProcessingContract":
+                {"operation": "o", "reason": "r", "inputAliases": ["get_prices_1"], "expectedArtifacts": []},
+        });
+        use_up(&client, session).await;
+        let more = json!({"session": session, "tool": "get_prices", "result": [3]});
+        done(&client, "record_result", more).await;
+        let derived = done(&client, "code_interpreter", derive.clone()).await;
+        assert_eq!(
+            (&derived["result"], &derived["attempts_left"]),
+            (&json!(3), &json!(5))
+        );
+
+        use_up(&client, session).await;
+        done(&client, "reset_session", json!({"session": session})).await;
+        let derived = done(&client, "code_interpreter", derive).await;
+        assert_eq!(derived["result"], 3);
+    });
+}
+
+#[test]
+fn every_mistake_in_a_chart_is_told_at_once_with_its_field_and_what_is_valid() {
+    block_on(async {
+        let client = with_all().await;
+        let rows = json!([{"day": "2026-01-01", "price": 3.0}, {"day": "2026-01-02", "price": 5.0}]);
+        let recorded = done(
+            &client,
+            "record_result",
+            json!({"tool": "get_prices", "result": rows}),
+        )
+        .await;
+        let spec = json!({
+            "xKey": "date",
+            "series": [{"key": "cost", "yAxis": "middle"}],
+            "legend": "yes",
+        });
+        let call = json!({"session": recorded["session"], "alias": "get_prices_1", "spec": spec});
+        let told = text(&answer(&client, "render_chart", call).await);
+        for part in [
+            "spec.type: is missing",
+            "valid: line, bar, area",
+            "spec.xKey: no row has the key \"date\"",
+            "valid: day, price",
+            "spec.series[0].key: no row has the key \"cost\"",
+            "spec.series[0].yAxis: \"middle\" is not valid",
+            "valid: left, right",
+            "spec.legend: has to be true or false",
+        ] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
     });
 }

@@ -4,6 +4,7 @@
 
 mod derivation;
 mod end;
+mod exact;
 mod files;
 mod http;
 mod meter;

@@ -1,9 +1,12 @@
 //! Prompts of the toolsets.
 
+use cellblock_mcp::Dataset;
 use rmcp::model::{GetPromptRequestParams, GetPromptResponse};
 use serde_json::json;
 
-use crate::support::{Connected, block_on, done, with_all};
+use crate::support::{
+    Client, Connected, all, block_on, connect, done, engine_that_starts, newest, server, with_all,
+};
 
 async fn prompt(client: &Connected, name: &str, session: Option<&str>) -> String {
     let mut request = GetPromptRequestParams::new(name);
@@ -42,14 +45,23 @@ fn each_toolset_has_a_prompt_that_names_its_tools() {
         let recorded = done(
             &client,
             "record_result",
-            json!({"tool": "get_prices", "result": [1, 2]}),
+            json!({"tool": "get_prices", "result": [{"day": "2026-01-01", "price": 1.5}]}),
         )
         .await;
         let session = recorded["session"].as_str();
         let told = prompt(&client, "derivation", session).await;
+        let line = told
+            .lines()
+            .find(|line| line.starts_with("- `get_prices_1`: "))
+            .unwrap();
         assert!(
-            told.contains("`get_prices_1`") && told.contains("`pandas`"),
-            "{told}"
+            line.starts_with("- `get_prices_1`: table, 1 rows × 2 columns, "),
+            "{line}"
+        );
+        assert!(line.contains("; day: ") && line.contains("; price: "), "{line}");
+        assert!(
+            !line.contains("\\n") && line.matches("get_prices_1").count() == 1,
+            "{line}"
         );
         let unknown = client
             .get_prompt_once(GetPromptRequestParams::new("other"))
@@ -61,5 +73,40 @@ fn each_toolset_has_a_prompt_that_names_its_tools() {
                 .contains("there are interpreter, workbench, derivation"),
             "{unknown}"
         );
+    });
+}
+
+#[test]
+fn the_libraries_are_known_before_there_is_a_session() {
+    block_on(async {
+        let server = engine_that_starts(all).await;
+        let client = connect(&server, Client::default(), newest()).await;
+        let told = prompt(&client, "derivation", None).await;
+        assert!(
+            told.contains("`pandas`") && told.contains("`matplotlib`"),
+            "{told}"
+        );
+    });
+}
+
+#[test]
+fn the_prompt_for_commands_names_datasets_or_says_that_there_are_none() {
+    block_on(async {
+        let with = |datasets: Vec<Dataset>| {
+            server(move |options| {
+                all(options);
+                options.datasets = datasets;
+            })
+        };
+        let wine = Dataset {
+            name: "wine".to_owned(),
+            path: "/tmp/wine.csv".into(),
+        };
+        for (datasets, named) in [(vec![wine], true), (Vec::new(), false)] {
+            let client = connect(&with(datasets).await, Client::default(), newest()).await;
+            let told = prompt(&client, "workbench", None).await;
+            assert_eq!(told.contains("wine"), named, "{told}");
+            assert_eq!(told.contains("no datasets yet"), !named, "{told}");
+        }
     });
 }

@@ -47,6 +47,18 @@ pub(crate) async fn server(change: impl FnOnce(&mut Options)) -> Server {
     Server::new(Engine::ready(interpreter), options)
 }
 
+/// A server whose interpreter is started by the first who needs it.
+pub(crate) async fn engine_that_starts(change: impl FnOnce(&mut Options)) -> Server {
+    let interpreter = INTERPRETER.get_or_init(start).await.clone();
+    let mut options = Options::default();
+    change(&mut options);
+    let engine = Engine::starting(move || {
+        let interpreter = interpreter.clone();
+        async move { Ok(interpreter) }
+    });
+    Server::new(engine, options)
+}
+
 /// Offers every tool.
 pub(crate) fn all(options: &mut Options) {
     options.toolsets = [Toolset::Interpreter, Toolset::Workbench, Toolset::Derivation].into();

@@ -147,14 +147,14 @@ fn figure() -> impl Strategy<Value = Figure> {
 }
 
 fn chart() -> impl Strategy<Value = Chart> {
-    (of(text()), of(text()), of(text()), value(), any::<u64>()).prop_map(|(name, title, alt, spec, rows)| {
-        Chart {
-            name,
-            title,
-            alt,
-            spec,
-            rows,
-        }
+    let texts = (of(text()), of(text()), of(text()), of(text()));
+    (texts, value(), any::<u64>()).prop_map(|((name, title, alt, note), spec, rows)| Chart {
+        name,
+        title,
+        alt,
+        spec,
+        rows,
+        note,
     })
 }
 
@@ -307,11 +307,11 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
             any::<u32>(),
             mode,
             any::<bool>(),
-            any::<bool>(),
+            any::<(bool, bool)>(),
             vec(reference(format.clone()), 0..3),
         )
             .prop_map(
-                |(cell, code, name, line, mode, echo, store, references)| ToKernel::Execute {
+                |(cell, code, name, line, mode, echo, (store, last), references)| ToKernel::Execute {
                     cell,
                     code,
                     name,
@@ -319,6 +319,7 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
                     mode,
                     echo,
                     store,
+                    last,
                     references,
                 }
             ),

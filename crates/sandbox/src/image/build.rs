@@ -17,6 +17,7 @@ use super::lock::Lock;
 use super::manifest::{LAYOUT, Manifest, Package};
 use super::progress::Sink;
 use super::spec::ImageSpec;
+use super::stop::{self, Running};
 use super::uv::{self, Uv};
 use super::{check, digest, install, interpreter};
 
@@ -32,11 +33,13 @@ pub(super) fn build(home: &Home, spec: &ImageSpec, key: &str, lock: &Lock, sink:
     let room = Room {
         path: home.staging(key),
     };
+    let running = Running::start()?;
     let built = build_in(&room, home, spec, lock, sink);
-    if built.is_err() && room.done::<Base>("interpreter").is_none() {
-        // Nothing in it would save a later build any work, and the disk may be full.
-        let _ = remove(&room.path);
+    if built.is_err() {
+        // What would save a later build no work: the disk may be full.
+        let _ = room.tidy();
     }
+    drop(running);
     built
 }
 
@@ -44,7 +47,9 @@ fn build_in(room: &Room, home: &Home, spec: &ImageSpec, lock: &Lock, sink: &Sink
     fs::create_dir_all(&room.path).at("create", &room.path)?;
     let uv = Uv::find_or_fetch(home, lock, sink)?;
     let base = copy_interpreter(room, spec, &uv, sink)?;
+    stop::check()?;
     install_packages(room, spec, &base, &uv, sink)?;
+    stop::check()?;
     let manifest = finish(room, spec, base, sink)?;
     let place = home.images().join(&manifest.id);
     put_in_place(room, &place)?;
@@ -145,6 +150,7 @@ fn install_packages(room: &Room, spec: &ImageSpec, base: &Base, uv: &Uv, sink: &
     install::link_for_debian(&python, &base.copied.stdlib)?;
     sink.stage("compiling");
     install::compile(uv, &program, &stdlib, &python, PYTHON_IN_SANDBOX, sink)?;
+    stop::check()?;
     room.set_done("packages", &())
 }
 
@@ -194,6 +200,17 @@ fn finish(room: &Room, spec: &ImageSpec, base: Base, sink: &Sink) -> Result<Mani
 }
 
 impl Room {
+    /// Removes stages that are not done: their next attempt begins anew.
+    fn tidy(&self) -> Result<()> {
+        let Some(base) = self.done::<Base>("interpreter") else {
+            return remove(&self.path);
+        };
+        if self.done::<()>("packages").is_none() {
+            remove(&self.python().join(base.copied.stdlib).join("site-packages"))?;
+        }
+        Ok(())
+    }
+
     /// What does not work is not to be found by the next build.
     fn distrust(&self) {
         for stage in ["packages", "interpreter"] {

@@ -23,6 +23,7 @@ mod progress;
 mod scrub;
 mod shipped;
 mod spec;
+mod stop;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ pub use open::Image;
 pub use progress::{Progress, Sink};
 pub use shipped::{DEFAULT_IMAGE, POLARS_IMAGE, SHIPPED_IMAGES};
 pub use spec::{ImageSpec, Policy, PythonVersion};
+pub use stop::stop_builds;
 pub use store::Store;
 
 pub(crate) use audit::normalise;

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::error::{At, ImageError, Result};
+use super::stop;
 
 /// How many lines of a program's words an error repeats.
 const KEPT_LINES: usize = 40;
@@ -57,11 +58,8 @@ pub(crate) fn run(command: &mut Command, action: &'static str, mut hear: impl Fn
         .unwrap_or(&program)
         .to_string_lossy()
         .into_owned();
-    let mut child = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .at("start", path)?;
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = stop::spawn(command)?.at("start", path)?;
     let mut kept = std::collections::VecDeque::new();
     if let Some(stderr) = child.stderr.take() {
         for line in BufReader::new(stderr).split(b'\n') {
@@ -75,7 +73,8 @@ pub(crate) fn run(command: &mut Command, action: &'static str, mut hear: impl Fn
             kept.push_back(line.to_owned());
         }
     }
-    let status = child.wait().at("wait for", path)?;
+    let status = stop::wait(&mut child).at("wait for", path)?;
+    stop::check()?;
     if status.success() {
         return Ok(());
     }

@@ -70,6 +70,13 @@ pub struct Policy {
     pub allow: Vec<String>,
 }
 
+impl Policy {
+    /// Whether no network client is let in.
+    pub const fn is_closed(&self) -> bool {
+        self.forbid_network_clients && self.allow.is_empty()
+    }
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self {

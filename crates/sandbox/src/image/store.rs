@@ -111,15 +111,25 @@ impl Store {
 
     /// Gives what a user names: an image that comes with Cellblock or a TOML file, built if need be, or a built image.
     pub async fn open(&self, reference: &str, sink: Sink) -> Result<Image> {
-        let is_file = Path::new(reference).extension().is_some_and(|it| it == "toml");
         if let Some(spec) = ImageSpec::shipped(reference)? {
             self.build(&spec, false, sink).await
-        } else if is_file {
+        } else if is_file(reference) {
             self.build(&ImageSpec::load(Path::new(reference))?, false, sink)
                 .await
         } else {
             self.resolve(reference)
         }
+    }
+
+    /// Says whether [`open`](Self::open) knows what a user names, and builds nothing.
+    pub fn check(&self, reference: &str) -> Result<()> {
+        if ImageSpec::shipped(reference)?.is_some() {
+            return Ok(());
+        }
+        if is_file(reference) {
+            return ImageSpec::load(Path::new(reference)).map(drop);
+        }
+        self.resolve(reference).map(drop)
     }
 
     /// What images there are, newest first. Damaged ones are left out: opening them says what is wrong.
@@ -212,6 +222,11 @@ impl Store {
         fs::create_dir_all(&place).at("create", &place)?;
         write_atomically(&place.join(key), id)
     }
+}
+
+/// Whether a user names a specification's file.
+fn is_file(reference: &str) -> bool {
+    Path::new(reference).extension().is_some_and(|it| it == "toml")
 }
 
 /// Writes a small file that is either there as a whole or not at all.

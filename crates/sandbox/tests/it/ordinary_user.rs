@@ -1,6 +1,6 @@
 //! The same walls without root: this test runs itself again as an ordinary user.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
 use cellblock_sandbox::Limits;
@@ -8,9 +8,9 @@ use cellblock_sandbox::backend::process::ProcessBackend;
 use cellblock_sandbox::backend::{Backend, Ending};
 use cellblock_sandbox::jail::protection::Protection;
 use cellblock_sandbox::pool::create;
-use cellblock_testkit::{as_ordinary_user, require};
+use cellblock_testkit::{as_ordinary_user, require, with_subordinate_ids};
 
-use crate::support::{End, block_on, config, execute, limits, shows, with_python};
+use crate::support::{End, block_on, config, descendants, execute, limits, shows, with_python};
 
 /// Set in the second run: the image's `python` directory and its interpreter.
 const PYTHON: &str = "CELLBLOCK_TEST_PYTHON";
@@ -22,11 +22,30 @@ fn an_ordinary_user_has_sandboxes_with_the_same_walls() {
         block_on(works(python.into(), &interpreter));
     } else {
         require!(OrdinaryUser);
-        again_without_privileges();
+        again(
+            "an_ordinary_user_has_sandboxes_with_the_same_walls",
+            &as_ordinary_user,
+        );
     }
 }
 
-fn again_without_privileges() {
+#[test]
+fn a_user_with_subordinate_ids_has_sandboxes_with_user_ids_of_their_own() {
+    if let (Some(python), Ok(interpreter)) = (std::env::var_os(PYTHON), std::env::var(INTERPRETER)) {
+        block_on(async {
+            has_own_ids(python.clone().into(), &interpreter).await;
+            works(python.into(), &interpreter).await;
+        });
+    } else {
+        require!(SubordinateIds);
+        again(
+            "a_user_with_subordinate_ids_has_sandboxes_with_user_ids_of_their_own",
+            &with_subordinate_ids,
+        );
+    }
+}
+
+fn again(name: &str, starting: &dyn Fn(PathBuf) -> std::process::Command) {
     let config = block_on(config());
     // Below the target directory others may be kept out; a copy in a place of its own is theirs to read.
     let folder = tempfile::tempdir().unwrap();
@@ -39,11 +58,8 @@ fn again_without_privileges() {
     };
     let test = copy(std::env::current_exe().unwrap(), "test");
     let binary = copy(cellblock_testkit::binary().unwrap(), "cellblock");
-    let output = as_ordinary_user(test)
-        .args([
-            "--exact",
-            "ordinary_user::an_ordinary_user_has_sandboxes_with_the_same_walls",
-        ])
+    let output = starting(test)
+        .args(["--exact", &format!("ordinary_user::{name}")])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .env("CELLBLOCK_BIN", binary)
@@ -58,6 +74,39 @@ fn again_without_privileges() {
     );
     assert!(output.status.success(), "{said}");
     assert!(said.contains("1 passed"), "{said}");
+}
+
+/// The keep and each sandbox have host ids that are not the caller's, and no two launchers have the same.
+async fn has_own_ids(python: PathBuf, interpreter: &str) {
+    let caller = rustix::process::geteuid().as_raw();
+    let config = with_python(python, interpreter);
+    let (one, other) = tokio::join!(ProcessBackend::start(&config), ProcessBackend::start(&config));
+    let mut users = std::collections::BTreeSet::from([caller]);
+    for backend in [one.unwrap(), other.unwrap()] {
+        backend.warmed().await.unwrap();
+        assert!(backend.report().is_active(Protection::OwnUserId));
+        let leases = tokio::join!(
+            async { create(&backend, &Limits::default()).await.unwrap() },
+            async { create(&backend, &Limits::default()).await.unwrap() }
+        );
+        let owner = |pid: u32| std::fs::metadata(format!("/proc/{pid}")).unwrap().uid();
+        let launcher = backend.launcher_pid().unwrap();
+        let keep = descendants(launcher)
+            .into_iter()
+            .find(|it| it.parent == launcher)
+            .unwrap();
+        let kernels: Vec<u32> = descendants(launcher)
+            .into_iter()
+            .filter(|it| it.parent == crate::support::template(launcher).pid)
+            .map(|it| it.pid)
+            .collect();
+        assert_eq!(kernels.len(), 2);
+        for process in std::iter::once(keep.pid).chain(kernels) {
+            assert!(users.insert(owner(process)), "{users:?}");
+        }
+        drop(leases);
+    }
+    assert_eq!(users.len(), 7);
 }
 
 async fn works(python: PathBuf, interpreter: &str) {
@@ -95,6 +144,12 @@ async fn works(python: PathBuf, interpreter: &str) {
     assert_eq!(execute(&mut one.kernel, "import multiprocessing\nwith multiprocessing.Pool(2) as p: total = sum(p.map(abs, [-40, -2]))\ntotal").await, shows(42));
     let reached = "import socket\ntry:\n    socket.create_connection(('192.0.2.1', 80), timeout=2)\n    n = 1\nexcept OSError:\n    n = 0\nn";
     assert_eq!(execute(&mut one.kernel, reached).await, shows(0));
+    let output = "open('/dev/stdout', 'w').write('x')";
+    assert_eq!(execute(&mut one.kernel, output).await, shows(1));
+    // V8 reserves far more addresses than any memory limit.
+    let chart = "import vl_convert\nspec = {'data': {'values': [{'a': 1}]}, 'mark': 'bar', 'encoding': {'x': {'field': 'a'}}}\n\
+                 int(vl_convert.vegalite_to_png(spec).startswith(b'\\x89PNG'))";
+    assert_eq!(execute(&mut one.kernel, chart).await, shows(1));
     let (end, _) = execute(&mut one.kernel, "os = __import__('os')\nos._exit(7)").await;
     assert_eq!(end, End::Lost(Ending::Exited(7)));
     let mut next = one.sandbox.start_kernel().await.unwrap();
@@ -106,7 +161,7 @@ async fn works(python: PathBuf, interpreter: &str) {
     // Without a cgroup a limit on each process stands in; either way so much is not to be had.
     let small = limits(|limits| limits.memory_bytes = 256 << 20);
     let mut lease = create(&backend, &small).await.unwrap();
-    let (end, _) = execute(&mut lease.kernel, "block = b'x' * (8 << 30)").await;
+    let (end, _) = execute(&mut lease.kernel, "block = b'x' * (5 << 30)").await;
     assert!(
         matches!(
             end,

@@ -84,6 +84,7 @@ pub(crate) async fn start(kernel: &mut Kernel, code: &str) {
         mode: CellMode::Exec,
         echo: true,
         store: true,
+        last: false,
         references: Vec::new(),
     };
     write_frame(&mut kernel.writer, &message, &[]).await.unwrap();

@@ -423,7 +423,7 @@ async fn rlimits_hold(backend: &ProcessBackend) {
     let length = lease.kernel.stdout.try_read(&mut said).unwrap();
     assert_eq!(
         String::from_utf8_lossy(&said[..length]),
-        "MemoryError BlockingIOError11 OSError24 OSError27 (0, 0)\n"
+        "MemoryError BlockingIOError11 OSError24 OSError27 (1, 1)\n"
     );
     lease.sandbox.destroy().await.unwrap();
 }

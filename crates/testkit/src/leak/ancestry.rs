@@ -7,10 +7,8 @@ use std::path::PathBuf;
 
 use super::find::{self, Process};
 
-/// Where sandboxes mount. Such a mount in the host's table would be one that got out of its namespace.
-const MOUNT_POINTS: [&str; 10] = [
-    "/usr",
-    "/mnt",
+/// Where sandboxes mount and people seldom do. Such a mount in the host's table would be one that got out of its namespace.
+const MOUNT_POINTS: [&str; 8] = [
     "/workspace",
     "/tmp/data",
     "/tmp/output",

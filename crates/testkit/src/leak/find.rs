@@ -1,15 +1,14 @@
-//! Reads processes, mounts, namespaces, cgroups, descriptors and directories from the kernel.
+//! Reads processes, mounts, cgroups and descriptors from the kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// One line of `/proc/<pid>/stat`, as far as it is needed.
 #[derive(Debug, Clone)]
 pub(super) struct Process {
     pub(super) id: u32,
     pub(super) name: String,
-    state: String,
     pub(super) parent: u32,
     pub(super) started: String,
 }
@@ -28,56 +27,10 @@ fn parse(id: u32, stat: &str) -> Option<Process> {
     Some(Process {
         id,
         name: name.to_owned(),
-        state: (*fields.first()?).to_owned(),
         parent: fields.get(1)?.parse().ok()?,
         // Field 22 of the line; two were consumed before `fields`.
         started: (*fields.get(19)?).to_owned(),
     })
-}
-
-/// Lists processes named `cellblock*`, and the descendants of `ancestor`; the start time tells reused ids apart.
-pub(super) fn processes(ancestor: Option<u32>) -> BTreeSet<String> {
-    let all = all_processes();
-    let parents: BTreeMap<u32, u32> = all.iter().map(|process| (process.id, process.parent)).collect();
-    let descends = |id: u32| {
-        let mut current = parents.get(&id).copied();
-        // A process that ended between two reads leaves a gap, never a cycle; the bound is for safety.
-        for _ in 0..parents.len() {
-            match current {
-                Some(parent) if Some(parent) == ancestor => return true,
-                Some(parent) => current = parents.get(&parent).copied(),
-                None => return false,
-            }
-        }
-        false
-    };
-    let ours = |process: &&Process| {
-        Some(process.id) != ancestor && (process.name.starts_with("cellblock") || descends(process.id))
-    };
-    all.iter()
-        .filter(ours)
-        .map(
-            |Process {
-                 id,
-                 name,
-                 state,
-                 started,
-                 ..
-             }| {
-                let zombie = if state == "Z" { ", zombie" } else { "" };
-                format!("{id} {name} (started at tick {started}{zombie})")
-            },
-        )
-        .collect()
-}
-
-/// Lists the mounts of this mount namespace.
-pub(super) fn mounts() -> BTreeSet<String> {
-    let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    text.lines()
-        .filter_map(mount)
-        .map(|(id, point, kind)| format!("{id} {kind} at {point}"))
-        .collect()
 }
 
 fn mount(line: &str) -> Option<(&str, &str, &str)> {
@@ -92,21 +45,6 @@ pub(super) fn mount_points() -> Vec<PathBuf> {
     text.lines()
         .filter_map(mount)
         .map(|(_, point, _)| PathBuf::from(point))
-        .collect()
-}
-
-/// Lists the namespaces that any process is in.
-pub(super) fn namespaces() -> BTreeSet<String> {
-    all_processes()
-        .iter()
-        .flat_map(|process| {
-            fs::read_dir(format!("/proc/{}/ns", process.id))
-                .into_iter()
-                .flatten()
-                .flatten()
-        })
-        .filter_map(|entry| fs::read_link(entry.path()).ok())
-        .map(|link| link.to_string_lossy().into_owned())
         .collect()
 }
 
@@ -132,21 +70,6 @@ pub(super) fn cgroups(wanted: impl Fn(&String) -> bool) -> BTreeSet<String> {
         }
     }
     found
-}
-
-/// Lists the control groups named `cellblock-*`.
-pub(super) fn our_cgroups() -> BTreeSet<String> {
-    cgroups(|path| {
-        path.rsplit('/')
-            .next()
-            .is_some_and(|name| name.starts_with("cellblock-"))
-    })
-}
-
-/// Lists the entries of a directory that may not exist.
-pub(super) fn entries(folder: &Path) -> BTreeSet<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path().display().to_string()).collect()
 }
 
 /// Counts the open descriptors of a process by kind.
@@ -182,10 +105,7 @@ mod tests {
             .collect::<Vec<_>>()
             .join(" ");
         let process = parse(7, &format!("7 (a) b (c) S 3 {rest}\n")).unwrap();
-        assert_eq!(
-            (process.name.as_str(), process.state.as_str(), process.parent),
-            ("a) b (c", "S", 3)
-        );
+        assert_eq!((process.name.as_str(), process.parent), ("a) b (c", 3));
         assert_eq!(process.started, "22");
     }
 

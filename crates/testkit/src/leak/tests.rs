@@ -1,86 +1,45 @@
 //! Each kind of leak is made on purpose and must be found.
 
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::require;
 
-fn no_difference() -> Difference {
-    let empty = Vec::new;
-    Difference {
-        processes: empty(),
-        mounts: empty(),
-        namespaces: empty(),
-        cgroups: empty(),
-        folders: empty(),
-        descriptors: empty(),
-    }
-}
-
-#[test]
-fn a_descendant_that_still_runs_is_found_and_is_gone_once_reaped() {
-    let scope = Scope::this_process();
-    let before = Snapshot::take(&scope);
-    let mut child = Command::new("sh")
-        .args(["-c", "sleep 1000 & wait"])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let id = child.id();
-    let left = before.difference(&Snapshot::take(&scope));
-    assert!(
-        left.processes
-            .iter()
-            .any(|process| process.starts_with(&format!("{id} "))),
-        "{left}"
-    );
-
-    Command::new("pkill")
-        .args(["--parent", &id.to_string()])
-        .status()
-        .unwrap();
-    child.wait().unwrap();
-    let left = before.difference(&Snapshot::take(&scope));
-    assert!(
-        !left
-            .processes
-            .iter()
-            .any(|process| process.starts_with(&format!("{id} "))),
-        "{left}"
-    );
-}
-
-#[test]
-fn a_process_named_after_us_is_found_though_no_descendant() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("cellblock-test");
-    fs::copy("/bin/sleep", &program).unwrap();
-    let mut child = Command::new(&program).arg("1000").spawn().unwrap();
-    let found = find::processes(None);
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert!(
-        found.iter().any(|process| process.contains("cellblock-test")),
-        "{found:?}"
-    );
-}
-
 #[test]
 fn an_entry_left_in_a_directory_is_found() {
     let folder = tempfile::tempdir().unwrap();
-    let scope = Scope::default().folder(folder.path());
-    let before = Snapshot::take(&scope);
+    let mut owner = Owner::this_process().folder(folder.path());
+    assert_eq!(owner.count().entries, 0);
     fs::create_dir(folder.path().join("sandbox-1")).unwrap();
-    let left = before.difference(&Snapshot::take(&scope)).folders;
-    assert_eq!(left, [folder.path().join("sandbox-1").display().to_string()]);
+    assert_eq!(owner.count().entries, 1);
 }
 
 #[test]
-fn a_namespace_of_another_process_is_found() {
-    require!(UserNamespaces);
-    let before = find::namespaces();
-    let mut child = Command::new("unshare")
+fn less_than_before_is_no_leak_and_more_of_one_kind_is() {
+    let before = Count {
+        namespaces: 13,
+        descriptors: 20,
+        ..Count::default()
+    };
+    let less = Count {
+        namespaces: 12,
+        ..before.clone()
+    };
+    assert!(less.is_within(&before));
+    let more = Count {
+        descriptors: 21,
+        ..less
+    };
+    assert!(!more.is_within(&before));
+}
+
+/// Starts a process with a user and a host name namespace of its own, and waits until it has them.
+fn unshared() -> std::process::Child {
+    let child = Command::new("unshare")
         .args(["--user", "--map-root-user", "--uts", "cat"])
         .stdin(Stdio::piped())
         .spawn()
@@ -92,53 +51,28 @@ fn a_namespace_of_another_process_is_found() {
         assert!(Instant::now() < deadline, "unshare made no namespace");
         thread::sleep(Duration::from_millis(5));
     }
-    let made = fs::read_link(&link).unwrap().display().to_string();
-    let after = find::namespaces();
+    child
+}
+
+fn end(mut child: std::process::Child) {
     drop(child.stdin.take());
     child.wait().unwrap();
-    assert!(
-        !before.contains(&made) && after.contains(&made),
-        "{made} in {after:?}"
-    );
 }
 
 #[test]
-fn a_cgroup_named_after_us_is_found() {
-    require!(Root);
-    require!(CgroupV1);
-    let folder = Path::new("/sys/fs/cgroup/pids").join(format!("cellblock-leak-{}", std::process::id()));
-    fs::create_dir(&folder).unwrap();
-    let found = find::our_cgroups();
-    fs::remove_dir(&folder).unwrap();
-    assert!(found.contains(&folder.display().to_string()), "{found:?}");
-    assert!(!find::our_cgroups().contains(&folder.display().to_string()));
-}
-
-#[test]
-fn descriptors_are_counted_by_kind_and_only_a_gain_is_a_leak() {
-    let count = |counts: &[(&str, usize)]| {
-        let descriptors = counts
-            .iter()
-            .map(|(kind, count)| ((*kind).to_owned(), *count))
-            .collect();
-        let none = BTreeSet::new;
-        Snapshot {
-            processes: none(),
-            mounts: none(),
-            namespaces: none(),
-            cgroups: none(),
-            folders: none(),
-            descriptors,
-        }
-    };
-    let left = count(&[("socket", 2), ("pipe", 4)]).difference(&count(&[("socket", 3), ("pipe", 1)]));
-    assert_eq!(
-        left,
-        Difference {
-            descriptors: vec!["socket (2 before, 3 after)".to_owned()],
-            ..no_difference()
-        }
-    );
+fn namespaces_of_an_owner_are_found_and_those_of_others_do_not_count() {
+    require!(UserNamespaces);
+    let stranger = Command::new("sleep").arg("1000").spawn().unwrap();
+    let mut other = Owner::of(stranger.id());
+    let mut this = Owner::this_process();
+    let before = this.count().namespaces;
+    let child = unshared();
+    assert!(this.count().namespaces >= before + 2);
+    assert_eq!(other.count().namespaces, 0);
+    end(child);
+    let mut stranger = stranger;
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
 }
 
 #[test]
@@ -150,16 +84,6 @@ fn an_open_file_is_among_the_descriptors_of_this_process() {
         find::descriptors(std::process::id()).get(&path.display().to_string()),
         Some(&1)
     );
-}
-
-#[test]
-fn a_report_names_the_kind_of_every_leak() {
-    let left = Difference {
-        mounts: vec!["7 tmpfs at /x".to_owned()],
-        ..no_difference()
-    };
-    assert_eq!(left.to_string(), "mount left: 7 tmpfs at /x\n");
-    assert_eq!(no_difference().to_string(), "nothing is left");
 }
 
 #[test]

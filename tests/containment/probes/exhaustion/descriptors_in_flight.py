@@ -10,7 +10,7 @@ from probe import held, reached
 
 flying = 0
 null = os.open("/dev/null", os.O_RDONLY)
-sender, receiver = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+sender, receiver = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
 sender.setblocking(False)
 try:
     for _ in range(10):

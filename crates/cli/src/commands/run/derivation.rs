@@ -1,7 +1,7 @@
 //! `cellblock run --toolset derivation`: one call, under its contract.
 
 use cellblock_interpreter::alias::{AliasStore, Bounds};
-use cellblock_interpreter::derivation::{Derivation, Derived};
+use cellblock_interpreter::derivation::{Derivation, Derived, Policy};
 use cellblock_interpreter::report::DerivationReport;
 use cellblock_interpreter::{Event, Interpreter};
 use tokio::sync::mpsc;
@@ -25,11 +25,14 @@ impl Run {
                 self.cells.len()
             )));
         };
-        let call = args.toolset.call(&named.cell.code)?;
         let owner = format!("cellblock-run-{}", std::process::id());
         let aliases = AliasStore::new(interpreter.store().clone(), owner, Bounds::default());
         args.toolset.record(&aliases).await?;
-        let policy = args.toolset.policy(args.timeout);
+        let call = args.toolset.call(&named.cell.code)?;
+        let policy = Policy {
+            requirements: args.requirements.clone(),
+            ..args.toolset.policy(args.timeout)
+        };
         let mut derivation = interpreter.derivation(aliases.clone(), policy).await?;
         for input in inputs(args) {
             self.cancel.unless(derivation.session().bind(input)).await?;

@@ -13,6 +13,8 @@ use crate::config::units::Time;
 pub(crate) struct CodeInterpreter {
     /// Whether it is offered. Where it is not, a request that asks for it is refused.
     pub(crate) enabled: bool,
+    /// Offer it in every chat completion. Otherwise only a chat completion whose `tools` name it has it.
+    pub(crate) chat_completions: bool,
     /// Where and for how long code runs.
     pub(crate) settings: Settings,
 }
@@ -37,6 +39,7 @@ impl Default for CodeInterpreter {
     fn default() -> Self {
         Self {
             enabled: true,
+            chat_completions: false,
             settings: Settings::default(),
         }
     }
@@ -45,6 +48,7 @@ impl Default for CodeInterpreter {
 impl CodeInterpreter {
     pub(in crate::config) fn apply(&self, options: &mut Options) {
         options.code_interpreter = self.enabled;
+        options.chat_interpreter = self.enabled && self.chat_completions;
     }
 
     pub(in crate::config) fn check(&self, check: &mut Check<'_>) {

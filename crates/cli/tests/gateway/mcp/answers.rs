@@ -182,6 +182,31 @@ fn a_request_that_is_too_large_is_refused_and_the_client_hears_of_it() {
 }
 
 #[test]
+fn mistakes_of_clients_are_answered_and_not_logged_as_warnings() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let answer = post(
+        server.address,
+        &[],
+        "tools/call",
+        "no_such_tool",
+        json!({"name": "no_such_tool"}),
+    )
+    .answer();
+    assert!(answer.body.contains("no_such_tool"), "{}", answer.body);
+    let answer = post(server.address, &[], "no/such/method", "", json!({})).answer();
+    assert!(answer.body.contains("error"), "{}", answer.body);
+    // What is logged after that has been written.
+    until(|| server.log().contains("/mcp").then_some(()));
+    assert!(
+        !server.log().contains("\"WARN\",\"message\":\"response error\""),
+        "{}",
+        server.log()
+    );
+    assert!(!server.log().contains("rmcp::service"), "{}", server.log());
+}
+
+#[test]
 fn it_can_be_switched_off() {
     let place = Place::new();
     let server = place.serve_with(&[], &[("CELLBLOCK_SERVE__MCP__SERVE", "false")]);

@@ -36,6 +36,8 @@ pub(super) fn body(
         "frequency_penalty",
         request.frequency_penalty.map(|value| json!(value)),
     );
+    set("stop", (!request.stop.is_empty()).then(|| json!(request.stop)));
+    set("seed", request.seed.map(|value| json!(value)));
     set(
         "reasoning_effort",
         request.reasoning.effort.as_ref().map(|effort| json!(effort)),

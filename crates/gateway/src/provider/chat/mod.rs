@@ -2,6 +2,7 @@
 
 mod assemble;
 mod body;
+mod estimate;
 #[cfg(test)]
 mod tests;
 
@@ -81,6 +82,12 @@ impl ChatCompletions {
         self.dialect = dialect;
         self
     }
+}
+
+/// How many tokens a request has, roughly.
+pub(crate) fn estimate(request: &ModelRequest) -> Result<u64, ProviderError> {
+    let body = body::body(request, &Dialect::default(), None)?;
+    Ok(estimate::estimate(&body))
 }
 
 impl Provider for ChatCompletions {

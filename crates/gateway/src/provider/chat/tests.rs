@@ -427,7 +427,8 @@ fn conversation() -> ModelRequest {
 
 #[tokio::test]
 async fn a_conversation_is_sent_as_every_server_wants_it() {
-    insta::assert_json_snapshot!(asked(conversation(), Dialect::default()).await);
+    let asked = asked(conversation(), Dialect::default()).await;
+    insta::with_settings!({sort_maps => true}, { insta::assert_json_snapshot!(asked); });
 }
 
 #[tokio::test]

@@ -288,7 +288,7 @@ async fn a_conversation_is_sent_without_what_only_its_own_server_knows() {
         "{}",
         asked.head
     );
-    insta::assert_json_snapshot!(asked.body);
+    insta::with_settings!({sort_maps => true}, { insta::assert_json_snapshot!(asked.body); });
 }
 
 #[tokio::test]
@@ -344,4 +344,44 @@ async fn a_call_without_arguments_has_an_empty_object_of_them() {
         ModelEvent::Finish(Finish::Calls),
     ];
     assert_eq!(whole(Reply::events(&[added, end])).await, expected);
+}
+
+#[tokio::test]
+async fn a_server_that_counts_tokens_is_asked_and_another_is_not_believed() {
+    let counted = json!({"object": "response.input_tokens", "input_tokens": 11}).to_string();
+    let reply = |status, body: &str| Reply::new(status, "content-type: application/json\r\n", body);
+    let server = Server::start(vec![reply(200, &counted), reply(404, "{}"), reply(400, "{}")]).await;
+    let provider = Responses::new(endpoint(&server.base));
+    assert_eq!(provider.count(request()).await.unwrap(), Some(11));
+    let asked = server.asked().remove(0);
+    assert!(
+        asked
+            .head
+            .starts_with("post /v1/responses/input_tokens http/1.1\r\n"),
+        "{}",
+        asked.head
+    );
+    let mut fields: Vec<_> = asked.body.as_object().unwrap().keys().cloned().collect();
+    fields.sort();
+    assert_eq!(fields, ["input", "model"]);
+    assert_eq!(provider.count(request()).await.unwrap(), None);
+    let refused = provider.count(request()).await;
+    assert!(
+        matches!(refused, Err(ProviderError::Status { status: 400, .. })),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn stop_sequences_are_refused_because_the_api_has_none() {
+    let provider = Responses::new(endpoint("http://127.0.0.1:1/v1"));
+    let asked = ModelRequest {
+        stop: vec!["END".to_owned()],
+        ..request()
+    };
+    let refused = provider.stream(asked).await.err();
+    assert!(
+        matches!(refused, Some(ProviderError::Unsupported { param: "stop", .. })),
+        "{refused:?}"
+    );
 }

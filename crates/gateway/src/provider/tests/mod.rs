@@ -30,6 +30,8 @@ pub(crate) fn request() -> ModelRequest {
         top_p: None,
         presence_penalty: None,
         frequency_penalty: None,
+        stop: Vec::new(),
+        seed: None,
         text: Text::default(),
         reasoning: ReasoningOptions::default(),
     }

@@ -61,7 +61,7 @@ async fn what_belongs_to_somebody_else_is_not_there() {
         assert_eq!(find(connection, "bob", "r1").unwrap(), None);
         assert_eq!(conversation(connection, "bob", "r1").unwrap(), None);
         assert_eq!(item(connection, "bob", "msg_r1").unwrap(), None);
-        assert!(!delete(connection, "bob", "r1").unwrap());
+        assert!(delete(connection, "bob", "r1").unwrap().is_none());
         // Nor can somebody else end it.
         begin(connection, &begun("r2", "bob")).unwrap();
         end(connection, &ended("r2", None)).unwrap();
@@ -77,14 +77,14 @@ async fn what_belongs_to_somebody_else_is_not_there() {
 async fn a_conversation_is_whole_after_its_beginning_was_deleted() {
     with(|connection| {
         keep(connection, &["r1", "r2", "r3"]);
-        assert!(delete(connection, "ann", "r1").unwrap());
-        assert!(delete(connection, "ann", "r2").unwrap());
+        assert!(delete(connection, "ann", "r1").unwrap().is_some());
+        assert!(delete(connection, "ann", "r2").unwrap().is_some());
         let kept = conversation(connection, "ann", "r3").unwrap().unwrap();
         assert_eq!(kept.turns, ["[\"r1\"]", "[\"r2\"]", "[\"r3\"]"]);
         assert_eq!(conversation(connection, "ann", "r2").unwrap(), None);
         assert_eq!(item(connection, "ann", "msg_r2").unwrap(), None);
         // And nothing is left when the last one goes.
-        assert!(delete(connection, "ann", "r3").unwrap());
+        assert!(delete(connection, "ann", "r3").unwrap().is_some());
         let left: u32 = connection
             .query_row("SELECT count(*) FROM turns", [], |row| row.get(0))
             .unwrap();
@@ -146,8 +146,8 @@ async fn old_responses_are_swept_but_not_those_that_run() {
     with(|connection| {
         keep(connection, &["r1"]);
         begin(connection, &begun("r2", "ann")).unwrap();
-        assert_eq!(sweep(connection, 1000).unwrap().len(), 0);
-        assert_eq!(sweep(connection, 1001).unwrap().len(), 1);
+        assert_eq!(sweep(connection, 1000).unwrap().0.len(), 0);
+        assert_eq!(sweep(connection, 1001).unwrap().0.len(), 1);
         assert_eq!(find(connection, "ann", "r1").unwrap(), None);
         assert!(find(connection, "ann", "r2").unwrap().is_some());
     })
@@ -159,6 +159,44 @@ async fn a_secret_is_the_one_that_was_brought_first() {
     with(|connection| {
         assert_eq!(secret(connection, "compaction", b"first").unwrap(), b"first");
         assert_eq!(secret(connection, "compaction", b"second").unwrap(), b"first");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_item_is_found_in_its_turn_or_as_older_records_have_it() {
+    with(|connection| {
+        begin(connection, &begun("r1", "ann")).unwrap();
+        let r1 = Ended {
+            turn: r#"[{"n": 0}, {"n": 1}, {"n": 2}]"#.to_owned(),
+            items: vec![
+                ("ci_1".to_owned(), "[1,2]".to_owned()),
+                ("msg_1".to_owned(), r#"[{"n": "own"}]"#.to_owned()),
+            ],
+            ..ended("r1", None)
+        };
+        assert!(end(connection, &r1).unwrap());
+        let found = |id: &str| item(connection, "ann", id).unwrap().unwrap();
+        assert_eq!(found("ci_1"), r#"[{"n":1},{"n":2}]"#);
+        assert_eq!(found("msg_1"), r#"[{"n": "own"}]"#);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn turns_that_nothing_needs_any_more_are_told() {
+    with(|connection| {
+        keep(connection, &["r1", "r2"]);
+        begin(connection, &begun("r3", "ann")).unwrap();
+        // A later turn needs the first one; one that never ended has none.
+        assert_eq!(delete(connection, "ann", "r1").unwrap(), Some(Vec::new()));
+        assert_eq!(
+            delete(connection, "ann", "r3").unwrap(),
+            Some(vec!["r3".to_owned()])
+        );
+        let mut both = delete(connection, "ann", "r2").unwrap().unwrap();
+        both.sort();
+        assert_eq!(both, ["r1", "r2"]);
     })
     .await;
 }

@@ -12,7 +12,7 @@ use crate::wire::item::{
 };
 
 /// The most items that a request may carry.
-const MAX_ITEMS: usize = 10_000;
+pub(super) const MAX_ITEMS: usize = 10_000;
 
 const KINDS: &str = "`message`, `function_call`, `function_call_output`, `reasoning`, `code_interpreter_call`, `mcp_list_tools`, `mcp_call`, `compaction` or `item_reference`";
 const PARTS: &str = "`input_text`, `input_image`, `input_file`, `output_text` or `refusal`";
@@ -22,17 +22,7 @@ pub(super) fn input(fields: &Fields<'_>, ids: &mut Ids) -> Result<Vec<Item>, Api
     let text = match fields.get("input") {
         None => return Err(fields.missing("input")),
         Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(items)) if items.len() > MAX_ITEMS => {
-            let message = format!(
-                "`input` has {} items; at most {MAX_ITEMS} are allowed",
-                items.len()
-            );
-            return Err(ApiError::invalid("input", "array_above_max_length", message));
-        }
-        Some(Value::Array(items)) => {
-            let items = items.iter().enumerate();
-            return items.map(|(index, value)| item(value, index, ids)).collect();
-        }
+        Some(Value::Array(_)) => return list(fields, "input", MAX_ITEMS, ids),
         Some(other) => return Err(wrong("input".to_owned(), "a string or a list of items", other)),
     };
     Ok(vec![Item::Message(Message {
@@ -44,8 +34,24 @@ pub(super) fn input(fields: &Fields<'_>, ids: &mut Ids) -> Result<Vec<Item>, Api
     })])
 }
 
-fn item(value: &Value, index: usize, ids: &mut Ids) -> Result<Item, ApiError> {
-    let fields = Fields::of(value, format!("input[{index}]"))?;
+/// Reads a list of at most so many items.
+pub(super) fn list(
+    fields: &Fields<'_>,
+    key: &str,
+    most: usize,
+    ids: &mut Ids,
+) -> Result<Vec<Item>, ApiError> {
+    let items = fields.list(key)?;
+    if items.len() > most {
+        let message = format!("`{key}` has {} items; at most {most} are allowed", items.len());
+        return Err(ApiError::invalid(key, "array_above_max_length", message));
+    }
+    let read = |(index, value)| item(value, format!("{key}[{index}]"), ids);
+    items.iter().enumerate().map(read).collect()
+}
+
+fn item(value: &Value, path: String, ids: &mut Ids) -> Result<Item, ApiError> {
+    let fields = Fields::of(value, path)?;
     let kind = fields.text("type")?;
     // SDKs leave the type of messages out.
     let kind = match kind.as_deref() {

@@ -1,14 +1,20 @@
 //! The body of `POST /v1/responses`. Fields that nobody here knows are ignored, as SDKs send ever new ones.
 
+mod chat;
+mod conversation;
 mod fields;
 mod items;
 mod mcp;
+mod messages;
 mod namespace;
 mod tools;
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+
+pub use chat::ChatRequest;
+pub use conversation::ConversationRequest;
 
 use fields::Fields;
 
@@ -43,6 +49,8 @@ pub struct Request {
     pub max_output_tokens: Option<u64>,
     /// The response that it goes on from.
     pub previous_response_id: Option<String>,
+    /// The conversation that it goes on in.
+    pub conversation: Option<String>,
     /// Whether it is kept; yes, unless told otherwise.
     pub store: bool,
     /// Whether its events are streamed.
@@ -67,6 +75,10 @@ pub struct Request {
     pub presence_penalty: Option<f64>,
     /// Against what was said often, -2 to 2.
     pub frequency_penalty: Option<f64>,
+    /// Sequences that end the answer; only Chat Completions has them.
+    pub stop: Vec<String>,
+    /// Seed of the sampling; only Chat Completions has one.
+    pub seed: Option<i64>,
     /// Alternatives whose probabilities are wanted, 0 to 20.
     pub top_logprobs: Option<u32>,
     /// The provider's class of service.
@@ -75,23 +87,14 @@ pub struct Request {
     pub safety_identifier: Option<String>,
     /// The client's name for what it repeats.
     pub prompt_cache_key: Option<String>,
+    /// The client's older name for its user.
+    pub user: Option<String>,
 }
 
 impl Request {
     /// Reads a body. Items without an id get one.
     pub fn parse(body: &[u8], ids: &mut Ids) -> Result<Self, ApiError> {
-        let body: Value = serde_json::from_slice(body).map_err(|error| ApiError {
-            kind: ErrorKind::InvalidRequestError,
-            code: Some("invalid_json".to_owned()),
-            message: format!("the body is not JSON: {error}"),
-            param: None,
-        })?;
-        let fields = Fields::of(&body, "").map_err(|error| ApiError {
-            message: "the body has to be a JSON object".to_owned(),
-            param: None,
-            ..error
-        })?;
-        Self::read(&fields, ids)
+        Self::read(&top(&json(body)?)?, ids)
     }
 
     /// Whether the outputs of code belong to the response.
@@ -103,7 +106,7 @@ impl Request {
 
     fn read(fields: &Fields<'_>, ids: &mut Ids) -> Result<Self, ApiError> {
         unsupported(fields)?;
-        let tools = tools::tools(fields)?;
+        let tools = tools::tools(fields, tools::tool)?;
         let background = fields.flag("background")?.unwrap_or(false);
         let store = fields.flag("store")?.unwrap_or(true);
         if background && !store {
@@ -117,12 +120,13 @@ impl Request {
             model: fields.required("model")?,
             input: items::input(fields, ids)?,
             instructions: fields.text("instructions")?,
-            tool_choice: tools::choice(fields, &tools)?,
+            tool_choice: tools::choice(fields, &tools, tools::chosen)?,
             tools,
             parallel_tool_calls: fields.flag("parallel_tool_calls")?.unwrap_or(true),
             max_tool_calls: fields.count("max_tool_calls", 1)?,
             max_output_tokens: fields.count("max_output_tokens", 1)?,
             previous_response_id: fields.text("previous_response_id")?,
+            conversation: conversation(fields)?,
             store,
             stream: fields.flag("stream")?.unwrap_or(false),
             background,
@@ -135,32 +139,61 @@ impl Request {
             top_p: fields.number("top_p", 0.0, 1.0)?,
             presence_penalty: fields.number("presence_penalty", -2.0, 2.0)?,
             frequency_penalty: fields.number("frequency_penalty", -2.0, 2.0)?,
+            stop: Vec::new(),
+            seed: None,
             top_logprobs: top_logprobs.and_then(|count| u32::try_from(count).ok()),
             service_tier: fields.text("service_tier")?,
             safety_identifier: fields.text("safety_identifier")?,
             prompt_cache_key: fields.text("prompt_cache_key")?,
+            user: fields.text("user")?,
         })
     }
 }
 
+fn json(body: &[u8]) -> Result<Value, ApiError> {
+    serde_json::from_slice(body).map_err(|error| ApiError {
+        kind: ErrorKind::InvalidRequestError,
+        code: Some("invalid_json".to_owned()),
+        message: format!("the body is not JSON: {error}"),
+        param: None,
+    })
+}
+
+/// The fields of a body.
+fn top(body: &Value) -> Result<Fields<'_>, ApiError> {
+    Fields::of(body, "").map_err(|error| ApiError {
+        message: "the body has to be a JSON object".to_owned(),
+        param: None,
+        ..error
+    })
+}
+
 /// Refuses what would change the answer if it were ignored, and says what to send instead.
 fn unsupported(fields: &Fields<'_>) -> Result<(), ApiError> {
-    for (key, instead) in [
-        (
-            "conversation",
-            "there are no conversations here; go on from a response with `previous_response_id`",
-        ),
-        (
-            "prompt",
-            "there are no stored prompts here; send `instructions` and `input`",
-        ),
-    ] {
-        if fields.get(key).is_some() {
-            let message = format!("`{key}` is not supported: {instead}");
-            return Err(ApiError::invalid(key, "unsupported_parameter", message));
-        }
+    if fields.get("prompt").is_some() {
+        let message =
+            "`prompt` is not supported: there are no stored prompts here; send `instructions` and `input`";
+        return Err(ApiError::invalid("prompt", "unsupported_parameter", message));
     }
     Ok(())
+}
+
+/// Reads the conversation that a request goes on in: its id, or an object with it.
+fn conversation(fields: &Fields<'_>) -> Result<Option<String>, ApiError> {
+    let id = match fields.get("conversation") {
+        None => return Ok(None),
+        Some(Value::String(id)) => id.clone(),
+        Some(value) => Fields::of(value, "conversation")?.required("id")?,
+    };
+    if fields.get("previous_response_id").is_some() {
+        let message = "`conversation` and `previous_response_id` exclude each other: send one of the two";
+        return Err(ApiError::invalid(
+            "conversation",
+            "mutually_exclusive_parameters",
+            message,
+        ));
+    }
+    Ok(Some(id))
 }
 
 fn truncation(fields: &Fields<'_>) -> Result<Truncation, ApiError> {
@@ -196,16 +229,27 @@ fn text(fields: &Fields<'_>) -> Result<Text, ApiError> {
         let format = TextFormat::Text;
         return Ok(Text { format, verbosity });
     };
-    let format = match format.required("type")?.as_str() {
+    let format = self::format(&format, None)?;
+    Ok(Text { format, verbosity })
+}
+
+/// Reads the form of the answer; a schema stands in it, or in its field `nested`.
+fn format(fields: &Fields<'_>, nested: Option<&str>) -> Result<TextFormat, ApiError> {
+    Ok(match fields.required("type")?.as_str() {
         "text" => TextFormat::Text,
         "json_object" => TextFormat::JsonObject,
-        "json_schema" => TextFormat::JsonSchema {
-            name: tools::name(&format, "name")?,
-            description: format.text("description")?,
-            schema: format.object("schema")?.ok_or_else(|| format.missing("schema"))?,
-            strict: format.flag("strict")?,
-        },
-        other => return Err(format.unknown("type", other, "`text`, `json_object` or `json_schema`")),
-    };
-    Ok(Text { format, verbosity })
+        "json_schema" => {
+            let form = match nested {
+                Some(key) => fields.fields(key)?.ok_or_else(|| fields.missing(key))?,
+                None => fields.clone(),
+            };
+            TextFormat::JsonSchema {
+                name: tools::name(&form, "name")?,
+                description: form.text("description")?,
+                schema: form.object("schema")?.ok_or_else(|| form.missing("schema"))?,
+                strict: form.flag("strict")?,
+            }
+        }
+        other => return Err(fields.unknown("type", other, "`text`, `json_object` or `json_schema`")),
+    })
 }

@@ -14,13 +14,16 @@ const MAX_TOOLS: usize = 128;
 const KINDS: &str =
     "`function`, `namespace`, `code_interpreter` or `mcp`; this server has no other tools, so leave it out";
 
-/// Reads `tools`.
-pub(super) fn tools(fields: &Fields<'_>) -> Result<Vec<Tool>, ApiError> {
+/// Reads `tools`, each with `read`, which is given where it stands.
+pub(super) fn tools(
+    fields: &Fields<'_>,
+    read: impl Fn(&Value, String) -> Result<Tool, ApiError>,
+) -> Result<Vec<Tool>, ApiError> {
     let list = fields.list("tools")?;
     bounded(list.len())?;
     let mut tools: Vec<Tool> = Vec::new();
     for (index, value) in list.iter().enumerate() {
-        let tool = tool(value, format!("tools[{index}]"))?;
+        let tool = read(value, format!("tools[{index}]"))?;
         let same = |other: &Tool| {
             std::mem::discriminant(other) == std::mem::discriminant(&tool) && other.name() == tool.name()
         };
@@ -41,7 +44,7 @@ pub(super) fn tools(fields: &Fields<'_>) -> Result<Vec<Tool>, ApiError> {
 }
 
 /// Models know tools by their names only, so no function can have the interpreter's beside it.
-fn unlike_the_interpreter(tools: &[Tool]) -> Result<(), ApiError> {
+pub(super) fn unlike_the_interpreter(tools: &[Tool]) -> Result<(), ApiError> {
     let interpreter = tools
         .iter()
         .find(|tool| matches!(tool, Tool::CodeInterpreter { .. }));
@@ -102,7 +105,8 @@ pub(super) fn function(fields: &Fields<'_>) -> Result<Function, ApiError> {
     })
 }
 
-fn tool(value: &Value, path: String) -> Result<Tool, ApiError> {
+/// Reads a tool as the Responses API has it.
+pub(super) fn tool(value: &Value, path: String) -> Result<Tool, ApiError> {
     let fields = Fields::of(value, path)?;
     match fields.required("type")?.as_str() {
         "function" => function(&fields).map(Tool::Function),
@@ -115,7 +119,8 @@ fn tool(value: &Value, path: String) -> Result<Tool, ApiError> {
     }
 }
 
-fn container(tool: &Fields<'_>) -> Result<Container, ApiError> {
+/// Reads where an interpreter runs.
+pub(super) fn container(tool: &Fields<'_>) -> Result<Container, ApiError> {
     let fields = match tool.get("container") {
         None => return Err(tool.missing("container")),
         Some(Value::String(id)) => return Ok(Container::Id(id.clone())),
@@ -152,8 +157,12 @@ fn container(tool: &Fields<'_>) -> Result<Container, ApiError> {
     }))
 }
 
-/// Reads `tool_choice`; what it names has to be offered.
-pub(super) fn choice(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolChoice, ApiError> {
+/// Reads `tool_choice`, an object with `chosen`; what it names has to be offered.
+pub(super) fn choice(
+    fields: &Fields<'_>,
+    tools: &[Tool],
+    chosen: impl Fn(&Fields<'_>, &[Tool]) -> Result<ToolChoice, ApiError>,
+) -> Result<ToolChoice, ApiError> {
     let known = "`none`, `auto`, `required`, or an object";
     let mode = match fields.get("tool_choice") {
         None => return Ok(ToolChoice::Mode(ChoiceMode::Auto)),
@@ -172,10 +181,19 @@ pub(super) fn choice(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolChoice, 
     }
 }
 
-fn chosen(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolChoice, ApiError> {
+/// Reads a choice as the Responses API has it.
+pub(super) fn chosen(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolChoice, ApiError> {
     if fields.required("type")? != "allowed_tools" {
         return Ok(ToolChoice::Tool(offered(fields, tools)?));
     }
+    allowed(fields, |name| offered(name, tools))
+}
+
+/// Reads `mode` and `tools` of a choice among several, each with `name`.
+pub(super) fn allowed(
+    fields: &Fields<'_>,
+    name: impl Fn(&Fields<'_>) -> Result<ToolName, ApiError>,
+) -> Result<ToolChoice, ApiError> {
     let mode = match fields.text("mode")?.as_deref() {
         None | Some("auto") => AllowedMode::Auto,
         Some("required") => AllowedMode::Required,
@@ -185,11 +203,12 @@ fn chosen(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolChoice, ApiError> {
     if names.is_empty() {
         return Err(fields.missing("tools"));
     }
-    let name = |(index, value)| offered(&Fields::of(value, format!("tool_choice.tools[{index}]"))?, tools);
+    let path = fields.path("tools");
+    let read = |(index, value)| name(&Fields::of(value, format!("{path}[{index}]"))?);
     Ok(ToolChoice::Allowed {
         r#type: "allowed_tools".to_owned(),
         mode,
-        tools: names.iter().enumerate().map(name).collect::<Result<_, _>>()?,
+        tools: names.iter().enumerate().map(read).collect::<Result<_, _>>()?,
     })
 }
 
@@ -209,6 +228,16 @@ fn offered(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, ApiError> {
             return Err(fields.unknown("type", other, known));
         }
     };
+    among(name, tools, fields, key)
+}
+
+/// A tool by its name, which has to be offered.
+pub(super) fn among(
+    name: ToolName,
+    tools: &[Tool],
+    fields: &Fields<'_>,
+    key: &str,
+) -> Result<ToolName, ApiError> {
     if tools.iter().any(|tool| name.names(tool)) {
         return Ok(name);
     }

@@ -5,13 +5,17 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cellblock_kernel import broker
+from cellblock_kernel import broker, findings
+from cellblock_kernel.channel import Buffer
 from cellblock_kernel.derivation.plain import Plain
 from cellblock_kernel.limits import Limits
-from cellblock_kernel.outputs import plot, registry
+from cellblock_kernel.outputs import drawing, plot, registry
 from cellblock_kernel.outputs.output import Output
 from cellblock_kernel.outputs.plot import Screen
 from cellblock_kernel.outputs.primitive import qualified
+
+# Characters of a note.
+_NOTE = 300
 
 
 class _Cell:
@@ -70,11 +74,11 @@ def save_figure(alt: str, title: str | None = None, fig: Any = None) -> None:
 
 
 def render_chart(spec: Mapping[str, Any], data: Any, title: str | None = None, *, alt: str | None = None) -> None:
-    """Emits a chart as data, to be drawn by the reader's client.
+    """Emits a chart as data, and as a picture where the image can draw one.
 
     `spec` names the type of chart and the keys of `data` that it shows, such as
     `{"type": "line", "xKey": "date", "series": [{"key": "price"}]}`. `data` is a list of flat dicts, a dict of columns, or a data
-    frame, whose index becomes a column unless it only counts.
+    frame, whose index becomes a column unless it only counts from 0.
     """
     _texts("render_chart", alt if alt is not None else "-", title)
     if not isinstance(spec, Mapping):
@@ -85,11 +89,17 @@ def render_chart(spec: Mapping[str, Any], data: Any, title: str | None = None, *
     rows = _rows(data)
     encoded = json.dumps(rows, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
     try:
-        broker.call("check_chart", {"spec": described, "title": title, "alt": alt}, [encoded])
+        _, drawn = broker.call("check_chart", {"spec": described, "title": title, "alt": alt}, [encoded])
     except broker.BrokerError as error:
         raise ValueError(f"render_chart: {error}") from None
-    header = {"type": "chart", "title": title, "alt": alt, "spec": described, "rows": len(rows)}
-    emit(Output(header, [encoded]))
+    header: dict[str, Any] = {"type": "chart", "title": title, "alt": alt, "spec": described, "rows": len(rows)}
+    blobs: list[Buffer] = [encoded]
+    try:
+        blobs += [drawing.draw(specification.decode()) for specification in drawn[:1]]
+    except drawing.NotDrawn as error:
+        # A chart is its data, which a reader's client can still draw.
+        header["note"] = f"no picture: {error}"[:_NOTE]
+    emit(Output(header, blobs))
 
 
 def _texts(helper: str, alt: Any, title: Any) -> None:
@@ -108,16 +118,9 @@ def _current_figure() -> Any:
 
 def _rows(data: Any) -> list[dict[str, Any]]:
     plain = Plain("data")
-    if isinstance(data, Mapping):
-        columns = {str(key): plain.value(value, f"[{key!r}]") for key, value in data.items()}
-        lengths = {key: len(value) for key, value in columns.items() if isinstance(value, list)}
-        if len(lengths) < len(columns) or len(set(lengths.values())) > 1:
-            raise ValueError(
-                f"render_chart: data is a dict whose values are not lists of one length ({lengths}): "
-                "pass rows, or columns of one length"
-            )
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     rows = plain.value(data)
+    if isinstance(rows, dict):
+        rows = _transposed(rows)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise TypeError(f"render_chart: data is a {qualified(data)} that holds no rows: pass a list of dicts or a data frame")
     for number, row in enumerate(rows):
@@ -127,4 +130,20 @@ def _rows(data: Any) -> list[dict[str, Any]]:
             elif isinstance(value, list | dict):
                 kind = type(value).__name__
                 raise ValueError(f"render_chart: data[{number}][{key!r}] is a {kind}: rows hold numbers, text and null only")
+    if plain.infinite:
+        findings.add(
+            "infinite_values_to_null",
+            f"{plain.infinite} infinite values of a chart are null, the first at {plain.first_infinite}: they are not drawn",
+            details={"count": plain.infinite, "first": plain.first_infinite},
+        )
     return rows
+
+
+def _transposed(columns: dict[str, Any]) -> list[dict[str, Any]]:
+    lengths = {key: len(value) for key, value in columns.items() if isinstance(value, list)}
+    if len(lengths) < len(columns) or len(set(lengths.values())) > 1:
+        raise ValueError(
+            f"render_chart: data is a dict whose values are not lists of one length ({lengths}): "
+            "pass rows, or columns of one length"
+        )
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -1,24 +1,29 @@
 """Values of Python and its data libraries as plain JSON values.
 
 Numbers that JSON lacks (NaN and the infinities), `NaT` and `NA` become null, and are counted; dates and times become ISO 8601,
-durations seconds, `Decimal` a float, a frame a list of records, a series with an index of its own an object.
+durations seconds, `Decimal` a number, a frame a list of records, a series with an index of its own an object. Keys become text. A
+value that would lose something on the way (digits, nanoseconds, one of two equal keys) is refused by its place.
 """
 
 import datetime
 import decimal
 import enum
+import json
 import math
 import pathlib
 import sys
 import uuid
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import fields, is_dataclass
 from typing import Any, NoReturn
 
 from cellblock_kernel.outputs.primitive import qualified
 
 _DEPTH = 100
-_EXACT = (str, bool, int, type(None))
+# Integers of 64 bits, with or without a sign: readers of JSON round those beyond.
+_LEAST, _MOST = -(2**63), 2**64 - 1
+_ROUNDED = "numbers of JSON cannot hold exactly"
+_ROUND_IT = "pass str(value), or float(value) to round it"
 
 
 class NotPlain(TypeError):
@@ -30,17 +35,23 @@ class Plain:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        # Places of numbers that JSON lacks.
+        # Places of numbers that JSON lacks; the infinite ones among them are no missing data.
         self.absent = 0
+        self.infinite = 0
         self.first_absent: str | None = None
+        self.first_infinite: str | None = None
         self._within: set[int] = set()
 
     def value(self, value: Any, path: str = "", depth: int = 0) -> Any:
         """The JSON value of anything that has one; `path` says where it stands."""
-        if type(value) in _EXACT:
+        if value is None or type(value) is bool:
             return value
+        if type(value) is str:
+            return self._text(value, path)
+        if type(value) is int:
+            return self._integer(value, path)
         if type(value) is float:
-            return value if math.isfinite(value) else self._absent(path)
+            return value if math.isfinite(value) else self._absent(path, infinite=math.isinf(value))
         if depth > _DEPTH:
             self._refuse(path, f"nests deeper than {_DEPTH} levels", "flatten it")
         if isinstance(value, Mapping | list | tuple | Set) or is_dataclass(value):
@@ -55,7 +66,7 @@ class Plain:
 
     def _container(self, value: Any, path: str, depth: int) -> Any:
         if isinstance(value, Mapping):
-            return {self._key(key, path): self.value(item, f"{path}[{key!r}]", depth + 1) for key, item in value.items()}
+            return self._object(value.items(), path, depth)
         if is_dataclass(value) and not isinstance(value, type):
             return {it.name: self.value(getattr(value, it.name), f"{path}.{it.name}", depth + 1) for it in fields(value)}
         if isinstance(value, tuple) and hasattr(value, "_asdict"):
@@ -68,23 +79,65 @@ class Plain:
                 items = list(value)
         return [self.value(item, f"{path}[{number}]", depth + 1) for number, item in enumerate(items)]
 
+    def _object(self, pairs: Iterable[tuple[Any, Any]], path: str, depth: int) -> dict[str, Any]:
+        pairs = list(pairs)
+        names = self._names([key for key, _ in pairs], "keys", path)
+        return {name: self.value(item, f"{path}[{key!r}]", depth + 1) for name, (key, item) in zip(names, pairs, strict=True)}
+
+    def _names(self, labels: list[Any], what: str, path: str, levels: bool = False) -> list[str]:
+        """Keys or columns as text, none of which takes another's place; those of several levels are joined."""
+        seen: dict[str, Any] = {}
+        for label in labels:
+            if levels and isinstance(label, tuple):
+                name = " / ".join(part for part in (self._key(part, path) for part in label) if part)
+            else:
+                name = self._key(label, path)
+            if name in seen:
+                self._refuse(path, f"has the {what} {seen[name]!r} and {label!r}, both of them {name!r} as text", "rename one")
+            seen[name] = label
+        return list(seen)
+
     def _key(self, key: Any, path: str) -> str:
         if type(key) is str:
-            return key
+            return self._text(key, path)
         shown = self.value(key, path, _DEPTH)
         if isinstance(shown, list | dict):
             self._refuse(path, f"has the key {key!r}, and keys of JSON are text", "join its parts to one text")
-        return shown if isinstance(shown, str) else {None: "null", True: "true", False: "false"}.get(shown, str(shown))
+        return shown if isinstance(shown, str) else json.dumps(shown)
+
+    def _text(self, value: str, path: str) -> str:
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            # Half of a surrogate pair is no character, and UTF-8 has no bytes for it.
+            self._refuse(path, f"has a lone surrogate: {value!a:.80}", "replace it, or pass the bytes as base64")
+        return value
+
+    def _integer(self, value: int, path: str) -> int:
+        if not _LEAST <= value <= _MOST:
+            self._refuse(path, "is an integer of more than 64 bits", "pass str(value), or float(value) to round it", _ROUNDED)
+        return value
+
+    def _decimal(self, value: decimal.Decimal, path: str) -> float | None:
+        if not value.is_finite():
+            return self._absent(path, infinite=value.is_infinite())
+        rounded = float(value)
+        if not math.isfinite(rounded) or decimal.Decimal(repr(rounded)) != value:
+            self._refuse(path, f"is {value!r}", _ROUND_IT, _ROUNDED)
+        return rounded
 
     def _scalar(self, value: Any, path: str, depth: int) -> Any:
         if isinstance(value, enum.Enum):
             return self.value(value.value, path, depth + 1)
-        if isinstance(value, str | bool | int):
-            return next(base(value) for base in (str, bool, int) if isinstance(value, base))
+        # By the base's own method: what a subclass prints is another value.
+        if isinstance(value, str):
+            return self._text(str.__str__(value), path)
+        if isinstance(value, int):
+            return self._integer(int.__int__(value), path)
         if isinstance(value, float):
-            return self.value(float(value), path)
+            return self.value(float.__float__(value), path)
         if isinstance(value, decimal.Decimal):
-            return self.value(float(value), path)
+            return self._decimal(value, path)
         if isinstance(value, datetime.datetime | datetime.date | datetime.time | datetime.timedelta):
             if type(value).__name__ == "NaTType":
                 return self._absent(path)
@@ -102,29 +155,65 @@ class Plain:
         if module == "polars":
             form = getattr(value, "to_dicts", None) or getattr(value, "to_list", None)
             if form is not None:
+                self._check_polars(value, path)
                 return self.value(form(), path, depth)
         if module == "pyarrow":
             form = getattr(value, "to_pylist", None) or getattr(value, "as_py", None)
             if form is not None:
-                return self.value(form(), path, depth)
+                self._names(getattr(value, "column_names", []), "columns", path)
+                if "time64[ns]" in str(getattr(value, "schema", None) or value.type):
+                    self._refuse(path, "has times of day in nanoseconds", "cast them to time64('us')", "Python cannot hold")
+                try:
+                    made = form()
+                except ValueError as error:
+                    self._refuse(path, f"is a {qualified(value)} that Python cannot hold ({error})", "cast it first")
+                return self.value(made, path, depth)
         return self._refuse(path, f"is a {qualified(value)}", "convert it to numbers, text, lists and dicts")
+
+    def _check_polars(self, value: Any, path: str) -> None:
+        """Python's times end at microseconds, and Polars cuts off what is below when it makes them."""
+        polars: Any = sys.modules["polars"]
+        for series in [value] if isinstance(value, polars.Series) else value.get_columns():
+            at = path if series is value else f"{path}[{series.name!r}]"
+            if isinstance(series.dtype, polars.Struct):
+                self._check_polars(series.struct.unnest(), at)
+            elif isinstance(series.dtype, polars.List | polars.Array):
+                self._check_polars(series.explode(), at)
+            elif series.dtype == polars.Time or getattr(series.dtype, "time_unit", None) == "ns":
+                below = series.to_physical() % 1000 != 0
+                if below.any():
+                    self._refuse(at, "has times with nanoseconds", 'round it with .dt.round("1us"), or pass .dt.to_string()')
 
     def _numpy(self, value: Any, path: str, depth: int) -> Any:
         numpy: Any = sys.modules["numpy"]
         kind = getattr(getattr(value, "dtype", None), "kind", "")
-        if kind == "M":
-            if isinstance(value, numpy.ndarray):
+        if kind and kind in "mM" and isinstance(value, numpy.ndarray):
+            if value.ndim:
                 return [self._numpy(item, f"{path}[{number}]", depth) for number, item in enumerate(value)]
+            value = value[()]
+        if kind == "M":
             return self._absent(path) if numpy.isnat(value) else str(value)
-        if kind == "m" and isinstance(value, numpy.generic):
-            return self._absent(path) if numpy.isnat(value) else float(value / numpy.timedelta64(1, "s"))
         if kind == "m":
-            return [self._numpy(item, f"{path}[{number}]", depth) for number, item in enumerate(value)]
-        if kind in "biufUO" and kind and hasattr(value, "tolist"):
+            return self._duration(value, path)
+        if kind == "f" and value.dtype.itemsize > 8:
+            rounded = value.astype("float64")
+            if not numpy.array_equal(rounded, value, equal_nan=True):
+                self._refuse(path, f"has digits of {value.dtype}", 'pass .astype("float64") to round it', _ROUNDED)
+            value = rounded
+        if kind and kind in "biufUTO" and hasattr(value, "tolist"):
             return self.value(value.tolist(), path, depth)
         return self._refuse(
             path, f"is a {qualified(value)} of type {getattr(value, 'dtype', '?')}", "convert it to numbers or text"
         )
+
+    def _duration(self, value: Any, path: str) -> float | None:
+        numpy: Any = sys.modules["numpy"]
+        if numpy.isnat(value):
+            return self._absent(path)
+        try:
+            return float(value / numpy.timedelta64(1, "s"))
+        except TypeError:
+            return self._refuse(path, f"is {value!r}, whose unit has no length in seconds", "convert it to days or seconds")
 
     def _pandas(self, value: Any, path: str, depth: int) -> Any:
         pandas: Any = sys.modules["pandas"]
@@ -134,40 +223,46 @@ class Plain:
             return self.records(value, path, depth)
         if isinstance(value, pandas.Series):
             items = value.tolist()
-            if isinstance(value.index, pandas.RangeIndex):
+            if _only_counts(value.index):
                 return self.value(items, path, depth)
-            return self.value(self._unique(value.index, path, items), path, depth)
+            if not value.index.is_unique:
+                self._refuse(path, "is a series whose index has duplicates", "aggregate them, or pass `.reset_index()`")
+            labels = value.index.tolist()
+            names = self._names(labels, "labels", path, levels=True)
+            places = (f"{path}[{label!r}]" for label in labels)
+            return {name: self.value(*item, depth + 1) for name, item in zip(names, zip(items, places, strict=True), strict=True)}
         if isinstance(value, pandas.Index) or hasattr(value, "tolist"):
             return self.value(value.tolist(), path, depth)
         if isinstance(value, pandas.Period | pandas.Interval):
             return str(value)
         return self._refuse(path, f"is a {qualified(value)}", "convert it to numbers, text, lists and dicts")
 
-    def _unique(self, index: Any, path: str, items: list[Any]) -> dict[str, Any]:
-        if not index.is_unique:
-            self._refuse(path, "is a series whose index has duplicates", "aggregate them, or pass `.reset_index()`")
-        keys = [" / ".join(self._key(part, path) for part in key) if isinstance(key, tuple) else key for key in index.tolist()]
-        return dict(zip(keys, items, strict=True))
-
     def records(self, frame: Any, path: str, depth: int = 0) -> list[dict[str, Any]]:
         """The rows of a data frame of pandas, its index among the columns unless it only counts."""
-        pandas: Any = sys.modules["pandas"]
-        if not isinstance(frame.index, pandas.RangeIndex) or frame.index.name is not None:
-            frame = frame.reset_index()
-        joined = [" / ".join(map(str, name)).strip(" /") if isinstance(name, tuple) else name for name in frame.columns]
-        names = [self._key(name, path) for name in joined]
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            self._refuse(path, f"has two columns {twice!r}", "rename one")
+        if not _only_counts(frame.index):
+            try:
+                frame = frame.reset_index()
+            except ValueError as error:
+                self._refuse(path, f"has an index that cannot become a column ({error})", "pass .reset_index(names=…)")
+        names = self._names(list(frame.columns), "columns", path, levels=True)
         columns = [
             [self.value(item, f"{path}[{row}][{name!r}]", depth + 2) for row, item in enumerate(frame.iloc[:, number].tolist())]
             for number, name in enumerate(names)
         ]
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
-    def _absent(self, path: str) -> None:
+    def _absent(self, path: str, infinite: bool = False) -> None:
         self.absent += 1
         self.first_absent = self.first_absent or f"{self._root}{path}"
+        if infinite:
+            self.infinite += 1
+            self.first_infinite = self.first_infinite or f"{self._root}{path}"
 
-    def _refuse(self, path: str, why: str, repair: str) -> NoReturn:
-        raise NotPlain(f"{self._root}{path} {why}, which JSON cannot hold: {repair}")
+    def _refuse(self, path: str, why: str, repair: str, cause: str = "JSON cannot hold") -> NoReturn:
+        raise NotPlain(f"{self._root}{path} {why}, which {cause}: {repair}")
+
+
+def _only_counts(index: Any) -> bool:
+    """Whether an index numbers rows from 0, as one does that nobody chose."""
+    pandas: Any = sys.modules["pandas"]
+    return isinstance(index, pandas.RangeIndex) and index.name is None and index.start == 0 and index.step == 1

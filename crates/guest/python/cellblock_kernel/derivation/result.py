@@ -14,7 +14,8 @@ def set_result(value: Any) -> None:
     """Makes a value the cell's result; the last call of a cell counts.
 
     It may hold what JSON holds, values of numpy, pandas, Polars and pyarrow, dates, `Decimal`, sets and dataclasses. NaN, the
-    infinities and missing values become null, which is told as a finding. Anything else, and more than 4 MiB as JSON, is an error.
+    infinities and missing values become null, which is told as a finding. A value that JSON cannot hold as it is (an integer beyond
+    64 bits, two keys with one text), anything else, and more than 4 MiB as JSON, is an error that names its place.
     """
     plain = Plain("result")
     answer = plain.value(value)

@@ -5,12 +5,10 @@ import sys
 from typing import Any
 
 from cellblock_kernel.channel import Buffer
-from cellblock_kernel.failure import type_name
 from cellblock_kernel.limits import Limits
-from cellblock_kernel.outputs import plot
+from cellblock_kernel.outputs import drawing, plot, series
 from cellblock_kernel.outputs.output import Output
 
-_SCALE = 1.5
 _MAX_SPEC = 3 * 1024 * 1024
 _dumps = json.dumps
 
@@ -59,7 +57,7 @@ def _output(spec: dict[str, Any], library: str, name: str | None) -> Output:
         "library": library,
         "title": _title(spec.get("title")),
         "axes": [],
-        "series": [],
+        "series": series.of_spec(spec),
     }
     try:
         text = _dumps(spec, allow_nan=False, default=str)
@@ -77,36 +75,26 @@ def _output(spec: dict[str, Any], library: str, name: str | None) -> Output:
         header["note"] = note
         print(f"chart without a picture: {note}", file=sys.stderr)
     else:
-        png = _png(text)
-        if png is not None:
+        try:
+            png = _png(text)
+        except drawing.NotDrawn as error:
+            header["note"] = f"no picture: {error}"
+        else:
             header["width"], header["height"] = int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
             blobs = [png]
     return Output(header, blobs)
 
 
-def _png(spec: str) -> bytes | None:
-    try:
-        import vl_convert
-    except ImportError:
-        return None
+def _png(spec: str) -> bytes:
     altair: Any = sys.modules.get("altair")
-    version = getattr(altair, "SCHEMA_VERSION", "")
-    options: dict[str, Any] = {"scale": _SCALE, "allowed_base_urls": []}
-    numbers = version.lstrip("v").split(".")
-    if len(numbers) >= 2 and f"/v{numbers[0]}" in spec:
-        options["vl_version"] = ".".join(numbers[:2])
+    numbers = getattr(altair, "SCHEMA_VERSION", "").lstrip("v").split(".")
+    known = len(numbers) >= 2 and f"/v{numbers[0]}" in spec
     try:
-        try:
-            return bytes(vl_convert.vegalite_to_png(spec, **options))
-        except ValueError as error:
-            if "version" not in str(error).lower():
-                raise
-            del options["vl_version"]
-            return bytes(vl_convert.vegalite_to_png(spec, **options))
-    except (ValueError, KeyError) as error:
-        raise _invalid(error) from None
-    except Exception as error:
-        raise InvalidChart(f"the chart can not be drawn: {type_name(type(error))}: {error}"[:2000]) from None
+        return drawing.draw(spec, version=".".join(numbers[:2]) if known else None)
+    except drawing.NotDrawn as error:
+        if error.invalid:
+            raise _invalid(error) from None
+        raise
 
 
 def _remote(spec: Any) -> bool:

@@ -21,6 +21,16 @@ _METHODS = (
 _dumps = json.dumps
 
 
+class Bundle:
+    """Several representations of one thing, to be shown."""
+
+    def __init__(self, forms: dict[str, Any]) -> None:
+        self._forms = forms
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return {"text/plain": ", ".join(self._forms), **self._forms}
+
+
 def describe(value: Any, name: str | None, limits: Limits) -> Output | None:
     """Describes a value by what its class offers; a method that raises or returns None offers nothing."""
     kind = type(value)

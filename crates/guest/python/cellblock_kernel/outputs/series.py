@@ -46,6 +46,19 @@ def series_of(figure: Any) -> list[dict[str, Any]]:
     return found
 
 
+def of_spec(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """The lines over time of a Vega-Lite specification: its other marks can be read in it."""
+    try:
+        lines = coverage.of_spec(spec)
+    except Exception:
+        return []
+    found: list[dict[str, Any]] = []
+    for line in lines[:_MAX_SERIES]:
+        one = _series("line", line["label"], line["x"], line["y"])
+        found.append({"axes": 0, **one, "coverage": line["coverage"]})
+    return found
+
+
 def _artists(axes: Any) -> Iterable[tuple[Callable[[Any, Any], dict[str, Any] | None], Any]]:
     for line in axes.lines:
         yield _line, line
@@ -101,7 +114,7 @@ def _value(value: Any) -> Any:
 
 def _dates(axis: Any, values: Values) -> Values:
     """Numbers on an axis of dates as dates, on an axis of categories as their names."""
-    if not values or (not isinstance(values[0], int | float) and not hasattr(values[0], "item")):
+    if not values or isinstance(values[0], str) or (not isinstance(values[0], int | float) and not hasattr(values[0], "item")):
         return values
     if getattr(getattr(values[0], "dtype", None), "kind", "") == "M":
         return values

@@ -20,6 +20,7 @@ _SIGNS = {
     "A": "Y", "y": "Y",
 }  # fmt: skip
 _CALENDAR = {"W": "W-SUN", "M": "M", "Q": "Q-DEC", "Y": "Y-DEC"}
+_DAYS = {"W": 7, "M": 31, "Q": 92, "Y": 366}
 _EXAMPLES = '"15min", "h", "4h", "D", "W", "M", "Q" or "Y"'
 # Steps that divide a day, the longest last: what sources are taken to report by.
 _USUAL = [
@@ -43,6 +44,11 @@ class Bucket:
     def micros(self) -> int | None:
         """The length in microseconds; none for weeks, months, quarters and years, which follow the calendar."""
         return None if self.unit in _CALENDAR else self.count * _MICROS[self.unit]
+
+    @property
+    def longest(self) -> int:
+        """The most microseconds that one has."""
+        return self.micros or _DAYS[self.unit] * _MICROS["D"]
 
     def floor(self, times: pd.DatetimeIndex) -> pd.DatetimeIndex:
         """The beginning of each time's bucket, by the clock of the times' own zone."""
@@ -120,23 +126,46 @@ def step(gaps: np.ndarray) -> int | None:
         return None
     middle = float(np.median(gaps))
     near = (gaps >= 0.5 * middle) & (gaps <= 1.5 * middle)
-    fitting = [one for one in _USUAL if one <= middle / 0.9]
-    return fitting[-1] if fitting and near.mean() >= 0.5 else None
+    return usual(middle) if near.mean() >= 0.5 else None
 
 
-def common(gaps: list[np.ndarray], times: list[pd.DatetimeIndex]) -> Bucket | None:
-    """The coarsest of the sources' steps, at most a day; none where all times are on one grid of it already.
+def usual(length: float) -> int | None:
+    """The longest usual step that is not longer, but for a tenth, than a length in microseconds."""
+    fitting = [one for one in _USUAL if one <= length / 0.9]
+    return fitting[-1] if fitting else None
 
-    A source of two samples says little, so it is asked only if no source has more.
-    """
+
+def steps(gaps: list[np.ndarray]) -> list[int]:
+    """The steps of sources. One of two samples says little, so it is asked only if no source has more."""
     telling = [one for one in gaps if (one > 0).sum() > 1] or gaps
-    steps = [one for one in map(step, telling) if one is not None]
-    if not steps:
+    return [one for one in map(step, telling) if one is not None]
+
+
+def regular(owners: np.ndarray, gaps: np.ndarray) -> pd.Series:
+    """The median distance, in microseconds, of each owner of three samples or more that reports by one step.
+
+    More than half of its distances have to be close to their median. A step with some samples left out at random, which looks like
+    a coarser one by its median alone, has distances of all lengths.
+    """
+    known = pd.Series(gaps[gaps > 0], dtype="float64")
+    of = owners[gaps > 0]
+    grouped = known.groupby(of)
+    middle = grouped.transform("median")
+    close = ((known - middle).abs() <= middle / 4).groupby(of).mean()
+    return grouped.median()[(close > 0.5) & (grouped.size() > 1)]
+
+
+def common(found: list[int], times: list[pd.DatetimeIndex]) -> Bucket | None:
+    """A bucket of the coarsest of some steps; none where all times are on one grid of it already."""
+    if not found:
         return None
-    longest = max(steps)
+    longest = max(found)
     walls = [one.tz_localize(None).as_unit("us").asi8 for one in times if len(one)]
     phases = np.unique(np.concatenate([np.unique(wall % longest) for wall in walls]))
-    if phases.size <= 1:
-        return None
-    unit = max((unit for unit, one in _MICROS.items() if longest % one == 0), key=_MICROS.__getitem__)
-    return Bucket(longest // _MICROS[unit], unit)
+    return None if phases.size <= 1 else of_micros(longest)
+
+
+def of_micros(micros: int) -> Bucket:
+    """The bucket of a length in microseconds."""
+    unit = max((unit for unit, one in _MICROS.items() if micros % one == 0), key=_MICROS.__getitem__)
+    return Bucket(micros // _MICROS[unit], unit)

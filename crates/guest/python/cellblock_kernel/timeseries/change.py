@@ -42,8 +42,8 @@ def derive_change_series(
         single column of text beside a single one of numbers, and times that repeat, are long rows.
     selected: entities for display, by name, or the number of the largest (by size at the end of the series). Adds
         `selected_entities_change`, their part of `stable_entities_change`, and changes nothing else.
-    freq, tz: the periods, as for `safe_merge_timeseries`. Times are floored before anything is computed; without `freq` to the step
-        by which entities report, if their times are not on one grid already.
+    freq, tz: the periods, as for `safe_merge_timeseries`. Times are floored before anything is computed; without `freq` to the
+        coarsest step by which an entity reports, at most a day, if the times are not on one grid of it already.
     duplicates: what becomes of several values of an entity in a period: `last` (in time), `first`, `sum`, `mean`, `max`, `min`,
         `error`. A null never counts as a value.
     errors: rows without a readable time or entity are an error (`raise`), or left out (`coerce`).
@@ -64,7 +64,8 @@ def derive_change_series(
     `change` (the same with its sign in `coverage_change`), `previous_value` (the entity's last value before the period) and
     `next_value` (its first one in or after it). `.attrs["coverage_event_count"]` counts all of them by kind,
     `.attrs["selected_entities"]` lists the selected. `.attrs["data_quality"]` and the execution's findings have what was noticed:
-    `coverage_events`, `duplicate_buckets`, `buckets_inferred`, `missing_periods`, `unobserved_periods`, `unobserved_entities`,
+    `coverage_events`, `slower_entities`, `duplicate_buckets`, `buckets_inferred`, `missing_periods`, `unobserved_periods`,
+    `unobserved_entities`,
     `infinite_values` (infinite values count as not observed), `ignored_columns`, `numbers_from_text` and others.
 
     Raises `ValueError` (what is wrong, where, and the choices) or `TypeError` (what is no data).

@@ -1,6 +1,7 @@
 """The matrix of a population: a row per period, a column per entity, NaN where nothing was observed."""
 
 import datetime
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,12 @@ from cellblock_kernel.timeseries.sources import table
 
 # 8 bytes each.
 _MOST_CELLS = 1 << 27
+# Cells whose samples are looked for at once.
+_AT_ONCE = 1 << 22
 _LABEL = "data"
+
+# Entities by number, and as many distances in microseconds between two samples of each.
+Gaps = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass
@@ -81,7 +87,7 @@ def _wide(source: Timed, value_col: str | None, freq: Freq | None, policy: str, 
     numbers = rest if len(chosen) == len(rest.columns) else rest[chosen]
     values = _floats(numbers)
     values = _without_infinities(values, chosen, quality)
-    bucket = prepare.grid([source], freq, [prepare.gaps_of_columns(source.times, ~np.isnan(values[:, :50]))], quality)
+    bucket = _grid(source, freq, chosen, _samples_of_columns(source.times, ~np.isnan(values)), quality)
     floored = bucket.floor(source.times) if bucket else source.times
     if not (source.times.is_monotonic_increasing and floored.is_monotonic_increasing and floored.is_unique):
         frame = pd.DataFrame(values, columns=pd.Index(chosen, dtype=object))
@@ -101,7 +107,8 @@ def _long(source: Timed, entity_col: Any, value_col: Any, freq: Freq | None, pol
     values = _without_infinities(_numbers(source.table[value_col], value_col, quality)[:, None], [value_col], quality)[:, 0]
     named = codes >= 0
     codes, values, times = codes[named], values[named], source.times[named]
-    bucket = prepare.grid([Timed(source.table, times, source.name)], freq, [_gaps_of_each(codes, times, values)], quality)
+    samples = [_samples_of_rows(codes, times, values)]
+    bucket = _grid(Timed(source.table, times, source.name), freq, list(entities), samples, quality)
     floored = bucket.floor(times) if bucket else times
     rows, periods = pd.factorize(floored, sort=True)
     if len(periods) * len(entities) > _MOST_CELLS:
@@ -119,12 +126,61 @@ def _long(source: Timed, entity_col: Any, value_col: Any, freq: Freq | None, pol
     return Matrix(pd.DatetimeIndex(periods), list(entities), matrix, bucket)
 
 
-def _gaps_of_each(codes: np.ndarray, times: pd.DatetimeIndex, values: np.ndarray) -> np.ndarray:
+def _samples_of_rows(codes: np.ndarray, times: pd.DatetimeIndex, values: np.ndarray) -> Gaps:
     """The distances between samples of the same entity: entities may report at different seconds."""
     told = ~np.isnan(values)
     codes, micros = codes[told], times.as_unit("us").asi8[told]
     order = np.lexsort((micros, codes))
-    return np.diff(micros[order])[np.diff(codes[order]) == 0]
+    codes, micros = codes[order], micros[order]
+    same = np.diff(codes) == 0
+    return codes[1:][same], np.diff(micros)[same]
+
+
+def _samples_of_columns(times: pd.DatetimeIndex, told: np.ndarray) -> Iterator[Gaps]:
+    """The same for columns, some of them at a time."""
+    micros = times.as_unit("us").asi8
+    if not times.is_monotonic_increasing:
+        order = np.argsort(micros)
+        micros, told = micros[order], told[order]
+    whole = told.all(axis=0)
+    if whole.any():
+        # They all have the same distances.
+        yield np.full(max(len(micros) - 1, 0), int(whole.argmax())), np.diff(micros)
+    others = np.flatnonzero(~whole)
+    many_columns = max(_AT_ONCE // max(len(micros), 1), 1)
+    for first in range(0, len(others), many_columns):
+        columns = others[first : first + many_columns]
+        codes, rows = np.nonzero(told[:, columns].T)
+        same = np.diff(codes) == 0
+        yield columns[codes[1:][same]], np.diff(micros[rows])[same]
+
+
+def _grid(
+    source: Timed, freq: Freq | None, entities: list[Any], samples: Iterable[Gaps], quality: Quality
+) -> buckets.Bucket | None:
+    """The bucket asked for, or of the coarsest step by which an entity reports, so that none is gone between its samples."""
+    pooled, own = [], []
+    for owners, gaps in samples:
+        pooled.append(gaps)
+        own.append(buckets.regular(owners, gaps))
+    own = pd.concat(own)
+    steps = buckets.steps([np.concatenate(pooled)])
+    steps += [one for one in map(buckets.usual, own.unique()) if one is not None]
+    bucket = prepare.grid([source], freq, steps, quality)
+    period = bucket or (buckets.of_micros(max(steps)) if steps else None)
+    slower = own[own > 1.5 * period.longest] if period else own[:0]
+    if len(slower):
+        names = [entities[one] for one in slower.index]
+        every = datetime.timedelta(microseconds=float(slower.max()))
+        quality.note(
+            "slower_entities",
+            f"{listed(names)} report less often than every {period} (every {every} at most), so they count as gone between their "
+            "samples; choose a coarser freq=",
+            entities=[str(one) for one in names[:20]],
+            count=len(names),
+            period=str(period),
+        )
+    return bucket
 
 
 def _numbers(values: pd.Series, name: Any, quality: Quality) -> np.ndarray:

@@ -69,11 +69,11 @@ def _without_rows(table: pd.DataFrame, time_col: str | None, label: str, zone: d
     return Timed(rest, pd.DatetimeIndex([], dtype="datetime64[us, UTC]").tz_convert(zone or datetime.UTC), name)
 
 
-def grid(sources: list[Timed], freq: Freq | None, gaps: list[np.ndarray], quality: Quality) -> Bucket | None:
-    """The bucket asked for, or the one that the sources have in common."""
+def grid(sources: list[Timed], freq: Freq | None, steps: list[int], quality: Quality) -> Bucket | None:
+    """The bucket asked for, or the one that the sources have in common by their steps."""
     if freq is not None:
         return buckets.parse(freq)
-    bucket = buckets.common(gaps, [one.times for one in sources])
+    bucket = buckets.common(steps, [one.times for one in sources])
     if bucket is not None:
         moved = sum(int((bucket.floor(one.times) != one.times).sum()) for one in sources)
         quality.note(
@@ -113,7 +113,7 @@ def prepare(
     for source, one in zip(sources, read, strict=True):
         if len(one.times) == 0:
             quality.note("empty_source", f"{source.label} has no rows", source.name)
-    bucket = grid(read, freq, [one.gaps() for one in read], quality)
+    bucket = grid(read, freq, buckets.steps([one.gaps() for one in read]), quality)
     folded = []
     for source, one in zip(sources, read, strict=True):
         floored = bucket.floor(one.times) if bucket else one.times

@@ -46,7 +46,7 @@ impl Place {
         let (workspace, tmp) = (dir.workspace(), dir.tmp());
         let (workspace, tmp) = (workspace.display(), tmp.display());
         let mut environment = vec![
-            format!("PATH={python}/bin:/usr/bin:/bin"),
+            format!("PATH={}/bin:{python}/bin:/usr/bin:/bin", package.display()),
             format!("HOME={workspace}"),
             format!("TMPDIR={tmp}"),
             format!("MPLCONFIGDIR={tmp}/.matplotlib"),

@@ -36,6 +36,10 @@ const PACKAGE: &str = "kernel";
 
 /// Serves the host without namespaces until it is gone, and answers the keep's raw wait status.
 pub(super) fn keep_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees, reason: &str) -> Result<i32> {
+    let launch = &Launch {
+        ids: launch.ids.without_namespaces(),
+        ..launch.clone()
+    };
     bare::allow(&launch.demands, launch.ids, reason)?;
     let report = probe::report_bare(&launch.demands, launch.ids, trees, reason)?;
     let filters = Filters::compile()?;

@@ -39,8 +39,19 @@ pub(super) fn unreadable() -> Problem {
     Problem::new(code::SPEC_MALFORMED, "spec", "could not be read")
 }
 
+/// Notes what is wrong with the form of a specification, whatever it is drawn from.
+pub(super) fn form(value: &Value, problems: &mut Problems) {
+    if let Some((mut spec, true)) = read::spec(value, problems) {
+        shape::complete(&mut spec, problems);
+        shape::check(&spec, problems);
+    }
+}
+
 fn against(value: &Value, columns: &Columns, problems: &mut Problems) -> Option<ChartSpec> {
-    let mut spec = read::spec(value, problems)?;
+    let (mut spec, true) = read::spec(value, problems)? else {
+        named_columns(value, columns, problems);
+        return None;
+    };
     shape::complete(&mut spec, problems);
     shape::check(&spec, problems);
     if columns.rows == 0 {
@@ -73,6 +84,23 @@ fn against(value: &Value, columns: &Columns, problems: &mut Problems) -> Option<
     measures::check(&spec, problems);
     axes::complete(&mut spec, columns);
     Some(spec)
+}
+
+/// Notes keys that no row has, where the type of the chart, which says what they have to be, is not known.
+fn named_columns(spec: &Value, columns: &Columns, problems: &mut Problems) {
+    let named = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    for field in ["xKey", "yKey", "valueKey"] {
+        if let Some(key) = named(spec, field).filter(|_| !problems.has(field)) {
+            column(columns, &key, field, problems);
+        }
+    }
+    let series = spec.get("series").and_then(Value::as_array);
+    for (at, one) in series.into_iter().flatten().take(MAX_KEYS).enumerate() {
+        let field = format!("series[{at}].key");
+        if let Some(key) = named(one, "key").filter(|_| !problems.has(&field)) {
+            column(columns, &key, &field, problems);
+        }
+    }
 }
 
 /// What a key's values are like; notes that no row has the key.

@@ -13,7 +13,7 @@ fn rows() -> Value {
 }
 
 fn made(data: &Value, path: Option<&str>) -> Result<Value, Problem> {
-    let chart = from_json(&spec(), data, path, Some("T".into()));
+    let chart = from_json(&spec(), data, path, Some("T".into()), None);
     chart
         .map(|chart| json!(chart.rows))
         .map_err(|error| error.problems[0].clone())
@@ -35,7 +35,7 @@ fn rows_are_found_in_the_usual_shapes() {
 
 #[test]
 fn several_lists_need_a_path() {
-    let data = json!({ "spot": rows(), "deep": { "futures": rows(), "deeper": { "more": rows() } } });
+    let data = json!({ "deep": { "futures": rows(), "deeper": { "more": rows() } }, "spot": rows() });
     let problem = made(&data, None).unwrap_err();
     assert_eq!(
         (problem.code, problem.field.as_str()),

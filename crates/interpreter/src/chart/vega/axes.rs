@@ -17,6 +17,21 @@ const FEW: usize = 12;
 /// Values that vary by less than this part of the largest are shown without zero.
 const FLAT: f64 = 0.5;
 
+/// A moment as briefly as its tick allows. A second line says what the first tick leaves out: the date of a time of day, the year of a date;
+/// the first days of a later year say theirs, too.
+const MOMENT: &str = "[\
+    utcmilliseconds(datum.value) ? utcFormat(datum.value, '%H:%M:%S.%L') \
+    : utcseconds(datum.value) ? utcFormat(datum.value, '%H:%M:%S') \
+    : utchours(datum.value) || utcminutes(datum.value) ? utcFormat(datum.value, '%H:%M') \
+    : utcdate(datum.value) > 1 ? utcFormat(datum.value, '%b %d') \
+    : utcmonth(datum.value) ? utcFormat(datum.value, '%b') \
+    : utcFormat(datum.value, '%Y'), \
+    utchours(datum.value) || utcminutes(datum.value) || utcseconds(datum.value) || utcmilliseconds(datum.value) \
+    ? (datum.index ? '' : utcFormat(datum.value, '%b %d, %Y')) \
+    : (!datum.index || utcmonth(datum.value) == 0 && utcdate(datum.value) <= 7) \
+    && (utcmonth(datum.value) || utcdate(datum.value) > 1) ? utcFormat(datum.value, '%Y') \
+    : '']";
+
 /// The x channel without its field and names, which stand only in one layer.
 pub(super) fn x(plot: &Plot<'_>) -> Value {
     let axis = plot.spec.x_axis.as_ref();
@@ -62,8 +77,9 @@ fn ticks(plot: &Plot<'_>) -> Value {
         .iter()
         .filter_map(|row| plot.place(row)?.as_i64())
         .collect();
+    let picked = json!({ "labelExpr": MOMENT, "labelOverlap": true });
     if times.len() > FEW {
-        return json!({ "labelOverlap": true });
+        return picked;
     }
     let texts: Vec<_> = times.iter().map(|time| time::text(*time)).collect();
     let all_end = |end: &str| texts.iter().all(|text| text.ends_with(end));
@@ -72,7 +88,7 @@ fn ticks(plot: &Plot<'_>) -> Value {
         Some(10) if all_end("-01") => "%b %Y",
         Some(10) => "%Y-%m-%d",
         Some(16) => "%Y-%m-%d %H:%M",
-        _ => return json!({ "labelOverlap": true }),
+        _ => return picked,
     };
     json!({ "values": times, "format": format, "labelOverlap": true })
 }
@@ -104,10 +120,21 @@ pub(super) fn y(plot: &Plot<'_>, side: Side) -> Value {
     written["orient"] = json!(orient);
     json!({
         "type": "quantitative",
-        "scale": { "zero": from_zero(plot.spec, plot.columns, side) },
+        "scale": scale(plot, side),
         "title": title(axis.as_ref(), only),
         "axis": written,
     })
+}
+
+/// The range of a y axis. What is drawn in two parts has two scales, which agree because it is written out.
+fn scale(plot: &Plot<'_>, side: Side) -> Value {
+    let zero = from_zero(plot.spec, plot.columns, side);
+    let range = plot.is_split(side).then(|| plot.range(side)).flatten();
+    match range {
+        Some((min, max)) if zero => json!({ "domain": [min.min(0.0), max.max(0.0)], "nice": true }),
+        Some((min, max)) => json!({ "domain": [min, max], "nice": true }),
+        None => json!({ "zero": zero }),
+    }
 }
 
 /// What stands beside an axis: its label, else the name of what it shows.

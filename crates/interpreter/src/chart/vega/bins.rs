@@ -26,7 +26,7 @@ pub(super) fn draw(plot: &Plot<'_>) -> Value {
             }
         }
     }
-    let mut layers = Layers::new(plot, Side::Left);
+    let mut layers = Layers::new(plot, Side::Left, true);
     references::areas_over_x(&mut layers);
     references::areas(&mut layers);
     let names: Vec<_> = counted.iter().map(|(_, name)| *name).collect();

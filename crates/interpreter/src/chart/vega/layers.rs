@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::chart::{Cell, ChartType, Mark, Series, Side};
 
-use super::axes;
 use super::values::Plot;
+use super::{axes, candles, references};
 
 /// Rows up to which each point of a line is marked.
 const MARKED: usize = 60;
@@ -14,35 +14,59 @@ const BESIDE: f64 = 0.35;
 /// Series up to which ten colours are enough.
 const TEN: usize = 10;
 
+/// Marks that fill their place.
+pub(super) const BROAD: [Mark; 2] = [Mark::Area, Mark::Bar];
+/// Marks that are drawn over those.
+pub(super) const THIN: [Mark; 2] = [Mark::Line, Mark::Scatter];
+/// Every mark, from the bottom to the top.
+pub(super) const ALL: [Mark; 4] = [Mark::Area, Mark::Bar, Mark::Line, Mark::Scatter];
+
 /// Layers that are put on each other.
 pub(super) struct Layers<'a> {
     pub(super) plot: &'a Plot<'a>,
     pub(super) side: Side,
     pub(super) list: Vec<Value>,
+    /// Whether the y axis is drawn with them.
+    axis: bool,
 }
 
 impl<'a> Layers<'a> {
-    pub(super) fn new(plot: &'a Plot<'a>, side: Side) -> Self {
+    pub(super) fn new(plot: &'a Plot<'a>, side: Side, axis: bool) -> Self {
         Self {
             plot,
             side,
             list: Vec::new(),
+            axis,
         }
     }
 
-    /// Draws every series of this side.
-    pub(super) fn series(&mut self) {
-        for mark in [Mark::Area, Mark::Bar, Mark::Line, Mark::Scatter] {
-            let spec = self.plot.spec;
-            let of_mark = spec
-                .series
-                .iter()
-                .filter(|it| it.side() == self.side && spec.mark(it) == mark);
-            let of_mark: Vec<_> = of_mark.collect();
-            if !of_mark.is_empty() {
-                self.marks(mark, &of_mark);
-                self.errors(mark, &of_mark);
+    /// Draws the series of this side that have one of the marks. What refers to the y axis lies at its bottom (areas) or on its top (lines).
+    pub(super) fn part(&mut self, marks: &[Mark]) {
+        if marks.contains(&Mark::Area) {
+            references::areas(self);
+            if self.side == Side::Left && self.plot.spec.kind == ChartType::Candlestick {
+                candles::draw(self);
             }
+        }
+        for mark in marks {
+            self.series(*mark);
+        }
+        if marks.contains(&Mark::Line) {
+            references::lines(self);
+        }
+    }
+
+    /// Draws every series of this side that has a mark.
+    fn series(&mut self, mark: Mark) {
+        let spec = self.plot.spec;
+        let of_mark = spec
+            .series
+            .iter()
+            .filter(|it| it.side() == self.side && spec.mark(it) == mark);
+        let of_mark: Vec<_> = of_mark.collect();
+        if !of_mark.is_empty() {
+            self.marks(mark, &of_mark);
+            self.errors(mark, &of_mark);
         }
     }
 
@@ -51,14 +75,19 @@ impl<'a> Layers<'a> {
         with(self.plot.channel.clone(), "field", json!(field))
     }
 
+    /// The y channel without its field.
+    pub(super) fn y_axis(&self) -> Value {
+        let mut channel = axes::y(self.plot, self.side);
+        if !self.axis {
+            channel["axis"] = Value::Null;
+        }
+        channel
+    }
+
     /// A channel along y.
     pub(super) fn y(&self, field: &str) -> Value {
         // What is drawn is stacked already.
-        with(
-            with(axes::y(self.plot, self.side), "field", json!(field)),
-            "stack",
-            Value::Null,
-        )
+        with(with(self.y_axis(), "field", json!(field)), "stack", Value::Null)
     }
 
     fn marks(&mut self, mark: Mark, series: &[&Series]) {
@@ -70,12 +99,15 @@ impl<'a> Layers<'a> {
             "tooltip": self.tooltip(),
         });
         let mut drawn = match mark {
-            Mark::Line => json!({ "type": "line", "strokeWidth": 2, "point": self.points(series) }),
+            // A pointed corner would reach beyond the value.
+            Mark::Line => {
+                json!({ "type": "line", "strokeWidth": 2, "strokeJoin": "round", "point": self.points(series) })
+            }
             Mark::Scatter => json!({ "type": "point", "filled": true, "size": 50, "opacity": 0.8 }),
             Mark::Area => {
                 self.ranged(&mut encoding);
                 let opacity = if self.plot.spec.stacked { 0.85 } else { 0.4 };
-                json!({ "type": "area", "opacity": opacity, "line": { "strokeWidth": 1.5 }, "point": self.points(series) })
+                json!({ "type": "area", "opacity": opacity, "line": { "strokeWidth": 1.5, "strokeJoin": "round" }, "point": self.points(series) })
             }
             Mark::Bar if continuous => {
                 self.ranged(&mut encoding);

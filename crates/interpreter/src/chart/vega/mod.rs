@@ -13,7 +13,7 @@ mod values;
 
 use serde_json::{Value, json};
 
-use super::{ChartSpec, ChartType, Rows, Side};
+use super::{ChartSpec, ChartType, Mark, Rows, Side};
 use layers::Layers;
 use values::Plot;
 
@@ -43,39 +43,38 @@ pub fn to_vega_lite(spec: &ChartSpec, rows: &Rows, title: Option<&str>) -> Value
 
 /// Everything that has marks over an x axis, on one y axis or two.
 fn over_x(plot: &Plot<'_>) -> Value {
-    let mut sides = Vec::new();
-    // Volume stands behind candles.
-    let order = match plot.spec.kind {
-        ChartType::Candlestick => [Side::Right, Side::Left],
-        _ => [Side::Left, Side::Right],
-    };
-    for side in order {
-        let mut layers = Layers::new(plot, side);
-        if side == Side::Left {
-            references::areas_over_x(&mut layers);
-        }
-        references::areas(&mut layers);
-        if side == Side::Left && plot.spec.kind == ChartType::Candlestick {
-            candles::draw(&mut layers);
-        }
-        layers.series();
-        if side == Side::Left {
-            references::lines_over_x(&mut layers);
-        }
-        references::lines(&mut layers);
-        if !layers.list.is_empty() {
-            sides.push(layers.list);
+    let mut groups: Vec<Layers<'_>> = Vec::new();
+    for part in parts(plot) {
+        let mut layers = Layers::new(plot, part.side, part.axis);
+        layers.part(part.marks);
+        match groups.last_mut() {
+            // Layers of one axis that follow each other share its scale.
+            Some(before) if before.side == part.side => before.list.append(&mut layers.list),
+            _ if layers.list.is_empty() => {}
+            _ => groups.push(layers),
         }
     }
+    let mut areas = Layers::new(plot, Side::Left, true);
+    references::areas_over_x(&mut areas);
+    let mut lines = Layers::new(plot, Side::Left, true);
+    references::lines_over_x(&mut lines);
+    if let Some(first) = groups.first_mut() {
+        first.list.splice(0..0, areas.list);
+    }
+    if let Some(last) = groups.last_mut() {
+        last.list.append(&mut lines.list);
+    }
     let data = json!({ "values": plot.values() });
-    let mut whole = match <[Vec<Value>; 2]>::try_from(sides) {
-        Ok([below, above]) if plot.has(Side::Right) && plot.has(Side::Left) => json!({
+    let mut whole = if plot.has(Side::Right) && plot.has(Side::Left) {
+        let groups: Vec<_> = groups.into_iter().map(|it| json!({ "layer": it.list })).collect();
+        json!({
             "data": data,
-            "layer": [{ "layer": below }, { "layer": above }],
+            "layer": groups,
             "resolve": { "scale": { "y": "independent" } },
-        }),
-        Ok(both) => json!({ "data": data, "layer": both.concat() }),
-        Err(sides) => json!({ "data": data, "layer": sides.concat() }),
+        })
+    } else {
+        let layers: Vec<_> = groups.into_iter().flat_map(|it| it.list).collect();
+        json!({ "data": data, "layer": layers })
     };
     if !plot.is_continuous()
         && let Some(scale) = first_scale(&mut whole)
@@ -87,6 +86,34 @@ fn over_x(plot: &Plot<'_>) -> Value {
         brush(&mut whole, plot);
     }
     whole
+}
+
+/// Layers of one y axis that are drawn together.
+struct Part {
+    side: Side,
+    marks: &'static [Mark],
+    /// Whether they bring the axis; one that is in two parts is drawn once.
+    axis: bool,
+}
+
+/// The parts of both y axes from the bottom to the top: no bar or area covers a line or a point of the other axis.
+fn parts(plot: &Plot<'_>) -> Vec<Part> {
+    let part = |side, marks, axis| Part { side, marks, axis };
+    if plot.spec.kind == ChartType::Candlestick {
+        // Volume stands behind candles.
+        return vec![
+            part(Side::Right, &layers::ALL, true),
+            part(Side::Left, &layers::ALL, true),
+        ];
+    }
+    let mut parts = Vec::new();
+    for marks in [&layers::BROAD[..], &layers::THIN] {
+        for side in [Side::Left, Side::Right] {
+            let first = marks == layers::BROAD || !plot.is_split(side);
+            parts.push(part(side, marks, first));
+        }
+    }
+    parts
 }
 
 /// Lets a reader choose a range of x, which zooms where the axis is to scale. A selection belongs to one unit of a layered view.

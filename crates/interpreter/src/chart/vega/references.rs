@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use crate::chart::Side;
 
-use super::axes;
 use super::layers::{Layers, with};
 
 const LINE: &str = "#666666";
@@ -42,7 +41,7 @@ fn draw_areas(layers: &mut Layers<'_>, over_x: bool) {
         }
         if !along_x {
             let at = |number: &Option<_>| number.as_ref().map(|it| json!(it));
-            let base = axes::y(plot, layers.side);
+            let base = layers.y_axis();
             bounds(
                 &mut encoding,
                 "y",
@@ -123,7 +122,7 @@ pub(super) fn lines(layers: &mut Layers<'_>) {
         else {
             continue;
         };
-        let y = with(axes::y(plot, layers.side), "datum", json!(y));
+        let y = with(layers.y_axis(), "datum", json!(y));
         let color = line.color.as_deref().unwrap_or(LINE);
         rule(layers, color, &json!({ "y": y }));
         if let Some(label) = &line.label {

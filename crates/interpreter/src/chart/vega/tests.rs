@@ -99,3 +99,62 @@ fn a_brush_zooms_where_the_axis_is_to_scale() {
     );
     assert_eq!(brush("category"), json!([{ "name": "brush", "select": select }]));
 }
+
+/// The marks of a view from the bottom to the top, each with the side of its y axis.
+fn marks(view: &Value, into: &mut Vec<String>) {
+    if let Some(mark) = view["mark"]["type"].as_str() {
+        let title = view["encoding"]["y"]["title"].as_str().unwrap_or_default();
+        into.push(format!("{mark} {title}"));
+    }
+    for layer in view["layer"].as_array().into_iter().flatten() {
+        marks(layer, into);
+    }
+}
+
+#[test]
+fn lines_are_above_bars_whichever_axes_they_have() {
+    let rows = json!([{ "x": "2024-01-01", "a": 1, "b": 20 }, { "x": "2024-01-02", "a": 2, "b": 30 }]);
+    let drawn = |line: &str, bars: &str| {
+        let series = json!([{ "key": "a", "type": "line", "yAxis": line }, { "key": "b", "type": "bar", "yAxis": bars }]);
+        let spec = json!({ "type": "composed", "xKey": "x", "series": series });
+        let mut found = Vec::new();
+        marks(&vega(&spec, &rows), &mut found);
+        found
+    };
+    assert_eq!(drawn("left", "right"), ["rect b", "line a"]);
+    assert_eq!(drawn("right", "left"), ["rect b", "line a"]);
+}
+
+#[test]
+fn an_axis_whose_bars_and_lines_are_drawn_apart_has_one_range_and_is_shown_once() {
+    let rows = json!([{ "x": "p", "a": 50, "b": 20, "c": 7 }, { "x": "q", "a": 60, "b": 30, "c": 8 }]);
+    let series = json!([
+        { "key": "a", "type": "line" }, { "key": "b", "type": "bar" }, { "key": "c", "type": "bar", "yAxis": "right" },
+    ]);
+    let spec = json!({
+        "type": "composed", "xKey": "x", "xAxis": { "type": "category" }, "series": series, "referenceLines": [{ "y": 75 }],
+    });
+    let drawn = vega(&spec, &rows);
+    let mut found = Vec::new();
+    marks(&drawn, &mut found);
+    assert_eq!(found[..2], ["bar ", "bar c"]);
+    assert_eq!(found[2], "line ");
+    let of = |at: usize| drawn["layer"][at]["layer"][0]["encoding"]["y"].clone();
+    let range = json!({ "domain": [0.0, 75.0], "nice": true });
+    assert_eq!((&of(0)["scale"], &of(2)["scale"]), (&range, &range));
+    assert!(of(0)["axis"].is_object() && of(2)["axis"].is_null());
+    assert_eq!(of(1)["scale"], json!({ "zero": true }));
+}
+
+#[test]
+fn an_axis_of_many_times_names_the_year() {
+    let rows: Value = (1..=28)
+        .map(|day| json!({ "x": format!("2024-02-{day:02}"), "v": day }))
+        .collect();
+    let drawn = vega(&json!({ "type": "line", "xKey": "x", "yKey": "v" }), &rows);
+    let label = drawn["layer"][0]["encoding"]["x"]["axis"]["labelExpr"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(label.contains("'%Y'"), "{label}");
+}

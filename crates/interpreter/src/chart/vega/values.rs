@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::chart::{AxisType, Cell, ChartSpec, ChartType, Columns, Mark, Place, Row, Rows, Series, Side};
 
 use super::axes;
+use super::layers::{BROAD, THIN};
 
 /// How much of the way to the next place bars and candles fill.
 const FILLED: f64 = 0.8;
@@ -77,6 +78,60 @@ impl<'a> Plot<'a> {
     pub(super) fn has(&self, side: Side) -> bool {
         let candles = side == Side::Left && self.spec.kind == ChartType::Candlestick;
         candles || self.spec.series.iter().any(|it| it.side() == side)
+    }
+
+    /// Whether what is drawn against a y axis has marks of the other axis in its midst, so that it is drawn in two parts.
+    pub(super) fn is_split(&self, side: Side) -> bool {
+        let filled = |it: Side| self.reaches(it, true);
+        let thin = |it: Side| self.reaches(it, false);
+        let between = match side {
+            Side::Left => filled(Side::Right),
+            Side::Right => thin(Side::Left),
+        };
+        let both = self.has(Side::Left) && self.has(Side::Right);
+        both && self.spec.kind != ChartType::Candlestick && filled(side) && thin(side) && between
+    }
+
+    /// Whether a side has something among its areas and bars, or above them.
+    fn reaches(&self, side: Side, filled: bool) -> bool {
+        let marks = if filled { BROAD } else { THIN };
+        let on_side = |it: Option<Side>| it.unwrap_or(Side::Left) == side;
+        let spec = self.spec;
+        let series = spec
+            .series
+            .iter()
+            .any(|it| it.side() == side && marks.contains(&spec.mark(it)));
+        let areas = spec.reference_areas.iter();
+        let mut areas = areas.filter(|it| it.y1.is_some() || it.y2.is_some());
+        let mut lines = spec.reference_lines.iter().filter(|it| it.y.is_some());
+        series
+            || (filled && areas.any(|it| on_side(it.y_axis)))
+            || (!filled && lines.any(|it| on_side(it.y_axis)))
+    }
+
+    /// All that a y axis has to show.
+    pub(super) fn range(&self, side: Side) -> Option<(f64, f64)> {
+        let names: BTreeSet<_> = self
+            .spec
+            .series
+            .iter()
+            .filter(|it| it.side() == side)
+            .map(Series::name)
+            .collect();
+        let values = self.values();
+        let shown = values
+            .iter()
+            .filter(|it| it["series"].as_str().is_some_and(|name| names.contains(name)));
+        let shown = shown.flat_map(|it| ["value", "from", "to", "low", "high"].map(|key| it[key].as_f64()));
+        let on_side = |it: Option<Side>| it.unwrap_or(Side::Left) == side;
+        let areas = self.spec.reference_areas.iter().filter(|it| on_side(it.y_axis));
+        let lines = self.spec.reference_lines.iter().filter(|it| on_side(it.y_axis));
+        let areas = areas.flat_map(|it| [&it.y1, &it.y2]);
+        let given = areas.chain(lines.map(|it| &it.y)).map(|it| it.as_ref()?.as_f64());
+        shown.chain(given).flatten().fold(None, |range, number| {
+            let (least, most) = range.unwrap_or((number, number));
+            Some((least.min(number), most.max(number)))
+        })
     }
 
     fn cell<'r>(&self, row: &'r Row) -> Option<&'r Cell> {

@@ -11,15 +11,24 @@ fn five_failures_in_a_row_use_the_attempts_up() {
         assert_eq!(attempts.left(), left);
     }
     assert_eq!(attempts.refusal().unwrap().code, "attempts_exhausted");
-    attempts.fail();
+    for _ in 0..9 {
+        attempts.fail();
+    }
     assert_eq!(attempts.left(), 0);
+    let told = attempts.refusal().unwrap().message;
+    assert!(
+        told.starts_with("5 attempts in a row failed, which is the limit"),
+        "{told}"
+    );
+    attempts.renew();
+    assert_eq!((attempts.left(), attempts.refusal()), (5, None));
 }
 
 #[test]
 fn a_success_gives_them_all_back() {
     let mut attempts = Attempts::new(2);
     attempts.fail();
-    attempts.succeed();
+    attempts.renew();
     assert_eq!(attempts.left(), 2);
 }
 

@@ -117,7 +117,7 @@ impl Tools for Host {
 
     async fn call(&mut self, name: &str, _arguments: &Value) -> Result<Value, ToolError> {
         match name {
-            "get_reserves" => Ok(json!([{"day": 1, "btc": 2}])),
+            "get_reserves" => Ok(json!([{"btc": 2, "day": 1}])),
             "panics" => panic!("the tool panics"),
             _ => Err(ToolError("the service answered 503".to_owned())),
         }

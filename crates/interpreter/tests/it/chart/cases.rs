@@ -288,6 +288,82 @@ pub(super) fn candlestick() -> Vec<Case> {
     ]
 }
 
+/// Days with a price and a volume, over the end of a year.
+fn trades() -> Value {
+    let row = |at: i32| {
+        let date = if at < 17 {
+            format!("2023-12-{:02}", at + 15)
+        } else {
+            format!("2024-01-{:02}", at - 16)
+        };
+        json!({
+            "day": date, "price": 100 + at * 7 % 23, "volume": 1000 + at * 370 % 2900, "cost": 40 + at * 5 % 17,
+            "o": 100 + at % 7, "h": 108 + at % 5, "l": 97 - at % 3, "c": 100 + (at + 3) % 7,
+        })
+    };
+    (0..36).map(row).collect()
+}
+
+/// One chart of each type, and composed ones with bars on either axis and on both: small ones are drawn and kept as pictures.
+pub(super) fn golden() -> Vec<Case> {
+    let ohlc = json!({ "openKey": "o", "highKey": "h", "lowKey": "l", "closeKey": "c" });
+    let two = json!([{ "key": "price", "label": "Price" }, { "key": "cost", "label": "Cost" }]);
+    let composed = |bars: &str, line: &str| {
+        json!({
+            "type": "composed", "xKey": "day",
+            "series": [
+                { "key": "price", "type": "line", "label": "Price", "yAxis": line },
+                { "key": "volume", "type": "bar", "label": "Volume", "yAxis": bars },
+            ],
+        })
+    };
+    let of_trades = |name, spec| case(name, spec, trades(), &[]);
+    let mut all = vec![
+        of_trades(
+            "line",
+            json!({ "type": "line", "xKey": "day", "series": two, "referenceLines": [{ "y": 110, "label": "limit" }] }),
+        ),
+        case(
+            "bar",
+            json!({ "type": "bar", "xKey": "shop", "series": [{ "key": "sales", "label": "Sales" }, { "key": "returns", "label": "Returns" }] }),
+            shops(),
+            &[],
+        ),
+        of_trades(
+            "area",
+            json!({ "type": "area", "xKey": "day", "series": two, "stacked": true }),
+        ),
+        of_trades("composed_bars_on_the_right", composed("right", "left")),
+        of_trades("composed_bars_on_the_left", composed("left", "right")),
+        of_trades(
+            "composed_bars_and_lines_on_both",
+            json!({
+                "type": "composed", "xKey": "day",
+                "series": [
+                    { "key": "price", "type": "line", "label": "Price" }, { "key": "cost", "type": "bar", "label": "Cost" },
+                    { "key": "volume", "type": "bar", "label": "Volume", "yAxis": "right" },
+                    { "key": "o", "type": "line", "label": "Open", "yAxis": "right" },
+                ],
+            }),
+        ),
+        of_trades(
+            "candlestick",
+            json!({
+                "type": "candlestick", "xKey": "day", "ohlc": ohlc,
+                "series": [{ "key": "volume", "label": "Volume", "type": "bar", "yAxis": "right" }],
+            }),
+        ),
+    ];
+    for (name, cases) in [
+        ("scatter", scatter()),
+        ("histogram", histogram()),
+        ("heatmap", heatmap()),
+    ] {
+        all.extend(cases.into_iter().take(1).map(|case| Case { name, ..case }));
+    }
+    all
+}
+
 /// Every case of every type.
 pub(super) fn all() -> Vec<Case> {
     [

@@ -1,7 +1,6 @@
 //! The host's side of the launcher: one task owns the control socket, others ask it.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -47,7 +46,8 @@ pub(super) struct Launcher {
     warm: watch::Receiver<Option<Warm>>,
     pid: Option<u32>,
     executable: PathBuf,
-    _ids: Option<File>,
+    rooms: u32,
+    _ids: Option<OwnedFd>,
 }
 
 #[derive(Debug, Default)]
@@ -71,7 +71,11 @@ impl Shared {
 
 impl Launcher {
     /// Starts the launcher process and waits until its keep stands.
-    pub(super) async fn start(executable: Option<&Path>, launch: &Launch, ids: Option<File>) -> Result<Self> {
+    pub(super) async fn start(
+        executable: Option<&Path>,
+        launch: &Launch,
+        ids: Option<OwnedFd>,
+    ) -> Result<Self> {
         let executable = match executable {
             Some(path) => path,
             None if crate::booted() => Path::new("/proc/self/exe"),
@@ -126,6 +130,7 @@ impl Launcher {
             warm,
             pid,
             executable: executable.to_owned(),
+            rooms: launch.ids.rooms(),
             _ids: ids,
         })
     }
@@ -142,6 +147,11 @@ impl Launcher {
     /// What becomes a launcher, or a helper, when it is executed.
     pub(super) fn executable(&self) -> &Path {
         &self.executable
+    }
+
+    /// How many rooms can have a user id that no other has.
+    pub(super) fn rooms(&self) -> u32 {
+        self.rooms
     }
 
     pub(super) fn pid(&self) -> Option<u32> {

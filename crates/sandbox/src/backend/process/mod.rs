@@ -21,7 +21,7 @@ mod slots;
 use launchers::Launchers;
 use rooms::Rooms;
 
-pub use ids::has_full_id_range;
+pub use ids::preview as preview_ids;
 
 /// What a process backend is started with.
 #[derive(Clone, Debug)]
@@ -75,6 +75,7 @@ impl ProcessBackend {
         let limits = limits.room(
             report.is_active(Protection::MemoryCgroup),
             report.is_active(Protection::ProcessCgroup),
+            report.is_active(Protection::OwnUserId),
         );
         let spare = self.rooms.take_spare(&limits);
         self.rooms.refill(limits.clone());

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use cellblock_guest::launcher::control::{Answer, Operation};
 use cellblock_jail::cgroup::Usage;
 use cellblock_jail::fds;
+use rustix::fs::Mode;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
@@ -203,6 +204,8 @@ fn stream(fd: OwnedFd) -> Result<UnixStream> {
 fn pipe_pair() -> Result<(pipe::Receiver, OwnedFd)> {
     let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).during("make a pipe")?;
     rustix::io::ioctl_fionbio(&ours, true).during("make a pipe non-blocking")?;
+    // Code opens it again by `/dev/stdout`, under a user id that is not always this process's. Only who has the pipe has a path to it.
+    rustix::fs::fchmod(&theirs, Mode::from_raw_mode(0o622)).during("let a sandbox open its output")?;
     Ok((
         pipe::Receiver::from_owned_fd(ours).during("watch a pipe")?,
         theirs,

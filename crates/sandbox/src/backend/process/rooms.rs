@@ -44,7 +44,8 @@ impl Rooms {
     pub(super) async fn make(&self, limits: RoomLimits) -> Result<Room> {
         let launcher = self.launchers.alive().await?;
         let name = format!("room-{}", self.next.fetch_add(1, Ordering::Relaxed));
-        let slot = self.slots.take().ok_or(Kind::Full { limit: SLOTS })?;
+        let most = launcher.rooms().min(SLOTS);
+        let slot = self.slots.take(most).ok_or(Kind::Full { limit: most })?;
         let number = slot.number();
         let mut room = Room::claim(launcher, name.clone(), slot);
         room.make(Operation::CreateRoom {

@@ -1,0 +1,113 @@
+//! The command line of artifacts.
+
+use std::path::PathBuf;
+
+use cellblock_interpreter::PictureFormat;
+use clap::{Args, Subcommand, ValueEnum};
+
+/// What to do with artifacts.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ArtifactArgs {
+    #[command(subcommand)]
+    pub(crate) command: ArtifactCommand,
+}
+
+/// What to do with artifacts.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ArtifactCommand {
+    /// List artifacts, newest first
+    List {
+        /// Print one JSON object as the only line of stdout
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write an artifact's bytes to stdout, or describe it
+    ///
+    /// On a terminal, the artifact is described instead.
+    Get {
+        #[command(flatten)]
+        artifact: ArtifactArg,
+        /// Describe it as one JSON object, the only line of stdout
+        #[arg(long)]
+        json: bool,
+    },
+    /// Open an artifact in the desktop's program for it
+    ///
+    /// Charts open as a page in the browser. Without a desktop, the path of the file is printed.
+    Open {
+        #[command(flatten)]
+        artifact: ArtifactArg,
+        #[command(flatten)]
+        renderer: RendererArg,
+        /// Print one JSON object as the only line of stdout
+        #[arg(long)]
+        json: bool,
+    },
+    /// Save an artifact to a file
+    ///
+    /// Charts and Vega-Lite specifications can be converted with `--format`.
+    Export {
+        #[command(flatten)]
+        artifact: ArtifactArg,
+        /// Convert a chart to this format [default: the artifact's bytes as they are]
+        #[arg(long, value_name = "FORMAT", value_enum)]
+        format: Option<Format>,
+        /// File to write [default: a file in the current directory, named after the artifact]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        #[command(flatten)]
+        renderer: RendererArg,
+        /// Print one JSON object as the only line of stdout
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Which artifact.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ArtifactArg {
+    /// The beginning of its sha256, at least 4 digits, or its name
+    #[arg(value_name = "ARTIFACT")]
+    pub(crate) artifact: String,
+}
+
+/// What draws charts.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RendererArg {
+    /// Image whose renderer draws charts: a name, an id, or a TOML file that describes one
+    #[arg(long, value_name = "IMAGE", default_value = "default")]
+    pub(crate) image: String,
+}
+
+/// What a chart can be converted to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A PNG image
+    Png,
+    /// An SVG image
+    Svg,
+    /// A page that shows the chart in a browser without a network
+    Html,
+    /// A Vega-Lite specification with its data, as JSON
+    VegaLite,
+}
+
+impl Format {
+    /// How files of it end.
+    pub(crate) const fn extension(self) -> &'static str {
+        match self.picture() {
+            Some(picture) => picture.extension(),
+            None => "vl.json",
+        }
+    }
+
+    /// The picture that it is, if it has to be drawn.
+    pub(crate) const fn picture(self) -> Option<PictureFormat> {
+        match self {
+            Self::Png => Some(PictureFormat::Png),
+            Self::Svg => Some(PictureFormat::Svg),
+            Self::Html => Some(PictureFormat::Html),
+            Self::VegaLite => None,
+        }
+    }
+}

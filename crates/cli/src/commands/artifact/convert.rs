@@ -1,0 +1,81 @@
+//! Charts in other formats: as Vega-Lite here, as pictures by the image's renderer in a sandbox.
+
+use cellblock_artifact::{CHART, Metadata, Store};
+use cellblock_interpreter::chart::{self, VEGA_LITE};
+use cellblock_interpreter::{Config, Interpreter, Limits};
+use cellblock_sandbox::image::Home;
+use cellblock_sandbox::jail::protection::Demands;
+use cellblock_sandbox::pool::PoolConfig;
+
+use super::failed;
+use crate::args::artifact::Format;
+use crate::cancel::Cancel;
+use crate::commands::image;
+use crate::error::{Error, Result};
+use crate::progress::Display;
+
+/// Whether it can be converted.
+pub(super) fn is_chart(found: &Metadata) -> bool {
+    [CHART, VEGA_LITE].contains(&found.media_type.as_str())
+}
+
+/// The bytes of a chart in a format.
+pub(super) async fn convert(
+    home: &Home,
+    store: &Store,
+    found: &Metadata,
+    format: Format,
+    image: &str,
+) -> Result<Vec<u8>> {
+    if !is_chart(found) {
+        return Err(Error::Refused(format!(
+            "the artifact {} is {}, only charts can be converted; leave out `--format` to save it as it is",
+            found.sha256, found.media_type
+        )));
+    }
+    let bytes = store
+        .get(found.sha256)
+        .await
+        .map_err(failed("read the artifact"))?;
+    let unreadable =
+        |why: String| Error::Refused(format!("the artifact {} cannot be drawn: {why}", found.sha256));
+    let vega_lite = chart::vega_lite_of(&found.media_type, &bytes);
+    let vega_lite = vega_lite.map_err(|error| unreadable(error.to_string()))?;
+    let Some(picture) = format.picture() else {
+        return Ok(vega_lite.to_string().into_bytes());
+    };
+    let interpreter = start(home, store, image).await?;
+    let drawn = Cancel::listen()?
+        .unless(interpreter.draw(&vega_lite, picture))
+        .await?;
+    let Some(picture) = drawn.picture else {
+        return Err(unreadable(drawn.note.unwrap_or_default()));
+    };
+    let bytes = store
+        .get(picture.sha256)
+        .await
+        .map_err(failed("read the picture"))?;
+    Ok(bytes.to_vec())
+}
+
+/// An interpreter for one picture.
+async fn start(home: &Home, store: &Store, image: &str) -> Result<Interpreter> {
+    let display = Display::on_stderr();
+    let config = Config {
+        image: Cancel::listen()?
+            .unless(image::ready(home, image, &display))
+            .await?,
+        limits: Limits::default(),
+        pool: PoolConfig {
+            ready: 0,
+            ..PoolConfig::default()
+        },
+        preload: Some(Vec::new()),
+        demands: Demands::default(),
+        store: store.clone(),
+        launcher: None,
+    };
+    let interpreter = Interpreter::start(config).await?;
+    interpreter.warmed().await?;
+    Ok(interpreter)
+}

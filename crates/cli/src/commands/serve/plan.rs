@@ -1,0 +1,98 @@
+//! What is to be served: everything that `cellblock serve` decides before it starts anything.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellblock_gateway::provider::demo::Demo;
+use cellblock_gateway::records::Records;
+use cellblock_gateway::remote::Site;
+use cellblock_gateway::server;
+use cellblock_gateway::tools::{ConfiguredServer, Tools};
+use cellblock_gateway::{Models, Options};
+use cellblock_mcp::Options as McpOptions;
+use cellblock_sandbox::image::{Home, Store};
+
+use crate::args::serve::ServeArgs;
+use crate::config::{Loaded, OfferPolicy, RECORDS, Sources};
+use crate::error::{Error, Result};
+
+/// What to do where there is nothing to answer with.
+const NO_MODEL: &str = "\
+serve: there is no model to answer with; run `cellblock serve --demo` to try it without one, `cellblock serve --no-model` for sandboxes alone (REST, MCP), or write a provider into `cellblock.yaml`:
+
+    providers:
+      local:
+        type: chat
+        base_url: http://127.0.0.1:11434/v1
+";
+
+/// A configuration and a command line that were read, with the keys and files that they name.
+#[derive(Debug)]
+pub(in crate::commands) struct Plan {
+    pub(in crate::commands) loaded: Loaded,
+    pub(super) options: Options,
+    pub(super) models: Models,
+    pub(super) site: Option<Site>,
+    pub(super) mcp: Option<McpOptions>,
+}
+
+impl Plan {
+    /// Reads and checks everything that needs no other file of the state, and starts nothing.
+    pub(in crate::commands) fn of(args: &ServeArgs) -> Result<Self> {
+        let loaded = Sources::of_process(args.config.clone(), args.listen).load()?;
+        let models = models(&loaded, args)?;
+        let site = loaded.site()?;
+        let mcp = loaded.mcp()?;
+        let mut options = loaded.options();
+        options.tools = servers_of_tools(&loaded)?;
+        if let Some(seconds) = args.grace {
+            options.stop.grace = Duration::from_secs(seconds.into());
+        }
+        Ok(Self {
+            loaded,
+            options,
+            models,
+            site,
+            mcp,
+        })
+    }
+
+    /// Checks what `serve` checks as it starts, and changes nothing: keys and records, certificates, addresses, and whether there is such an
+    /// image.
+    pub(in crate::commands) async fn check(&self) -> Result<()> {
+        let home = Home::find()?;
+        let records = Records::look(&self.loaded.state(home.root()).join(RECORDS))?;
+        server::check(&self.options, &records).await?;
+        if self.site.is_none() {
+            Store::new(home).check(&self.loaded.settings.image)?;
+        }
+        Ok(())
+    }
+}
+
+/// The servers whose tools turns may call. None is started or asked yet.
+fn servers_of_tools(loaded: &Loaded) -> Result<Tools> {
+    let (offered, named) = loaded.tool_servers()?;
+    let configured = offered.into_iter().map(|(server, policy)| ConfiguredServer {
+        server,
+        always: policy == OfferPolicy::Always,
+    });
+    Ok(Tools {
+        configured: configured.collect(),
+        named: (!loaded.settings.mcp_requests.allowed_urls.is_empty()).then_some(named),
+    })
+}
+
+fn models(loaded: &Loaded, args: &ServeArgs) -> Result<Models> {
+    let mut models = Models::default();
+    if args.no_model {
+        return Ok(models);
+    }
+    if !args.demo && loaded.settings.providers.models.is_empty() {
+        return Err(Error::Refused(NO_MODEL.trim_end().to_owned()));
+    }
+    if args.demo {
+        models = models.with("demo", Arc::new(Demo));
+    }
+    Ok(loaded.models(models)?)
+}

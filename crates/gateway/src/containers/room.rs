@@ -1,0 +1,195 @@
+//! Room for sandboxes: how many containers have one at a time, in all and of each owner.
+//!
+//! A container takes its place before it has a sandbox and gives it back when the sandbox is gone. While there is no room, idle containers give way
+//! to it; where none is idle, code waits: first come, first served among the code of one owner, and owners take turns.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::memory;
+use super::options::ContainerOptions;
+use crate::quotas::{Refused, SandboxPermit};
+use crate::records::RecordsError;
+use crate::server::Gateway;
+use crate::wire::{ApiError, ErrorKind};
+
+/// The places of all containers.
+#[derive(Debug)]
+pub(super) struct Room {
+    most: usize,
+    most_own: usize,
+    taken: Mutex<Taken>,
+    /// Code of each owner that waits, one after the other.
+    lines: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    /// Notified when a place is free, or may be made free.
+    freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    all: usize,
+    own: HashMap<String, usize>,
+}
+
+/// A place for a sandbox. It is free again when this is dropped.
+#[derive(Debug)]
+#[must_use = "the place is free when this is dropped"]
+pub(crate) struct RoomPermit {
+    room: Arc<Room>,
+    owner: String,
+    _quota: SandboxPermit,
+}
+
+/// Why there is no place now.
+enum Full {
+    /// The owner's quota is used up.
+    Quota(Refused),
+    /// The owner has as many as one may have.
+    Own(usize),
+    /// The gateway has as many as it may have.
+    All(usize),
+    /// The records of quotas cannot be read.
+    Broken(RecordsError),
+}
+
+impl Room {
+    pub(super) fn new(options: &ContainerOptions) -> Self {
+        Self {
+            most: options.sandboxes.unwrap_or_else(memory::sandboxes),
+            most_own: options.per_owner,
+            taken: Mutex::default(),
+            lines: Mutex::default(),
+            freed: Notify::new(),
+        }
+    }
+
+    /// Notes that a container has become idle.
+    pub(super) fn changed(&self) {
+        self.freed.notify_waiters();
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts one more, unless there are as many as allowed.
+    fn take(&self, owner: &str) -> Result<(), Full> {
+        let mut taken = self.taken();
+        let own = taken.own.get(owner).copied().unwrap_or_default();
+        if own >= self.most_own {
+            return Err(Full::Own(self.most_own));
+        }
+        if taken.all >= self.most {
+            return Err(Full::All(self.most));
+        }
+        taken.all += 1;
+        taken.own.insert(owner.to_owned(), own + 1);
+        Ok(())
+    }
+
+    /// Counts one less. Nobody is notified: a place that was free a moment ago is no news, and who waits for it would never rest.
+    fn give_back(&self, owner: &str) {
+        let mut taken = self.taken();
+        taken.all -= 1;
+        if let Some(own) = taken.own.get_mut(owner) {
+            *own -= 1;
+            if *own == 0 {
+                taken.own.remove(owner);
+            }
+        }
+    }
+
+    fn line(&self, owner: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        // A line in which nobody stands is forgotten.
+        lines.retain(|_, line| Arc::strong_count(line) > 1);
+        Arc::clone(lines.entry(owner.to_owned()).or_default())
+    }
+}
+
+impl Drop for RoomPermit {
+    fn drop(&mut self) {
+        self.room.give_back(&self.owner);
+        self.room.changed();
+    }
+}
+
+/// Takes a place for a sandbox of an owner; waits until there is one.
+pub(super) async fn enter(gateway: &Gateway, owner: &str) -> Result<RoomPermit, ApiError> {
+    let room = gateway.containers.room();
+    let line = room.line(owner);
+    let _first = line.lock().await;
+    loop {
+        // Listened to before the try, so that nothing is missed between the two.
+        let freed = room.freed.notified();
+        let permitted = gateway.quotas.freed();
+        match attempt(gateway, owner).await {
+            Ok(permit) => return Ok(permit),
+            Err(Full::Broken(error)) => return Err(error.into()),
+            Err(Full::Quota(_) | Full::Own(_) | Full::All(_)) => {}
+        }
+        tokio::select! {
+            () = freed => {}
+            () = permitted => {}
+        }
+    }
+}
+
+/// Takes a place if there is one now, or one that an idle container can give.
+pub(super) async fn try_enter(gateway: &Gateway, owner: &str) -> Result<RoomPermit, ApiError> {
+    attempt(gateway, owner).await.map_err(|full| match full {
+        Full::Quota(refused) => refused.of(owner),
+        Full::Own(most) => too_many(most, "you can have"),
+        Full::All(most) => too_many(most, "this gateway can have"),
+        Full::Broken(error) => error.into(),
+    })
+}
+
+async fn attempt(gateway: &Gateway, owner: &str) -> Result<RoomPermit, Full> {
+    loop {
+        let full = match place(gateway, owner).await {
+            Ok(permit) => return Ok(permit),
+            Err(full) => full,
+        };
+        let whose = match full {
+            Full::Quota(_) | Full::Own(_) => Some(owner),
+            Full::All(_) => None,
+            Full::Broken(_) => return Err(full),
+        };
+        let Some(idle) = gateway.containers.give_way(whose) else {
+            return Err(full);
+        };
+        tracing::info!(container = idle.id, "an idle container gave way to a new one");
+        idle.end().await;
+    }
+}
+
+async fn place(gateway: &Gateway, owner: &str) -> Result<RoomPermit, Full> {
+    let room = gateway.containers.room();
+    room.take(owner)?;
+    let asked = gateway.quotas.try_sandbox(owner).await;
+    match asked.map_err(Full::Broken).and_then(|it| it.map_err(Full::Quota)) {
+        Ok(quota) => Ok(RoomPermit {
+            room: Arc::clone(room),
+            owner: owner.to_owned(),
+            _quota: quota,
+        }),
+        Err(full) => {
+            room.give_back(owner);
+            Err(full)
+        }
+    }
+}
+
+fn too_many(most: usize, who: &str) -> ApiError {
+    ApiError {
+        kind: ErrorKind::TooManyRequests,
+        code: Some("too_many_containers".to_owned()),
+        message: format!(
+            "there are {most} containers already, the most that {who}; delete one, or wait until one expires"
+        ),
+        param: None,
+    }
+}

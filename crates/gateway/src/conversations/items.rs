@@ -1,0 +1,134 @@
+//! `/v1/conversations/{id}/items`.
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Path, Query, State};
+use serde_json::{Value, json};
+
+use super::{find, full, keep, routes, unknown};
+use crate::listing::{self, Queried};
+use crate::now;
+use crate::records::{Added, ItemRow, Left};
+use crate::responses::{kept, read};
+use crate::server::{Caller, Gateway, Json};
+use crate::wire::{ApiError, ConversationRequest, ErrorKind, Ids};
+
+/// Maximum number of items in one answer, and how many there are where nothing is said.
+const PAGE: (usize, usize) = (100, 20);
+
+/// What asks for the outputs of code.
+const OUTPUTS: &str = "code_interpreter_call.outputs";
+
+pub(super) async fn list(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Queried,
+    address: axum::http::Uri,
+) -> Result<Json<Value>, ApiError> {
+    let page = listing::page(&query, PAGE.0, PAGE.1)?;
+    find(&gateway, &caller.owner, &id).await?;
+    let found = gateway
+        .records
+        .conversation_items(&caller.owner, &id, page)
+        .await?;
+    let outputs = wants_outputs(&address);
+    Ok(Json(listing::told(found, |row| told(row, outputs))?))
+}
+
+pub(super) async fn add(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+    address: axum::http::Uri,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<Value>, ApiError> {
+    let request = ConversationRequest::parse(&read(body)?, &mut Ids::random())?;
+    if request.items.is_empty() {
+        let message = "`items` is required and has no items";
+        return Err(ApiError::invalid("items", "missing_required_parameter", message));
+    }
+    find(&gateway, &caller.owner, &id).await?;
+    let items = keep::known(&gateway, &caller, &request.items).await?;
+    let left = Left {
+        items: items.clone(),
+        container: keep::container(&request.items),
+        evidence: None,
+    };
+    let records = &gateway.records;
+    match records
+        .extend_conversation(&caller.owner, &id, left, super::MAX_ITEMS, now())
+        .await?
+    {
+        Added::Yes => {}
+        Added::Unknown => return Err(unknown(&id)),
+        Added::Full => return Err(full(&id)),
+    }
+    let outputs = wants_outputs(&address);
+    let data: Vec<_> = items.iter().map(|row| told(row, outputs)).collect();
+    let first = items.first().map(|row| row.id.clone());
+    let last = items.last().map(|row| row.id.clone());
+    Ok(Json(json!({
+        "object": "list", "first_id": first, "last_id": last, "has_more": false, "data": data,
+    })))
+}
+
+pub(super) async fn retrieve(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path((id, item)): Path<(String, String)>,
+    address: axum::http::Uri,
+) -> Result<Json<Value>, ApiError> {
+    find(&gateway, &caller.owner, &id).await?;
+    let found = gateway
+        .records
+        .conversation_item(&caller.owner, &id, &item)
+        .await?;
+    let row = found.ok_or_else(|| no_item(&id, &item))?;
+    Ok(Json(told(&row, wants_outputs(&address))))
+}
+
+/// Deletes an item; its conversation is the answer.
+pub(super) async fn remove(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path((id, item)): Path<(String, String)>,
+) -> Result<Json<Value>, ApiError> {
+    let conversation = find(&gateway, &caller.owner, &id).await?;
+    let records = &gateway.records;
+    if !records
+        .remove_conversation_item(&caller.owner, &id, &item)
+        .await?
+    {
+        return Err(no_item(&id, &item));
+    }
+    Ok(Json(routes::object(&conversation)?))
+}
+
+/// An item as clients are told it.
+fn told(row: &ItemRow, outputs: bool) -> Value {
+    let mut item: Value = kept(&row.body).unwrap_or_else(|_| json!({"id": row.id}));
+    if !outputs && item["type"] == "code_interpreter_call" {
+        item["outputs"] = Value::Null;
+    }
+    item
+}
+
+/// Whether an address asks for the outputs of code. SDKs write the key once for each value, with and without brackets.
+fn wants_outputs(address: &axum::http::Uri) -> bool {
+    let query = Query::<Vec<(String, String)>>::try_from_uri(address);
+    query.is_ok_and(|Query(pairs)| {
+        pairs
+            .iter()
+            .any(|(key, value)| matches!(key.as_str(), "include" | "include[]") && value == OUTPUTS)
+    })
+}
+
+fn no_item(conversation: &str, item: &str) -> ApiError {
+    ApiError {
+        kind: ErrorKind::NotFound,
+        code: Some("item_not_found".to_owned()),
+        message: format!("conversation `{conversation}` has no item `{item}`"),
+        param: Some("item_id".to_owned()),
+    }
+}

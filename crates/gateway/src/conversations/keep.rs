@@ -1,0 +1,113 @@
+//! What responses find in conversations and leave there.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{MAX_ITEMS, find, full};
+use crate::now;
+use crate::records::{Added, ItemRow, Left, RecordsError};
+use crate::responses::{kept, resolve};
+use crate::server::{Caller, Gateway};
+use crate::wire::{ApiError, Item};
+
+/// A conversation as a response goes on in it.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    /// Its items as the model knows them.
+    pub(crate) items: Vec<Item>,
+    pub(crate) container: Option<String>,
+    /// What is remembered of the results of tools.
+    pub(crate) evidence: Option<String>,
+}
+
+/// What was said in a conversation before a request.
+pub(crate) async fn before(gateway: &Gateway, owner: &str, id: &str) -> Result<Conversation, ApiError> {
+    let row = find(gateway, owner, id).await?;
+    let so_far = gateway.records.conversation_so_far(owner, id).await?;
+    if so_far.len() >= MAX_ITEMS {
+        return Err(full(id));
+    }
+    let mut items = Vec::new();
+    for known in so_far {
+        items.extend(kept::<Vec<Item>>(&known)?);
+    }
+    Ok(Conversation {
+        items,
+        container: row.container,
+        evidence: row.evidence,
+    })
+}
+
+/// Leaves a response in its conversation, unless that was deleted meanwhile.
+pub(crate) async fn extend(gateway: &Gateway, owner: &str, id: &str, left: Left) {
+    let added = gateway
+        .records
+        .extend_conversation(owner, id, left, MAX_ITEMS, now())
+        .await;
+    match added {
+        Ok(Added::Yes) => {}
+        Ok(Added::Unknown) => {
+            tracing::debug!(conversation = id, "a conversation was deleted while it went on");
+        }
+        Ok(Added::Full) => tracing::warn!(
+            conversation = id,
+            "a conversation is full; a response is not added to it"
+        ),
+        Err(error) => tracing::error!(
+            error = &error as &dyn std::error::Error,
+            conversation = id,
+            "add a response to its conversation"
+        ),
+    }
+}
+
+/// Items of a client as rows. What refers to something else is kept as what it refers to.
+pub(crate) async fn known(
+    gateway: &Gateway,
+    caller: &Caller,
+    items: &[Item],
+) -> Result<Vec<ItemRow>, ApiError> {
+    let mut rows = Vec::with_capacity(items.len());
+    for (place, item) in items.iter().enumerate() {
+        let known = resolve(gateway, caller, std::slice::from_ref(item)).await;
+        let known = known.map(|known| known.items).map_err(|error| ApiError {
+            param: error
+                .param
+                .map(|param| param.replacen("input[0]", &format!("items[{place}]"), 1)),
+            ..error
+        })?;
+        if matches!(item, Item::ItemReference(_)) {
+            rows.extend(known.iter().map(|item| row(item, std::slice::from_ref(item))));
+        } else {
+            rows.push(row(item, &known));
+        }
+    }
+    Ok(rows)
+}
+
+fn row(item: &Item, known: &[Item]) -> ItemRow {
+    ItemRow {
+        id: item.id().to_owned(),
+        body: json!(item).to_string(),
+        items: json!(known).to_string(),
+    }
+}
+
+/// The container that the code of items ran in last.
+pub(super) fn container(items: &[Item]) -> Option<String> {
+    items.iter().rev().find_map(|item| match item {
+        Item::CodeInterpreterCall(call) => Some(call.container_id.clone()),
+        _ => None,
+    })
+}
+
+/// Deletes conversations that nobody has used for so long.
+pub(crate) async fn sweep(gateway: &Gateway, retention: Duration) -> Result<(), RecordsError> {
+    let before = now().saturating_sub(retention.as_secs());
+    let deleted = gateway.records.sweep_conversations(before).await?;
+    if deleted > 0 {
+        tracing::info!(conversations = deleted, "old conversations are deleted");
+    }
+    Ok(())
+}

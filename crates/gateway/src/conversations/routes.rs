@@ -1,0 +1,96 @@
+//! `/v1/conversations`.
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::routing::{get, post};
+use serde_json::{Value, json};
+
+use super::{find, items, keep, unknown};
+use crate::now;
+use crate::records::ConversationRow;
+use crate::responses::read;
+use crate::server::{Caller, Gateway, Json};
+use crate::wire::{ApiError, ConversationRequest, Ids};
+
+type Body = Result<Bytes, axum::extract::rejection::BytesRejection>;
+
+/// The routes.
+pub(crate) fn routes() -> Router<Gateway> {
+    Router::new()
+        .route("/v1/conversations", post(create))
+        .route(
+            "/v1/conversations/{conversation}",
+            get(retrieve).post(update).delete(remove),
+        )
+        .route(
+            "/v1/conversations/{conversation}/items",
+            get(items::list).post(items::add),
+        )
+        .route(
+            "/v1/conversations/{conversation}/items/{item}",
+            get(items::retrieve).delete(items::remove),
+        )
+}
+
+async fn create(State(gateway): State<Gateway>, caller: Caller, body: Body) -> Result<Json<Value>, ApiError> {
+    let mut ids = Ids::random();
+    let request = ConversationRequest::parse(&read(body)?, &mut ids)?;
+    let items = keep::known(&gateway, &caller, &request.items).await?;
+    let row = ConversationRow {
+        id: ids.mint("conv"),
+        owner: caller.owner,
+        created_at: i64::try_from(now()).unwrap_or(i64::MAX),
+        metadata: json!(request.metadata).to_string(),
+        container: keep::container(&request.items),
+        evidence: None,
+    };
+    gateway.records.add_conversation(row.clone(), items).await?;
+    Ok(Json(object(&row)?))
+}
+
+async fn retrieve(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    Ok(Json(object(&find(&gateway, &caller.owner, &id).await?)?))
+}
+
+/// Changes the notes; there is nothing else to change.
+async fn update(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Json<Value>, ApiError> {
+    let request = ConversationRequest::parse(&read(body)?, &mut Ids::random())?;
+    let metadata = json!(request.metadata).to_string();
+    let records = &gateway.records;
+    if !records
+        .annotate_conversation(&caller.owner, &id, metadata)
+        .await?
+    {
+        return Err(unknown(&id));
+    }
+    Ok(Json(object(&find(&gateway, &caller.owner, &id).await?)?))
+}
+
+async fn remove(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    if !gateway.records.remove_conversation(&caller.owner, &id).await? {
+        return Err(unknown(&id));
+    }
+    Ok(Json(
+        json!({"id": id, "object": "conversation.deleted", "deleted": true}),
+    ))
+}
+
+/// A conversation as clients are told it.
+pub(super) fn object(row: &ConversationRow) -> Result<Value, ApiError> {
+    let metadata: Value = crate::responses::kept(&row.metadata)?;
+    Ok(json!({"id": row.id, "object": "conversation", "created_at": row.created_at, "metadata": metadata}))
+}

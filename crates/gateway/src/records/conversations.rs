@@ -1,0 +1,254 @@
+//! Conversations and their items.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::page::{self, Page, Paged};
+use super::{Records, RecordsError};
+
+/// A conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConversationRow {
+    pub(crate) id: String,
+    pub(crate) owner: String,
+    /// Seconds since 1970.
+    pub(crate) created_at: i64,
+    /// A JSON object of strings.
+    pub(crate) metadata: String,
+    /// The container that its code ran in last.
+    pub(crate) container: Option<String>,
+    /// What is remembered of the results of tools.
+    pub(crate) evidence: Option<String>,
+}
+
+/// An item of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ItemRow {
+    pub(crate) id: String,
+    /// As clients are told it.
+    pub(crate) body: String,
+    /// A JSON list of what the model knows it as.
+    pub(crate) items: String,
+}
+
+/// What a response leaves in a conversation.
+#[derive(Clone, Debug)]
+pub(crate) struct Left {
+    pub(crate) items: Vec<ItemRow>,
+    pub(crate) container: Option<String>,
+    pub(crate) evidence: Option<String>,
+}
+
+/// Whether items could be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Added {
+    /// They are there.
+    Yes,
+    /// Its owner has no such conversation.
+    Unknown,
+    /// It would have more items than allowed.
+    Full,
+}
+
+fn conversation(row: &Row<'_>) -> rusqlite::Result<ConversationRow> {
+    Ok(ConversationRow {
+        id: row.get("id")?,
+        owner: row.get("owner")?,
+        created_at: row.get("created_at")?,
+        metadata: row.get("metadata")?,
+        container: row.get("container")?,
+        evidence: row.get("evidence")?,
+    })
+}
+
+fn item(row: &Row<'_>) -> rusqlite::Result<ItemRow> {
+    Ok(ItemRow {
+        id: row.get("id")?,
+        body: row.get("body")?,
+        items: row.get("items")?,
+    })
+}
+
+impl Records {
+    /// Keeps a new conversation with its first items.
+    pub(crate) async fn add_conversation(
+        &self,
+        row: ConversationRow,
+        items: Vec<ItemRow>,
+    ) -> Result<(), RecordsError> {
+        self.with(move |connection| {
+            let transaction = connection.transaction()?;
+            transaction.execute(
+                "INSERT INTO conversations (id, owner, created_at, used_at, metadata) VALUES (?1, ?2, ?3, ?3, ?4)",
+                params![row.id, row.owner, row.created_at, row.metadata],
+            )?;
+            insert(&transaction, &row.owner, &row.id, &items)?;
+            transaction.commit()
+        })
+        .await
+    }
+
+    pub(crate) async fn conversation(
+        &self,
+        owner: &str,
+        id: &str,
+    ) -> Result<Option<ConversationRow>, RecordsError> {
+        let (owner, id) = (owner.to_owned(), id.to_owned());
+        self.with(move |connection| {
+            let sql = "SELECT * FROM conversations WHERE id = ?1 AND owner = ?2";
+            connection.query_row(sql, (id, owner), conversation).optional()
+        })
+        .await
+    }
+
+    /// Changes a conversation's notes, and says whether there is one.
+    pub(crate) async fn annotate_conversation(
+        &self,
+        owner: &str,
+        id: &str,
+        metadata: String,
+    ) -> Result<bool, RecordsError> {
+        let (owner, id) = (owner.to_owned(), id.to_owned());
+        self.with(move |connection| {
+            let sql = "UPDATE conversations SET metadata = ?3 WHERE id = ?1 AND owner = ?2";
+            Ok(connection.execute(sql, (id, owner, metadata))? > 0)
+        })
+        .await
+    }
+
+    /// Deletes a conversation with its items, and says whether there was one.
+    pub(crate) async fn remove_conversation(&self, owner: &str, id: &str) -> Result<bool, RecordsError> {
+        let (owner, id) = (owner.to_owned(), id.to_owned());
+        self.with(move |connection| {
+            let sql = "DELETE FROM conversations WHERE id = ?1 AND owner = ?2";
+            Ok(connection.execute(sql, (id, owner))? > 0)
+        })
+        .await
+    }
+
+    /// Adds items and what else a response leaves to a conversation, all of it or nothing. Without room for all there are at most `most`.
+    pub(crate) async fn extend_conversation(
+        &self,
+        owner: &str,
+        id: &str,
+        left: Left,
+        most: usize,
+        now: u64,
+    ) -> Result<Added, RecordsError> {
+        let (owner, id) = (owner.to_owned(), id.to_owned());
+        let now = i64::try_from(now).unwrap_or(i64::MAX);
+        self.with(move |connection| {
+            let transaction = connection.transaction()?;
+            let changed = transaction.execute(
+                "UPDATE conversations SET used_at = ?3, container = coalesce(?4, container),
+                 evidence = coalesce(?5, evidence) WHERE id = ?1 AND owner = ?2",
+                params![id, owner, now, left.container, left.evidence],
+            )?;
+            if changed == 0 {
+                return Ok(Added::Unknown);
+            }
+            let there: i64 = transaction.query_row(
+                "SELECT count(*) FROM conversation_items WHERE conversation = ?1",
+                [&id],
+                |row| row.get(0),
+            )?;
+            if usize::try_from(there)
+                .unwrap_or(usize::MAX)
+                .saturating_add(left.items.len())
+                > most
+            {
+                return Ok(Added::Full);
+            }
+            insert(&transaction, &owner, &id, &left.items)?;
+            transaction.commit()?;
+            Ok(Added::Yes)
+        })
+        .await
+    }
+
+    /// Everything that the model knows of a conversation, item by item.
+    pub(crate) async fn conversation_so_far(
+        &self,
+        owner: &str,
+        id: &str,
+    ) -> Result<Vec<String>, RecordsError> {
+        let (owner, id) = (owner.to_owned(), id.to_owned());
+        self.with(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT items FROM conversation_items WHERE conversation = ?1 AND owner = ?2 ORDER BY number",
+            )?;
+            statement.query_map((id, owner), |row| row.get(0))?.collect()
+        })
+        .await
+    }
+
+    /// Items of a conversation; `None` where the page begins after an unknown one.
+    pub(crate) async fn conversation_items(
+        &self,
+        owner: &str,
+        id: &str,
+        page: Page,
+    ) -> Result<Option<Paged<ItemRow>>, RecordsError> {
+        let (owner, id) = (owner.to_owned(), id.to_owned());
+        self.with(move |connection| {
+            let condition = ("conversation = ?2", &id as _);
+            page::read(connection, "conversation_items", condition, &owner, &page, item)
+        })
+        .await
+    }
+
+    pub(crate) async fn conversation_item(
+        &self,
+        owner: &str,
+        conversation: &str,
+        id: &str,
+    ) -> Result<Option<ItemRow>, RecordsError> {
+        let (owner, conversation, id) = (owner.to_owned(), conversation.to_owned(), id.to_owned());
+        self.with(move |connection| {
+            let sql = "SELECT * FROM conversation_items WHERE owner = ?1 AND conversation = ?2 AND id = ?3";
+            connection
+                .query_row(sql, (owner, conversation, id), item)
+                .optional()
+        })
+        .await
+    }
+
+    /// Deletes an item, and says whether there was one.
+    pub(crate) async fn remove_conversation_item(
+        &self,
+        owner: &str,
+        conversation: &str,
+        id: &str,
+    ) -> Result<bool, RecordsError> {
+        let (owner, conversation, id) = (owner.to_owned(), conversation.to_owned(), id.to_owned());
+        self.with(move |connection| {
+            let sql = "DELETE FROM conversation_items WHERE owner = ?1 AND conversation = ?2 AND id = ?3";
+            Ok(connection.execute(sql, (owner, conversation, id))? > 0)
+        })
+        .await
+    }
+
+    /// Deletes the conversations that nobody has used since a time, in seconds since 1970, and says how many.
+    pub(crate) async fn sweep_conversations(&self, before: u64) -> Result<usize, RecordsError> {
+        let before = i64::try_from(before).unwrap_or(i64::MAX);
+        self.with(move |connection| {
+            connection.execute("DELETE FROM conversations WHERE used_at < ?1", [before])
+        })
+        .await
+    }
+}
+
+fn insert(
+    connection: &Connection,
+    owner: &str,
+    conversation: &str,
+    items: &[ItemRow],
+) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached(
+        // What is there already under its id is not added again.
+        "INSERT OR IGNORE INTO conversation_items (id, owner, conversation, body, items) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    for item in items {
+        statement.execute(params![item.id, owner, conversation, item.body, item.items])?;
+    }
+    Ok(())
+}

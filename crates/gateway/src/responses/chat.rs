@@ -1,0 +1,58 @@
+//! `POST /v1/chat/completions`: a chat request as one of the Responses API, and its events as a completion. Nothing is stored.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::response::{IntoResponse, Response as Answer};
+
+use super::create::{play, read};
+use super::prepare::prepare;
+use super::stream;
+use crate::containers;
+use crate::now;
+use crate::server::{Caller, Gateway};
+use crate::wire::{ApiError, ChatRequest, Completion, Dialect, ErrorKind, Ids, Pieces};
+
+pub(super) async fn create(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Answer, ApiError> {
+    let body = read(body)?;
+    let mut ids = Ids::random();
+    let chat = ChatRequest::parse(&body, &mut ids, gateway.options.chat_interpreter)?;
+    let completion = Completion {
+        id: ids.mint("chatcmpl").replacen('_', "-", 1),
+        created: now(),
+        model: chat.request.model.clone(),
+        include_usage: chat.include_usage,
+    };
+    let linking = gateway.clone();
+    let address = move |container: &str, file: &str| containers::address(&linking, container, file);
+    let mut pieces = Pieces::new(chat.wants_json(), Box::new(address));
+    let stream = chat.request.stream;
+    let job = prepare(&gateway, &caller, chat.request, Dialect::default(), None).await?;
+    let mut events = play(job).await?;
+    if stream {
+        let frames = move |event: crate::wire::Event| {
+            let pieces = pieces.take(event.kind).into_iter();
+            pieces.map(|piece| completion.frames(piece)).collect()
+        };
+        return Ok(stream::live(&gateway, events, frames));
+    }
+    let mut told = Vec::new();
+    while let Some(event) = events.recv().await {
+        told.extend(pieces.take(event.kind));
+    }
+    Ok(axum::Json(completion.whole(told)?).into_response())
+}
+
+/// What is not stored cannot be read, changed or deleted.
+pub(super) async fn stored() -> ApiError {
+    ApiError {
+        kind: ErrorKind::NotFound,
+        code: Some("chat_completions_not_stored".to_owned()),
+        message: "chat completions are not stored; use `/v1/responses`, which stores responses".to_owned(),
+        param: None,
+    }
+}

@@ -1,0 +1,60 @@
+//! `POST /v1/responses/input_tokens`: the tokens of a request as the turn would send it, with its tools and its conversation.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use serde_json::{Value, json};
+
+use super::create::read;
+use super::prepare::prepare;
+use crate::provider::chat;
+use crate::server::{Caller, Gateway};
+use crate::turn::told;
+use crate::wire::{ApiError, Dialect, Ids, Request};
+
+pub(super) async fn count(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<Value>, ApiError> {
+    // Nothing begins by being counted, so that the key still leads to the conversation that does.
+    let request = Request {
+        prompt_cache_key: None,
+        ..request(&read(body)?)?
+    };
+    let provider = gateway.models.provider(&request.model)?;
+    let job = prepare(&gateway, &caller, request, Dialect::default(), None).await?;
+    let asked = job
+        .turn
+        .first(&job.request, job.response, job.conversation)
+        .await?;
+    let counted = provider
+        .count(asked.clone())
+        .await
+        .map_err(|error| told(&error))?;
+    let (tokens, by) = match counted {
+        Some(tokens) => (tokens, "provider"),
+        None => (chat::estimate(&asked).map_err(|error| told(&error))?, "estimate"),
+    };
+    Ok(Json(json!({
+        "object": "response.input_tokens",
+        "input_tokens": tokens,
+        "cellblock": {"counted_by": by},
+    })))
+}
+
+/// The request, which may leave its input out, and is never answered.
+fn request(body: &[u8]) -> Result<Request, ApiError> {
+    let mut ids = Ids::random();
+    let Ok(Value::Object(mut fields)) = serde_json::from_slice(body) else {
+        return Request::parse(body, &mut ids);
+    };
+    if fields.get("input").is_none_or(Value::is_null) {
+        fields.insert("input".to_owned(), json!([]));
+    }
+    for field in ["stream", "background", "store"] {
+        fields.remove(field);
+    }
+    Request::parse(Value::Object(fields).to_string().as_bytes(), &mut ids)
+}

@@ -1,0 +1,142 @@
+//! Responses whose end could not be written: their clients are told that they failed, and it is written when it can be.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::records::RecordsError;
+use crate::records::responses::{self, Ended};
+use crate::server::Gateway;
+
+/// How often it is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Maximum number of ends that are kept in memory. Of others the records say after a restart that they failed.
+const MOST: usize = 256;
+
+/// The ends that are to be written, and whether responses can be.
+#[derive(Debug, Default)]
+pub(super) struct Unwritten {
+    ends: Mutex<HashMap<String, Ended>>,
+    broken: AtomicBool,
+    /// Whether a task tries again.
+    tended: AtomicBool,
+}
+
+impl Unwritten {
+    /// Whether responses cannot be written now.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
+
+    /// The end of an owner's response that is still to be written.
+    pub(super) fn find(&self, owner: &str, id: &str) -> Option<Ended> {
+        let ends = self.ends();
+        ends.get(id).filter(|ended| ended.owner == owner).cloned()
+    }
+
+    /// Forgets one that was deleted.
+    pub(super) fn remove(&self, owner: &str, id: &str) {
+        let mut ends = self.ends();
+        if ends.get(id).is_some_and(|ended| ended.owner == owner) {
+            ends.remove(id);
+        }
+    }
+
+    /// Keeps an end until it can be written.
+    fn add(&self, ended: Ended) {
+        let mut ends = self.ends();
+        if ends.len() < MOST {
+            ends.insert(ended.id.clone(), ended);
+        }
+    }
+
+    fn ends(&self) -> MutexGuard<'_, HashMap<String, Ended>> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps an end until it can be written.
+pub(super) fn add(gateway: &Gateway, ended: Ended) {
+    gateway.responses.unwritten.add(ended);
+    tend(gateway);
+}
+
+/// Notes whether something of a response could be written.
+pub(super) fn note<T>(gateway: &Gateway, written: Result<T, RecordsError>) -> Result<T, RecordsError> {
+    let unwritten = &gateway.responses.unwritten;
+    match &written {
+        Ok(_) => {}
+        Err(error) => {
+            tracing::error!(error = error as &dyn std::error::Error, "write a response");
+            unwritten.broken.store(true, Ordering::Relaxed);
+            tend(gateway);
+        }
+    }
+    written
+}
+
+/// Tries again until everything is written, unless that is done already.
+fn tend(gateway: &Gateway) {
+    if gateway.responses.unwritten.tended.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let gateway = gateway.clone();
+    gateway.tasks.clone().spawn(async move {
+        loop {
+            let stopping = tokio::select! {
+                () = tokio::time::sleep(AGAIN) => false,
+                () = gateway.ending.cancelled() => true,
+            };
+            let unwritten = &gateway.responses.unwritten;
+            match mend(&gateway).await {
+                Ok(()) => {
+                    tracing::info!("responses can be written again");
+                    unwritten.broken.store(false, Ordering::Relaxed);
+                    unwritten.tended.store(false, Ordering::Relaxed);
+                    return;
+                }
+                Err(error) if stopping => {
+                    tracing::error!(
+                        error = &error as &dyn std::error::Error,
+                        "the ends of responses are lost"
+                    );
+                    return;
+                }
+                Err(_) => {}
+            }
+        }
+    });
+}
+
+/// Writes what is to be written. Where that is nothing, it tries whether something could be.
+async fn mend(gateway: &Gateway) -> Result<(), RecordsError> {
+    gateway
+        .records
+        .with(|connection| responses::probe(connection))
+        .await?;
+    let ends: Vec<Ended> = gateway.responses.unwritten.ends().values().cloned().collect();
+    for ended in ends {
+        let (owner, id) = (ended.owner.clone(), ended.id.clone());
+        write(gateway, ended).await?;
+        gateway.responses.unwritten.remove(&owner, &id);
+    }
+    Ok(())
+}
+
+/// Writes an end: the whole conversation, where what it went on from is deleted, cannot be had here any more, and is left out.
+async fn write(gateway: &Gateway, ended: Ended) -> Result<(), RecordsError> {
+    let alone = Ended {
+        previous: None,
+        ..ended.clone()
+    };
+    let write = move |ended: Ended| {
+        gateway
+            .records
+            .with(move |connection| responses::end(connection, &ended))
+    };
+    if !write(ended).await? {
+        write(alone).await?;
+    }
+    Ok(())
+}

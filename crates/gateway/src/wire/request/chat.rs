@@ -1,0 +1,227 @@
+//! The body of `POST /v1/chat/completions`, read as a request of the Responses API.
+
+use serde_json::Value;
+
+use super::fields::{Fields, wrong};
+use super::{Request, messages, tools};
+use crate::wire::error::ApiError;
+use crate::wire::id::Ids;
+use crate::wire::response::{ReasoningOptions, Text, TextFormat, Truncation};
+use crate::wire::tool::{AutoContainer, Container, Tool, ToolChoice, ToolName};
+
+/// Maximum number of `stop` sequences, as OpenAI has it.
+const MAX_STOPS: usize = 4;
+
+/// What a client of Chat Completions asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChatRequest {
+    /// The same as a request of the Responses API.
+    pub request: Request,
+    /// Whether a stream ends with a chunk that has the usage.
+    pub include_usage: bool,
+}
+
+impl ChatRequest {
+    /// Reads a body. With `interpreter` the request has the tool `code_interpreter` even if it does not name it.
+    pub fn parse(body: &[u8], ids: &mut Ids, interpreter: bool) -> Result<Self, ApiError> {
+        let body = super::json(body)?;
+        let fields = super::top(&body)?;
+        unsupported(&fields)?;
+        let mut tools = tools::tools(&fields, tool)?;
+        if interpreter
+            && !tools
+                .iter()
+                .any(|tool| matches!(tool, Tool::CodeInterpreter { .. }))
+        {
+            tools.push(code_interpreter());
+            tools::unlike_the_interpreter(&tools)?;
+        }
+        let (instructions, input) = messages::messages(&fields, ids)?;
+        let max_completion_tokens = fields.count("max_completion_tokens", 1)?;
+        let options = fields.fields("stream_options")?;
+        let include_usage = match &options {
+            Some(options) => options.flag("include_usage")?.unwrap_or(false),
+            None => false,
+        };
+        let request = Request {
+            model: fields.required("model")?,
+            input,
+            instructions,
+            tool_choice: tools::choice(&fields, &tools, chosen)?,
+            tools,
+            parallel_tool_calls: fields.flag("parallel_tool_calls")?.unwrap_or(true),
+            max_tool_calls: None,
+            max_output_tokens: max_completion_tokens.or(fields.count("max_tokens", 1)?),
+            previous_response_id: None,
+            conversation: None,
+            store: false,
+            stream: fields.flag("stream")?.unwrap_or(false),
+            background: false,
+            include: Vec::new(),
+            metadata: fields.notes("metadata")?,
+            text: text(&fields)?,
+            reasoning: ReasoningOptions {
+                effort: fields.text("reasoning_effort")?,
+                ..ReasoningOptions::default()
+            },
+            truncation: Truncation::Disabled,
+            temperature: fields.number("temperature", 0.0, 2.0)?,
+            top_p: fields.number("top_p", 0.0, 1.0)?,
+            presence_penalty: fields.number("presence_penalty", -2.0, 2.0)?,
+            frequency_penalty: fields.number("frequency_penalty", -2.0, 2.0)?,
+            stop: stop(&fields)?,
+            seed: seed(&fields)?,
+            top_logprobs: None,
+            service_tier: fields.text("service_tier")?,
+            safety_identifier: fields.text("safety_identifier")?,
+            prompt_cache_key: fields.text("prompt_cache_key")?,
+            user: fields.text("user")?,
+        };
+        Ok(Self {
+            request,
+            include_usage,
+        })
+    }
+
+    /// Whether the answer has to be JSON, to which nothing can be added.
+    pub fn wants_json(&self) -> bool {
+        self.request.text.format != TextFormat::Text
+    }
+}
+
+/// Rejects what would change the answer if it were ignored, and says what to send instead.
+fn unsupported(fields: &Fields<'_>) -> Result<(), ApiError> {
+    let refuse = |key: &str, instead: &str| {
+        let message = format!("`{key}` is not supported: {instead}");
+        Err(ApiError::invalid(key, "unsupported_parameter", message))
+    };
+    if fields.count("n", 1)?.is_some_and(|choices| choices > 1) {
+        return refuse(
+            "n",
+            "one choice is written for each request; send the request again for another",
+        );
+    }
+    if fields.flag("store")? == Some(true) {
+        return refuse(
+            "store",
+            "chat completions are not stored; leave it out, or use `/v1/responses`, which stores responses",
+        );
+    }
+    if fields.flag("logprobs")? == Some(true) {
+        return refuse("logprobs", "no provider is asked for probabilities; leave it out");
+    }
+    if fields.object("logit_bias")?.is_some_and(|bias| !bias.is_empty()) {
+        return refuse("logit_bias", "leave it out");
+    }
+    if fields.texts("modalities")?.iter().any(|kind| kind != "text") {
+        return refuse(
+            "modalities",
+            "answers are text; leave it out, or send `[\"text\"]`",
+        );
+    }
+    for (key, instead) in [
+        ("audio", "answers are text; leave it out"),
+        ("functions", "send the functions in `tools`"),
+        ("function_call", "send the choice in `tool_choice`"),
+        ("web_search_options", "there is no web search here; leave it out"),
+        (
+            "previous_response_id",
+            "send the whole conversation in `messages`, or use `/v1/responses`",
+        ),
+    ] {
+        if fields.get(key).is_some() {
+            return refuse(key, instead);
+        }
+    }
+    Ok(())
+}
+
+/// The interpreter in a container of its own.
+fn code_interpreter() -> Tool {
+    Tool::CodeInterpreter {
+        container: Container::Auto(AutoContainer {
+            r#type: "auto".to_owned(),
+            file_ids: Vec::new(),
+            memory_limit: None,
+        }),
+    }
+}
+
+fn tool(value: &Value, path: String) -> Result<Tool, ApiError> {
+    let fields = Fields::of(value, path)?;
+    match fields.required("type")?.as_str() {
+        "function" => {
+            let function = fields
+                .fields("function")?
+                .ok_or_else(|| fields.missing("function"))?;
+            tools::function(&function).map(Tool::Function)
+        }
+        "code_interpreter" if fields.get("container").is_none() => Ok(code_interpreter()),
+        "code_interpreter" => Ok(Tool::CodeInterpreter {
+            container: tools::container(&fields)?,
+        }),
+        other => {
+            let known = "`function` or `code_interpreter`; other tools are served by `/v1/responses`";
+            Err(fields.unknown("type", other, known))
+        }
+    }
+}
+
+fn chosen(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolChoice, ApiError> {
+    if fields.required("type")? != "allowed_tools" {
+        return Ok(ToolChoice::Tool(offered(fields, tools)?));
+    }
+    let allowed = fields.fields("allowed_tools")?;
+    let allowed = allowed.ok_or_else(|| fields.missing("allowed_tools"))?;
+    tools::allowed(&allowed, |name| offered(name, tools))
+}
+
+fn offered(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, ApiError> {
+    match fields.required("type")?.as_str() {
+        "function" => {
+            let function = fields
+                .fields("function")?
+                .ok_or_else(|| fields.missing("function"))?;
+            let name = ToolName::Function {
+                name: function.required("name")?,
+                namespace: None,
+            };
+            tools::among(name, tools, &function, "name")
+        }
+        "code_interpreter" => tools::among(ToolName::CodeInterpreter, tools, fields, "type"),
+        other => Err(fields.unknown("type", other, "`function`, `code_interpreter` or `allowed_tools`")),
+    }
+}
+
+fn text(fields: &Fields<'_>) -> Result<Text, ApiError> {
+    let format = match fields.fields("response_format")? {
+        Some(format) => super::format(&format, Some("json_schema"))?,
+        None => TextFormat::Text,
+    };
+    let verbosity = fields.text("verbosity")?;
+    Ok(Text { format, verbosity })
+}
+
+fn stop(fields: &Fields<'_>) -> Result<Vec<String>, ApiError> {
+    let stops = match fields.get("stop") {
+        Some(Value::String(one)) => vec![one.clone()],
+        _ => fields.texts("stop")?,
+    };
+    if stops.len() > MAX_STOPS {
+        let message = format!(
+            "`stop` has {} sequences; at most {MAX_STOPS} are allowed",
+            stops.len()
+        );
+        return Err(ApiError::invalid("stop", "array_above_max_length", message));
+    }
+    Ok(stops)
+}
+
+fn seed(fields: &Fields<'_>) -> Result<Option<i64>, ApiError> {
+    let Some(value) = fields.get("seed") else {
+        return Ok(None);
+    };
+    let seed = value.as_i64();
+    seed.map(Some)
+        .ok_or_else(|| wrong("seed".to_owned(), "a whole number", value))
+}

@@ -1,0 +1,33 @@
+//! Bodies of the Conversations API.
+
+use std::collections::BTreeMap;
+
+use super::{items, json, top};
+use crate::wire::error::ApiError;
+use crate::wire::id::Ids;
+use crate::wire::item::Item;
+
+/// Maximum number of items that one request adds, as OpenAI has it.
+const MAX_ADDED: usize = 20;
+
+/// What a client wants a conversation to have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConversationRequest {
+    /// Items to add.
+    pub items: Vec<Item>,
+    /// The client's notes.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl ConversationRequest {
+    /// Reads a body, which may be empty. Items without an id get one.
+    pub fn parse(body: &[u8], ids: &mut Ids) -> Result<Self, ApiError> {
+        let body: &[u8] = if body.is_empty() { b"{}" } else { body };
+        let body = json(body)?;
+        let fields = top(&body)?;
+        Ok(Self {
+            items: items::list(&fields, "items", MAX_ADDED, ids)?,
+            metadata: fields.notes("metadata")?,
+        })
+    }
+}

@@ -1,0 +1,64 @@
+"""What a sandbox makes of an exception that is clear only outside of one: there is no network, and nothing can be installed."""
+
+import errno
+import re
+from types import TracebackType
+from typing import Any
+
+from cellblock_kernel.notebook.names import REQUIREMENTS
+
+NO_NETWORK = (
+    "this sandbox has no network, so nothing can be downloaded from inside; have the data bound as an input or written to a file"
+    " of the session, then read it from there"
+)
+NO_INSTALLER = f"packages cannot be installed from inside of the sandbox: {REQUIREMENTS}"
+
+_DEPTH = 10
+_UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EAFNOSUPPORT, errno.ENETDOWN})
+_REFUSED = frozenset({errno.EPERM, errno.EACCES})
+_NO_NAME = ("getaddrinfo failed", "Name or service not known", "Temporary failure in name resolution", "name resolution")
+_INSTALLER = re.compile(r"\b(?:pip[\d.]*|conda|mamba|uv|easy_install)\b")
+
+
+def of(error: BaseException) -> str | None:
+    """What to say about an exception besides its message."""
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen and len(seen) < _DEPTH:
+        seen.add(id(one))
+        if _needs_network(one):
+            return NO_NETWORK
+        if _installs(one):
+            return NO_INSTALLER
+        reason = getattr(one, "reason", None)
+        one = reason if isinstance(reason, BaseException) else one.__cause__ or one.__context__
+    return None
+
+
+def _needs_network(error: BaseException) -> bool:
+    if type(error).__name__ == "gaierror" and isinstance(error, OSError):
+        return True
+    if isinstance(error, OSError) and error.errno in _UNREACHABLE:
+        return True
+    if isinstance(error, PermissionError) and error.errno in _REFUSED and _last_file(error.__traceback__).endswith("/socket.py"):
+        return True
+    # Libraries with resolvers of their own raise something of their own.
+    text = error.args[0] if error.args and isinstance(error.args[0], str) else ""
+    return any(sign in text for sign in _NO_NAME)
+
+
+def _installs(error: BaseException) -> bool:
+    """Says whether a program that installs packages was not there, or has failed."""
+    command: Any = getattr(error, "cmd", None) if type(error).__name__ == "CalledProcessError" else None
+    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
+        return _INSTALLER.fullmatch(error.filename) is not None
+    words = command if isinstance(command, str) else " ".join(map(str, command)) if isinstance(command, list | tuple) else ""
+    return "install" in words and _INSTALLER.search(words) is not None
+
+
+def _last_file(trace: TracebackType | None) -> str:
+    name = ""
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        trace = trace.tb_next
+    return name

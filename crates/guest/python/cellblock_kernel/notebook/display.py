@@ -1,0 +1,266 @@
+"""The content of `IPython.display`: objects that show themselves through the session's own `display`."""
+
+import html.parser
+import json
+import os
+from typing import Any
+
+_KINDS = ((b"\x89PNG", "image/png"), (b"\xff\xd8", "image/jpeg"), (b"GIF8", "image/gif"), (b"RIFF", "image/webp"))
+_BLOCKS = frozenset({"br", "div", "h1", "h2", "h3", "h4", "h5", "h6", "li", "p", "table", "tr", "ul", "ol", "pre"})
+_CELLS = frozenset({"td", "th"})
+_UNSEEN = frozenset({"script", "style", "head"})
+
+_screen: Any = print
+
+
+def use(screen: Any) -> None:
+    """Makes a session's `display` the one that everything here is shown by."""
+    global _screen
+    _screen = screen
+
+
+def display(*values: Any, **options: Any) -> Any:
+    """Shows values, as the `display` does that every cell has."""
+    return _screen(*values, **options)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise ImportError(f"`IPython.display.{name}` is not available in the sandbox; available: {', '.join(NAMES)}")
+
+
+class DisplayObject:
+    """Something with a form for a browser and a text for everybody else."""
+
+    mime = "text/plain"
+
+    def __init__(self, data: Any = None, url: str | None = None, filename: str | None = None, metadata: Any = None) -> None:
+        if url is not None or (isinstance(data, str) and data.startswith(("http://", "https://"))):
+            raise OSError(f"{type(self).__name__}: the sandbox has no network to load {url or data} from; give the content itself")
+        if data is None and filename is not None:
+            data = self._read(filename)
+        self.data, self.metadata = data, metadata or {}
+
+    def _read(self, filename: str) -> Any:
+        with open(filename, encoding="utf-8") as file:
+            return file.read()
+
+    def text(self) -> str:
+        """What a reader without a browser sees."""
+        return str(self.data)
+
+    def __repr__(self) -> str:
+        return f"<IPython.display.{type(self).__name__} object>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return {"text/plain": self.text(), self.mime: self.data}
+
+
+class HTML(DisplayObject):
+    """HTML; its text is what a browser would show of it, a line per block and a tab between the cells of a table."""
+
+    mime = "text/html"
+
+    def text(self) -> str:
+        """The text of the document."""
+        reader = _Reader()
+        reader.feed(str(self.data))
+        reader.close()
+        lines = ("".join(reader.parts)).split("\n")
+        return "\n".join(line.strip() for line in lines if line.strip()) or repr(self)
+
+    def _repr_html_(self) -> str:
+        return str(self.data)
+
+    __html__ = _repr_html_
+
+
+class _Reader(html.parser.HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+        self._unseen = 0
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self._unseen += tag in _UNSEEN
+        self.parts += "\n" if tag in _BLOCKS else "\t" if tag in _CELLS else ""
+
+    def handle_endtag(self, tag: str) -> None:
+        self._unseen = max(0, self._unseen - (tag in _UNSEEN))
+        self.parts += "\n" if tag in _BLOCKS else ""
+
+    def handle_data(self, data: str) -> None:
+        if not self._unseen:
+            self.parts.append(" ".join(data.split()) if data.strip() else " " * bool(data))
+
+
+class Markdown(DisplayObject):
+    """Markdown."""
+
+    mime = "text/markdown"
+
+
+class Latex(DisplayObject):
+    """LaTeX."""
+
+    mime = "text/latex"
+
+
+class Math(Latex):
+    """A formula."""
+
+    def __init__(self, data: Any = None, **options: Any) -> None:
+        super().__init__(f"$\\displaystyle {str(data).strip('$')}$", **options)
+
+
+class SVG(DisplayObject):
+    """A drawing."""
+
+    mime = "image/svg+xml"
+
+    def __init__(self, data: Any = None, url: str | None = None, filename: str | None = None, metadata: Any = None) -> None:
+        if isinstance(data, str) and not data.lstrip().startswith("<"):
+            data, filename = None, data
+        super().__init__(data, url, filename, metadata)
+
+    def text(self) -> str:
+        """That it is one."""
+        return f"<svg of {len(self.data)} characters>"
+
+
+class JSON(DisplayObject):
+    """Plain data."""
+
+    mime = "application/json"
+
+    def __init__(self, data: Any = None, url: str | None = None, filename: str | None = None, **_options: Any) -> None:
+        super().__init__(data, url, filename)
+        if isinstance(self.data, str | bytes):
+            self.data = json.loads(self.data)
+
+    def text(self) -> str:
+        """The data, indented."""
+        return json.dumps(self.data, indent=2, default=str, ensure_ascii=False)
+
+
+class Pretty(DisplayObject):
+    """Text."""
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return {}
+
+    def __repr__(self) -> str:
+        return self.text()
+
+
+class Code(Pretty):
+    """Source code."""
+
+    def __init__(self, data: Any = None, url: str | None = None, filename: str | None = None, language: Any = None) -> None:
+        super().__init__(data, url, filename)
+
+
+class Javascript(DisplayObject):
+    """A script, which nobody runs here."""
+
+    mime = "application/javascript"
+
+    def __init__(self, data: Any = None, url: str | None = None, filename: str | None = None, **_options: Any) -> None:
+        super().__init__(data, url, filename)
+
+    def text(self) -> str:
+        """That it is not run."""
+        return "<JavaScript, which is not run in the sandbox>"
+
+
+class Image(DisplayObject):
+    """A picture, from its bytes or a file."""
+
+    def __init__(
+        self, data: Any = None, url: str | None = None, filename: Any = None, format: str | None = None, **_options: Any
+    ) -> None:
+        if data is not None and not isinstance(data, bytes | bytearray) and not str(data).startswith(("http://", "https://")):
+            data, filename = None, data
+        super().__init__(data, url, None if filename is None else os.fspath(filename))
+        if not isinstance(self.data, bytes | bytearray):
+            raise TypeError("Image: give the bytes of a picture, or the name of a file")
+        known = next((kind for start, kind in _KINDS if bytes(self.data[:8]).startswith(start)), None)
+        svg = known is None and b"<svg" in self.data[:1000]
+        self.mime = known or ("image/svg+xml" if svg else f"image/{(format or 'png').replace('jpg', 'jpeg')}")
+
+    def _read(self, filename: str) -> Any:
+        with open(filename, "rb") as file:
+            return file.read()
+
+    def text(self) -> str:
+        """What it is."""
+        return f"<{self.mime} of {len(self.data)} bytes>"
+
+
+class FileLink(Pretty):
+    """The path of a file, which is among the files that the cell hands over."""
+
+    def __init__(self, path: Any, **_options: Any) -> None:
+        super().__init__(os.fspath(path))
+
+
+class DisplayHandle:
+    """Shows another value in the place of the first one; here, after it."""
+
+    def __init__(self, display_id: str | None = None) -> None:
+        self.display_id = display_id or "display"
+
+    def display(self, value: Any, **_options: Any) -> None:
+        """Shows a value."""
+        display(value)
+
+    update = display
+
+
+class Bundle:
+    """A dict of MIME types, as `display(bundle, raw=True)` gets it."""
+
+    def __init__(self, bundle: dict[str, Any]) -> None:
+        self._bundle = bundle
+
+    def __repr__(self) -> str:
+        return str(self._bundle.get("text/plain", f"<{', '.join(self._bundle)}>"))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return self._bundle
+
+
+def update_display(value: Any, *, display_id: str, **_options: Any) -> None:
+    """Shows a value again."""
+    display(value)
+
+
+def clear_output(wait: bool = False) -> None:
+    """Does nothing: what a cell has shown is on its way to the reader."""
+
+
+def publish_display_data(data: dict[str, Any], metadata: Any = None, **_options: Any) -> None:
+    """Shows a dict of MIME types."""
+    display(Bundle(data))
+
+
+def display_html(*values: Any, raw: bool = False, **_options: Any) -> None:
+    """Shows HTML."""
+    display(*(HTML(value) if raw else value for value in values))
+
+
+def display_markdown(*values: Any, raw: bool = False, **_options: Any) -> None:
+    """Shows Markdown."""
+    display(*(Markdown(value) if raw else value for value in values))
+
+
+def set_matplotlib_formats(*_formats: str, **_options: Any) -> None:
+    """Does nothing: figures are PNG."""
+
+
+NAMES = (
+    "Code", "DisplayHandle", "DisplayObject", "FileLink", "HTML", "Image", "JSON", "Javascript", "Latex", "Markdown", "Math",
+    "Pretty", "SVG", "clear_output", "display", "display_html", "display_markdown", "publish_display_data",
+    "set_matplotlib_formats", "update_display",
+)  # fmt: skip

@@ -1,0 +1,47 @@
+"""The modules `IPython` and `IPython.display`, for code that imports them where IPython is not installed.
+
+They come last of all that is looked for, so a real IPython in the image or in a layer is found before them. They are no IPython:
+there is no metadata of a distribution, and `get_ipython()` is None for everything but the session's own code, so that libraries
+that look for a notebook (matplotlib, tqdm, pandas, rich, altair) find none.
+"""
+
+import builtins
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+from cellblock_kernel.notebook import display, shell
+
+_PACKAGES = frozenset({"IPython", "IPython.core"})
+_DISPLAYS = frozenset({"IPython.display", "IPython.core.display", "IPython.core.display_functions"})
+
+
+class _Modules(MetaPathFinder, Loader):
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Finds the few modules that there are."""
+        if name in _PACKAGES or name in _DISPLAYS or name == "IPython.core.getipython":
+            return ModuleSpec(name, self, is_package=name in _PACKAGES)
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Fills a module."""
+        names = module.__dict__
+        if module.__name__ in _DISPLAYS:
+            names.update({name: getattr(display, name) for name in display.NAMES})
+            names["__getattr__"] = display.__getattr__
+            return
+        names["get_ipython"] = shell.get_ipython
+        if module.__name__ == "IPython":
+            names.update(version_info=(0, 0, 0), __version__="0.0.0")
+
+
+_modules = _Modules()
+
+
+def install() -> None:
+    """Offers the modules and the builtin `get_ipython`."""
+    if _modules not in sys.meta_path:
+        sys.meta_path.append(_modules)
+    builtins.__dict__["get_ipython"] = shell.get_ipython

@@ -1,0 +1,108 @@
+"""Files that a cell has left open: what Python still holds back of them is written out before the host collects files.
+
+A script that ends closes its files; a cell ends and its files stay open. Descriptors say cheaply whether there is any file open
+for writing. Only when a new one is found are the objects behind them looked for, once, among all that Python has.
+"""
+
+import _io
+import fcntl
+import gc
+import os
+import stat
+import sys
+import weakref
+from typing import Any
+
+from cellblock_kernel.failure import type_name
+
+_listdir, _fstat, _fcntl = os.listdir, os.fstat, fcntl.fcntl
+_F_GETFL, _O_ACCMODE = fcntl.F_GETFL, os.O_ACCMODE
+_IOBase: Any = _io._IOBase
+_DESCRIPTORS = "/proc/self/fd"
+_LOOKED_AT = 128
+
+Place = tuple[int, int, int]
+
+
+class OpenFiles:
+    """Remembers which files are open for writing, and the objects that write to them."""
+
+    def __init__(self) -> None:
+        # The kernel's own, by name: no file of a cell gets these numbers.
+        self._own = frozenset(filter(_is_open, _listed()))
+        self._known: set[Place] = set()
+        self._writers: list[weakref.ref[Any]] = []
+
+    def flush(self) -> None:
+        """Writes out what is held back. A file that cannot be written to is named on stderr."""
+        others = _listed() - self._own
+        # One is the listing's.
+        places = _places(others) if len(others) > 1 else set()
+        if not places:
+            if self._known:
+                self._known, self._writers = set(), []
+            return
+        if not places <= self._known:
+            self._writers = _writers({place[0] for place in places})
+        self._known = places
+        for reference in self._writers:
+            writer = reference()
+            if writer is not None:
+                _flush(writer)
+
+
+def _listed() -> set[str]:
+    try:
+        return set(_listdir(_DESCRIPTORS))
+    except OSError:
+        # Where files below /proc are kept from the kernel, the lowest numbers are looked at one by one.
+        return set(map(str, range(_LOOKED_AT)))
+
+
+def _is_open(name: str) -> bool:
+    """Says whether a listed descriptor is still there; that of the listing is not."""
+    try:
+        _fstat(int(name))
+    except OSError:
+        return False
+    return True
+
+
+def _places(names: set[str]) -> set[Place]:
+    """Every regular file that is open for writing, by its descriptor and what is behind it."""
+    found: set[Place] = set()
+    for number in map(int, names):
+        try:
+            state = _fstat(number)
+            if stat.S_ISREG(state.st_mode) and _fcntl(number, _F_GETFL) & _O_ACCMODE != os.O_RDONLY:
+                found.add((number, state.st_dev, state.st_ino))
+        except OSError:
+            continue  # the listing's own descriptor
+    return found
+
+
+def _writers(numbers: set[int]) -> list[weakref.ref[Any]]:
+    """The file objects that write to some descriptors. Types are looked at, not objects: those may run code when they are asked."""
+    is_file: dict[type, bool] = {}
+    found: list[weakref.ref[Any]] = []
+    for value in gc.get_objects():
+        kind = type(value)
+        known = is_file.get(kind)
+        if known is None:
+            known = is_file[kind] = _IOBase in type.mro(kind)[1:-1] and kind.__weakrefoffset__ != 0
+        if known:
+            try:
+                if not value.closed and value.writable() and value.fileno() in numbers:
+                    found.append(weakref.ref(value))
+            except Exception:
+                continue  # half made, detached, or a class of the cell's own with other habits
+    return found
+
+
+def _flush(writer: Any) -> None:
+    try:
+        if not writer.closed:
+            writer.flush()
+    except Exception as error:
+        name = getattr(writer, "name", None)
+        print(f"could not write out the open file {name!r}: {type_name(type(error))}: {error}", file=sys.stderr)

@@ -1,0 +1,120 @@
+"""Cells as scripts: arguments, files that stay open, handlers at the end, processes."""
+
+from tests.driver import KernelTest
+
+
+class Arguments(KernelTest):
+    def test_a_cell_has_no_arguments_and_no_file(self):
+        code = "import argparse, sys\np = argparse.ArgumentParser(); p.add_argument('--n', default=3)\np.parse_args().n, sys.argv"
+        self.assertEqual(self.completes(code, name="<cell 1>").values, ["(3, [''])"])
+        self.assertEqual(self.completes("'__file__' in globals()", name="<cell 2>").values, [False])
+
+    def test_code_of_a_file_has_its_name(self):
+        self.completes("0", name="<cell 1>")
+        ran = self.completes("import sys\nsys.argv, __file__, __name__", name="a.py")
+        self.assertEqual(ran.values, ["(['a.py'], '/workspace/a.py', '__main__')"])
+        self.assertEqual(self.completes("import sys\nsys.argv, '__file__' in globals()", name="<cell 3>").values, ["([''], False)"])
+
+    def test_arguments_that_a_cell_sets_hold_for_the_next_one(self):
+        self.completes("import sys; sys.argv = ['p', '--n', '5']", name="<cell 1>")
+        self.assertEqual(self.completes("sys.argv", name="<cell 2>").values, ["['p', '--n', '5']"])
+
+    def test_the_source_of_a_class_is_found(self):
+        self.completes("class Empty:\n    pass\n", name="<cell 1>")
+        self.completes("x = 1\nclass Full:\n    def f(self):\n        return 1\n", name="a.py")
+        ran = self.completes("import inspect\ninspect.getsource(Empty), inspect.getsource(Full)", name="<cell 3>")
+        self.assertEqual(ran.values, [repr(("class Empty:\n    pass\n", "class Full:\n    def f(self):\n        return 1\n"))])
+
+
+class OpenFiles(KernelTest):
+    def read(self, name):
+        return (self.directory / name).read_text()
+
+    def test_a_file_that_stays_open_is_written_out(self):
+        self.completes("f = open('x.csv', 'w'); f.write('a\\n'); open('y.csv', 'w').write('b\\n');")
+        self.assertEqual((self.read("x.csv"), self.read("y.csv")), ("a\n", "b\n"))
+        self.completes("f.write('c\\n');")
+        self.assertEqual(self.read("x.csv"), "a\nc\n")
+
+    def test_it_is_written_out_also_when_the_cell_fails(self):
+        self.raises("f = open('x.csv', 'w'); f.write('a'); 1 / 0")
+        self.assertEqual(self.read("x.csv"), "a")
+
+    def test_compressed_files_and_those_in_containers_are_found(self):
+        self.completes(
+            "import gzip\nkept = {'log': [open('log', 'a'), gzip.open('z', 'wt')]}\n[it.write('x') for it in kept['log']];"
+        )
+        self.completes("del kept; import gc; gc.collect(); gzip.open('z', 'rt').read()")
+        self.assertEqual(self.read("log"), "x")
+
+    def test_a_file_of_a_class_that_misbehaves_costs_nothing_but_itself(self):
+        code = "import io\nclass Bad(io.FileIO):\n  def flush(self): raise ValueError('no')\nb = Bad('bad', 'w')\nf = open('good', 'w'); f.write('x');"
+        self.assertIn("could not write out the open file 'bad'", self.completes(code).stderr)
+        self.assertEqual(self.read("good"), "x")
+
+
+class AtTheEnd(KernelTest):
+    def test_exit_handlers_run_at_the_end_of_the_last_cell(self):
+        self.assertEqual(
+            self.completes(
+                "import atexit\natexit.register(print, 'bye')\nf = open('x', 'w')\natexit.register(f.write, 'end');"
+            ).stdout,
+            "",
+        )
+        self.assertEqual(self.completes("print('last')", last=True).stdout, "last\nbye\n")
+        self.assertEqual((self.directory / "x").read_text(), "end")
+
+    def test_a_handler_that_fails_is_told_and_the_others_run(self):
+        ran = self.completes("import atexit\natexit.register(print, 'second')\natexit.register(lambda: 1 / 0)", last=True)
+        self.assertEqual(ran.stdout, "second\n")
+        self.assertIn("ZeroDivisionError", ran.stderr)
+
+    def test_handlers_run_when_the_last_cell_fails(self):
+        ran = self.run_cell("import atexit\natexit.register(print, 'bye')\n1 / 0", last=True)
+        self.assertEqual((ran.done["outcome"], ran.stdout), ("raised", "bye\n"))
+
+
+class Spawning(KernelTest):
+    def test_a_spawned_pool_refuses_functions_of_a_cell_at_once(self):
+        for method in ("spawn", "forkserver"):
+            with self.subTest(method):
+                code = (
+                    "import multiprocessing\ndef square(x): return x * x\n"
+                    f"with multiprocessing.get_context('{method}').Pool(2) as pool:\n    pool.map(square, [1, 2])"
+                )
+                self.assertIn("the function 'square' is defined in a cell", self.raises(code)["message"])
+        code = "p = multiprocessing.get_context('spawn').Process(target=square, args=(1,))\np.start()"
+        self.assertIn("get_context('fork')", self.raises(code)["message"])
+
+    def test_a_spawned_pool_runs_functions_of_modules(self):
+        code = "import math, multiprocessing\nwith multiprocessing.get_context('spawn').Pool(1) as pool:\n    roots = pool.map(math.sqrt, [4.0])\nroots"
+        self.assertEqual(self.completes(code, name="a.py").values, ["[2.0]"])
+
+
+class Texts(KernelTest):
+    def test_a_prompt_is_printed_before_its_error(self):
+        ran = self.run_cell("input('Your name: ')")
+        self.assertEqual((ran.stdout, ran.exception["exception"]), ("Your name: \n", "EOFError"))
+
+    def test_half_of_a_pair_is_written_out(self):
+        ran = self.completes("print('a\\ud800')\n'b\\udfff'")
+        self.assertEqual((ran.stdout, ran.values), ("a\\ud800\n", ["b\\udfff"]))
+
+    def test_a_warning_is_formatted_with_the_line_that_is_given(self):
+        code = "import warnings\nwarnings.formatwarning('m', UserWarning, 'x.py', 3, line='  y = 1 ')"
+        self.assertTrue(self.completes(code).values[0].endswith("UserWarning: m\n  y = 1\n"))
+
+    def test_a_missing_network_is_explained(self):
+        for code in (
+            "import socket\nsocket.getaddrinfo('nowhere.invalid', 80)",
+            "import urllib.request\nurllib.request.urlopen('http://nowhere.invalid')",
+        ):
+            with self.subTest(code):
+                error = self.raises(code)
+                self.assertIn("no network", error["notes"][-1])
+                self.assertIn(error["notes"][-1], error["traceback"])
+
+    def test_a_failed_installer_is_explained(self):
+        code = "import subprocess, sys\nsubprocess.check_call(['false', 'pip', 'install', 'x'])"
+        self.assertIn("`requirements`", self.raises(code)["notes"][-1])
+        self.assertEqual(self.raises("import subprocess\nsubprocess.check_call(['false', 'install'])")["notes"], [])

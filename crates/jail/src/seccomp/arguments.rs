@@ -1,0 +1,113 @@
+//! What the tables allow and refuse by a call's arguments.
+
+/// Which arguments of a call are allowed.
+#[derive(Clone, Copy, Debug)]
+pub enum Arguments {
+    /// All.
+    Any,
+    /// The argument at an index is one of these.
+    OneOf(u8, &'static [u64]),
+    /// The argument at an index has none of these bits.
+    NoBitsOf(u8, u64),
+    /// The argument at an index has all of these bits.
+    AllBitsOf(u8, u64),
+    /// The argument at an index is none of these.
+    NoneOf(u8, &'static [u64]),
+}
+
+/// Every namespace flag that `clone` takes.
+pub(super) const NAMESPACES: u64 = (libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP) as u64;
+
+/// Terminal requests that put words into another process's mouth.
+pub(super) const TERMINAL_INJECTION: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
+
+/// The bits of a file's type that character and block devices, directories and sockets have, and FIFOs and regular files lack.
+pub(super) const DEVICE_BITS: u64 = (libc::S_IFCHR | libc::S_IFDIR) as u64;
+
+pub(super) const UNIX_ONLY: Arguments = Arguments::OneOf(0, &[libc::AF_UNIX as u64]);
+
+/// What `fcntl` may be asked, the frequent ones first. Not among them: leases and delegations (`F_SETLEASE`, `F_SETDELEG`), which make
+/// whoever else opens the file wait, and `F_NOTIFY`, which tells what others open. The image's files are shared with others.
+pub(super) const FCNTL: &[u64] = &[
+    libc::F_GETFL as u64,
+    libc::F_SETFL as u64,
+    libc::F_GETFD as u64,
+    libc::F_SETFD as u64,
+    libc::F_DUPFD_CLOEXEC as u64,
+    libc::F_DUPFD as u64,
+    libc::F_SETLK as u64,
+    libc::F_SETLKW as u64,
+    libc::F_GETLK as u64,
+    libc::F_OFD_SETLK as u64,
+    libc::F_OFD_SETLKW as u64,
+    libc::F_OFD_GETLK as u64,
+    libc::F_SETPIPE_SZ as u64,
+    libc::F_GETPIPE_SZ as u64,
+    libc::F_ADD_SEALS as u64,
+    libc::F_GET_SEALS as u64,
+    libc::F_SETOWN as u64,
+    libc::F_GETOWN as u64,
+    F_SETSIG,
+    F_GETSIG,
+    F_SETOWN_EX,
+    F_GETOWN_EX,
+    F_DUPFD_QUERY,
+    F_GET_RW_HINT,
+    F_SET_RW_HINT,
+    F_GET_FILE_RW_HINT,
+    F_SET_FILE_RW_HINT,
+];
+
+// `asm-generic/fcntl.h` and `linux/fcntl.h`, which the libc crate does not have for every machine.
+const F_SETSIG: u64 = 10;
+const F_GETSIG: u64 = 11;
+const F_SETOWN_EX: u64 = 15;
+const F_GETOWN_EX: u64 = 16;
+const F_DUPFD_QUERY: u64 = 1027;
+const F_GET_RW_HINT: u64 = 1035;
+const F_SET_RW_HINT: u64 = 1036;
+const F_GET_FILE_RW_HINT: u64 = 1037;
+const F_SET_FILE_RW_HINT: u64 = 1038;
+
+/// Socket options that attach a program. Each takes from the memory for compiled filters that the whole machine shares; when that is used
+/// up, nobody can install a filter, and no sandbox starts.
+pub(super) const SOCKET_FILTERS: &[u64] = &[
+    libc::SO_ATTACH_FILTER as u64,
+    libc::SO_ATTACH_BPF as u64,
+    libc::SO_ATTACH_REUSEPORT_CBPF as u64,
+    libc::SO_ATTACH_REUSEPORT_EBPF as u64,
+];
+
+// `linux/prctl.h`; and `asm-generic/unistd.h`, which every machine follows for calls as new as this. The libc crate has them for some only.
+const PR_GET_SPECULATION_CTRL: u64 = 52;
+pub(super) const SYS_FCHMODAT2: i64 = 452;
+
+/// What `prctl` may be asked: names, signals, own limits; nothing that changes memory maps or gains privilege.
+pub(super) const PRCTL: &[u64] = &[
+    libc::PR_SET_NAME as u64,
+    libc::PR_GET_NAME as u64,
+    libc::PR_SET_PDEATHSIG as u64,
+    libc::PR_GET_PDEATHSIG as u64,
+    libc::PR_GET_DUMPABLE as u64,
+    libc::PR_SET_DUMPABLE as u64,
+    libc::PR_GET_SECCOMP as u64,
+    libc::PR_GET_NO_NEW_PRIVS as u64,
+    libc::PR_SET_NO_NEW_PRIVS as u64,
+    libc::PR_CAPBSET_READ as u64,
+    libc::PR_GET_KEEPCAPS as u64,
+    libc::PR_GET_SECUREBITS as u64,
+    libc::PR_GET_TIMERSLACK as u64,
+    libc::PR_SET_TIMERSLACK as u64,
+    libc::PR_GET_THP_DISABLE as u64,
+    libc::PR_SET_THP_DISABLE as u64,
+    libc::PR_SET_CHILD_SUBREAPER as u64,
+    libc::PR_GET_CHILD_SUBREAPER as u64,
+    PR_GET_SPECULATION_CTRL,
+    libc::PR_SET_VMA as u64,
+];

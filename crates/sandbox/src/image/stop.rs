@@ -1,0 +1,106 @@
+//! The end of builds: a process that ends takes the programs of its builds along, and what they left half done.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use super::error::{ImageError, Result};
+
+/// What builds of this process do.
+struct Builds {
+    /// Whether none may go on.
+    stopped: bool,
+    /// Builds that have not come to their end.
+    running: usize,
+    /// Their programs, each of which leads a process group.
+    programs: BTreeSet<i32>,
+}
+
+static BUILDS: Mutex<Builds> = Mutex::new(Builds {
+    stopped: false,
+    running: 0,
+    programs: BTreeSet::new(),
+});
+static ENDED: Condvar = Condvar::new();
+
+/// Ends the builds of this process for good: kills their programs, with all that these have started, and waits for the builds to remove
+/// what is half done.
+///
+/// For a process that is about to end. A build whose future was dropped goes on until then.
+pub fn stop_builds(limit: Duration) {
+    let mut builds = builds();
+    builds.stopped = true;
+    for program in &builds.programs {
+        if let Some(group) = Pid::from_raw(*program) {
+            // One that has just ended is none the worse for it.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+    let waited = ENDED.wait_timeout_while(builds, limit, |builds| builds.running > 0);
+    drop(waited.unwrap_or_else(PoisonError::into_inner));
+}
+
+/// A build that is waited for when builds are stopped.
+#[derive(Debug)]
+pub(super) struct Running(());
+
+impl Running {
+    pub(super) fn start() -> Result<Self> {
+        let mut builds = builds();
+        if builds.stopped {
+            return Err(ImageError::Cancelled);
+        }
+        builds.running += 1;
+        Ok(Self(()))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        builds().running -= 1;
+        ENDED.notify_all();
+    }
+}
+
+/// An error once builds are stopped.
+pub(crate) fn check() -> Result<()> {
+    if builds().stopped {
+        return Err(ImageError::Cancelled);
+    }
+    Ok(())
+}
+
+/// Starts a program that ends with the builds.
+pub(super) fn spawn(command: &mut Command) -> Result<io::Result<Child>> {
+    let mut builds = builds();
+    if builds.stopped {
+        return Err(ImageError::Cancelled);
+    }
+    let spawned = command.process_group(0).spawn();
+    if let Ok(child) = &spawned {
+        builds.programs.insert(child.id().cast_signed());
+    }
+    Ok(spawned)
+}
+
+/// Waits for the end of such a program.
+pub(super) fn wait(child: &mut Child) -> io::Result<ExitStatus> {
+    let id = child.id().cast_signed();
+    if let Some(pid) = Pid::from_raw(id) {
+        // As long as it is not reaped nobody else has its number.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let _ended = retry_on_intr(|| waitid(WaitId::Pid(pid), options));
+    }
+    builds().programs.remove(&id);
+    child.wait()
+}
+
+fn builds() -> MutexGuard<'static, Builds> {
+    BUILDS.lock().unwrap_or_else(PoisonError::into_inner)
+}
