@@ -95,8 +95,8 @@ mod tests {
         record(&file, "a: c", Capability::Root, "uid is 1000");
         assert_eq!(
             fs::read_to_string(&file).unwrap(),
-            "{\"capability\":\"kvm\",\"reason\":\"no `/dev/kvm`\",\"test\":\"a: b\"}\n\
-             {\"capability\":\"root\",\"reason\":\"uid is 1000\",\"test\":\"a: c\"}\n"
+            "{\"test\":\"a: b\",\"capability\":\"kvm\",\"reason\":\"no `/dev/kvm`\"}\n\
+             {\"test\":\"a: c\",\"capability\":\"root\",\"reason\":\"uid is 1000\"}\n"
         );
     }
 
