@@ -17,7 +17,9 @@ use super::key::Key;
 const MAX_BODY: usize = 8 << 20;
 /// The most bytes of a stream.
 const MAX_STREAM: usize = 256 << 20;
-/// The most characters of a provider's message that are told.
+/// The most connections to a provider that are kept without a request.
+const MAX_IDLE: usize = 16;
+/// The most characters of a provider's message that are shown.
 const MAX_MESSAGE: usize = 500;
 
 /// A server that speaks OpenAI's protocol, and how it is spoken to.
@@ -313,6 +315,8 @@ fn client(timeouts: Timeouts, base: &Url) -> Result<Client, ProviderError> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
         .connect_timeout(timeouts.connect)
+        // Many requests at once would otherwise leave a connection each.
+        .pool_max_idle_per_host(MAX_IDLE)
         // A key is for the server that it was given for.
         .redirect(reqwest::redirect::Policy::none());
     // Proxies are those of the environment (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`); this machine is never behind one.
