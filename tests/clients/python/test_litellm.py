@@ -58,8 +58,7 @@ class LiteLLM(unittest.TestCase):
 
     def test_a_wrong_key_and_an_unknown_model_are_refused(self) -> None:
         said = [{"role": "user", "content": "Say hello."}]
-        # LiteLLM takes a 401 for a wrong key only if its text is OpenAI's.
-        with self.assertRaisesRegex(litellm.BadRequestError, "the API key is not known here"):
+        with self.assertRaisesRegex(litellm.AuthenticationError, "it is not known here"):
             litellm.completion(model=f"openai/{MODELS[0]}", messages=said, api_base=URL, api_key="cbk_wrong", num_retries=0)
         with self.assertRaises(litellm.NotFoundError):
             at_once("no-such-model", said)

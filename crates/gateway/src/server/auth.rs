@@ -52,7 +52,9 @@ pub(super) async fn check(State(gateway): State<Gateway>, mut request: Request, 
         (Found::Expired, _) => return refuse(&request, "expired", "the API key has expired"),
         (Found::Revoked, _) => return refuse(&request, "revoked", "the API key was revoked"),
         (Found::Open | Found::Unknown, true) => {
-            return refuse(&request, "unknown", "the API key is not known here");
+            // LiteLLM knows a wrong key by the first words, which are OpenAI's.
+            let message = "Incorrect API key provided: it is not known here";
+            return refuse(&request, "unknown", message);
         }
         (Found::Open | Found::Unknown, false) => {
             let message = "an API key is needed; send it as `Authorization: Bearer <key>`";

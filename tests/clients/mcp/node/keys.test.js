@@ -11,6 +11,6 @@ for (const mode of ["legacy", { pin: "2026-07-28" }]) {
   test(`a wrong key is refused: ${JSON.stringify(mode)}`, async () => {
     const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode } });
     const connecting = client.connect(transport({ StreamableHTTPClientTransport }, "wrong"));
-    await assert.rejects(connecting, /the API key is not known here|requires authorization \(HTTP 401\)/);
+    await assert.rejects(connecting, /Incorrect API key provided: it is not known here|requires authorization \(HTTP 401\)/);
   });
 }

@@ -11,4 +11,4 @@ class Keys(unittest.IsolatedAsyncioTestCase):
             with self.subTest(mode), self.assertRaises(Exception) as refused:
                 async with connected(mode, key="wrong"):
                     pass
-            self.assertIn("the API key is not known here", repr(refused.exception))
+            self.assertIn("Incorrect API key provided: it is not known here", repr(refused.exception))

@@ -51,14 +51,20 @@ fn without_a_key_that_counts_nothing_is_answered() {
     let wrong = format!("Bearer {WRONG}");
     let answer = ask(&[("Authorization", &wrong)]);
     assert_eq!(answer.status, 401);
-    assert_eq!(answer.json()["error"]["message"], "the API key is not known here");
+    assert_eq!(
+        answer.json()["error"]["message"],
+        "Incorrect API key provided: it is not known here"
+    );
     let challenge = answer.header("www-authenticate").unwrap();
     assert!(challenge.contains("error=\"invalid_token\""), "{challenge}");
     let bearer = format!("Bearer {key}");
     assert_eq!(ask(&[("Authorization", &bearer)]).status, 200);
     block_on(async {
         for said in said(&server, Some(WRONG)).await {
-            assert!(said.contains("the API key is not known here"), "{said}");
+            assert!(
+                said.contains("Incorrect API key provided: it is not known here"),
+                "{said}"
+            );
         }
         for said in said(&server, None).await {
             assert!(said.contains("Bearer realm"), "{said}");
