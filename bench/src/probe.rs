@@ -20,6 +20,29 @@ pub(crate) trait Probe {
     fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a>;
 }
 
+/// Makes a probe of Cellblock of a type that has a `run`.
+macro_rules! probe {
+    ($probe:ty, $what:literal) => {
+        impl $crate::probe::Probe for $probe {
+            fn who(&self) -> &'static str {
+                $crate::subject::WHO
+            }
+
+            fn what(&self) -> &'static str {
+                $what
+            }
+
+            fn sample<'a>(
+                &'a mut self,
+                samples: &'a mut $crate::samples::Samples,
+            ) -> $crate::probe::Sampling<'a> {
+                Box::pin(self.run(samples))
+            }
+        }
+    };
+}
+pub(crate) use probe;
+
 /// A probe with the number of its turns.
 pub(crate) struct Plan {
     pub(crate) turns: usize,

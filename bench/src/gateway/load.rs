@@ -12,7 +12,7 @@ use super::crowd::mebibytes;
 use super::provider::{Code, Script};
 use super::{Gateways, Pair};
 use crate::memory::{Peak, Tree};
-use crate::probe::{Probe, Sampling};
+use crate::probe::probe;
 use crate::samples::Samples;
 use crate::subject::WHO;
 
@@ -112,24 +112,6 @@ async fn sandboxes(pair: &Pair) -> Result<(u64, f64)> {
         .trim()
         .parse()?;
     Ok((memory, count))
-}
-
-macro_rules! probe {
-    ($probe:ty, $what:literal) => {
-        impl Probe for $probe {
-            fn who(&self) -> &'static str {
-                WHO
-            }
-
-            fn what(&self) -> &'static str {
-                $what
-            }
-
-            fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
-                Box::pin(self.run(samples))
-            }
-        }
-    };
 }
 
 probe!(Load, "many requests with code at once");

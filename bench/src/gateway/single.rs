@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::provider::{Code, Script};
 use super::{DIRECT, Gateways};
-use crate::probe::{Probe, Sampling};
+use crate::probe::probe;
 use crate::samples::Samples;
 use crate::subject::WHO;
 
@@ -107,24 +107,6 @@ impl Analyses {
         samples.add(WHO, "gateway_code_rate", rate);
         Ok(())
     }
-}
-
-macro_rules! probe {
-    ($probe:ty, $what:literal) => {
-        impl Probe for $probe {
-            fn who(&self) -> &'static str {
-                WHO
-            }
-
-            fn what(&self) -> &'static str {
-                $what
-            }
-
-            fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
-                Box::pin(self.run(samples))
-            }
-        }
-    };
 }
 
 probe!(Requests, "requests through the gateway");

@@ -13,9 +13,9 @@ mod convert;
 mod find;
 
 use crate::args::artifact::{ArtifactArgs, ArtifactCommand, Format};
-use crate::error::{self, Error, Result};
+use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
-use crate::render::json::{self, FailureReport, print};
+use crate::render::json::{self, print};
 use crate::render::{FAINT, STRONG, Screen, styled};
 use crate::sanitize;
 use crate::size::Size;
@@ -33,14 +33,7 @@ pub(crate) async fn run(args: ArtifactArgs) -> ExitCode {
     };
     match act(args.command).await {
         Ok(()) => ExitCode::Success,
-        Err(error) => {
-            if json {
-                print(&FailureReport::new(&error, Vec::new()));
-            } else {
-                error::tell(&error);
-            }
-            error.exit_code()
-        }
+        Err(error) => json::failed(&error, json),
     }
 }
 

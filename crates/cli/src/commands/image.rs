@@ -8,10 +8,10 @@ use serde_json::json;
 
 use crate::args::ImageCommand;
 use crate::cancel::Cancel;
-use crate::error::{self, Error, Result};
+use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
-use crate::render::json::{FailureReport, print};
+use crate::render::json::{self, print};
 use crate::render::table::grouped;
 use crate::render::{BAD, FAINT, GOOD, STRONG, Screen, styled};
 use crate::sanitize;
@@ -28,14 +28,7 @@ pub(crate) async fn run(command: ImageCommand) -> ExitCode {
     };
     match act(command).await {
         Ok(code) => code,
-        Err(error) => {
-            if json {
-                print(&FailureReport::new(&error, Vec::new()));
-            } else {
-                error::tell(&error);
-            }
-            error.exit_code()
-        }
+        Err(error) => json::failed(&error, json),
     }
 }
 

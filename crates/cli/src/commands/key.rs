@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use crate::args::key::{KeyArgs, KeyCommand};
 use crate::config::{RECORDS, Sources};
-use crate::error::{self, Result};
+use crate::error::Result;
 use crate::exit_code::ExitCode;
-use crate::render::json::{FailureReport, print};
+use crate::render::json::{self, print};
 use crate::render::{FAINT, STRONG, Screen, styled};
 use crate::sanitize;
 
@@ -26,14 +26,7 @@ pub(crate) async fn run(args: KeyArgs) -> ExitCode {
     };
     match act(args).await {
         Ok(()) => ExitCode::Success,
-        Err(error) => {
-            if json {
-                print(&FailureReport::new(&error, Vec::new()));
-            } else {
-                error::tell(&error);
-            }
-            error.exit_code()
-        }
+        Err(error) => json::failed(&error, json),
     }
 }
 

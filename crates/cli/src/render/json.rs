@@ -9,7 +9,8 @@ use cellblock_interpreter::report::{CellReport, DerivationReport};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::error::{self, Error};
+use crate::exit_code::ExitCode;
 use crate::sanitize;
 
 /// The last line of stdout of `cellblock run --json`.
@@ -87,7 +88,7 @@ impl FailureReport {
     pub(crate) fn usage(message: String) -> Self {
         let hints = vec!["`cellblock --help` and `cellblock run --help` list the options".to_owned()];
         let error = ErrorReport {
-            code: crate::exit_code::ExitCode::Refused.name(),
+            code: ExitCode::Refused.name(),
             message,
             hints,
         };
@@ -106,6 +107,16 @@ pub(crate) fn print(report: &impl Serialize) {
             .to_string()
     });
     let _ = writeln!(std::io::stdout(), "{}", sanitize::json(&json));
+}
+
+/// Reports why a command failed, to a program as JSON or to a person, and says how it ended.
+pub(crate) fn failed(error: &Error, json: bool) -> ExitCode {
+    if json {
+        print(&FailureReport::new(error, Vec::new()));
+    } else {
+        error::tell(error);
+    }
+    error.exit_code()
 }
 
 /// A path as it stands in a message.

@@ -4,7 +4,7 @@ use cellblock_gateway::provider::ProviderError;
 use cellblock_gateway::provider::scripted::Answer;
 use serde_json::{Value, json};
 
-use crate::support::{Server, block_on, runs, scripted, serve_with};
+use crate::support::{Server, block_on, frames, runs, scripted, serve_with};
 
 /// The interpreter as a chat request names it.
 fn interpreter() -> Value {
@@ -37,13 +37,7 @@ async fn stream(server: &Server, fields: Value) -> Vec<Value> {
     assert_eq!(answer.status(), 200);
     assert_eq!(answer.headers()["content-type"], "text/event-stream");
     let text = answer.text().await.unwrap();
-    let text = text
-        .strip_suffix("data: [DONE]\n\n")
-        .unwrap_or_else(|| panic!("{text}"));
-    let frames = text
-        .split_terminator("\n\n")
-        .filter(|frame| !frame.starts_with(':'));
-    frames
+    frames(&text)
         .map(|frame| serde_json::from_str(frame.strip_prefix("data: ").unwrap()).unwrap())
         .collect()
 }

@@ -227,15 +227,18 @@ fn body(mut fields: Value) -> Value {
     fields
 }
 
-/// The events of a stream that has ended as streams have to.
-pub(crate) fn events(text: &str) -> Vec<Value> {
+/// The frames of a stream that has ended as streams have to.
+pub(crate) fn frames(text: &str) -> impl Iterator<Item = &str> {
     let text = text
         .strip_suffix("data: [DONE]\n\n")
         .unwrap_or_else(|| panic!("{text}"));
-    let frames = text
-        .split_terminator("\n\n")
-        .filter(|frame| !frame.starts_with(':'));
-    frames
+    text.split_terminator("\n\n")
+        .filter(|frame| !frame.starts_with(':'))
+}
+
+/// The events of a stream.
+pub(crate) fn events(text: &str) -> Vec<Value> {
+    frames(text)
         .map(|frame| {
             let (name, data) = frame.split_once("\ndata: ").unwrap();
             let event: Value = serde_json::from_str(data).unwrap();
