@@ -18,7 +18,7 @@ const MAX_BODY: usize = 8 << 20;
 /// The most bytes of a stream.
 const MAX_STREAM: usize = 256 << 20;
 /// The most connections to a provider that are kept without a request.
-const MAX_IDLE: usize = 16;
+const MAX_IDLE: usize = 8;
 /// The most characters of a provider's message that are shown.
 const MAX_MESSAGE: usize = 500;
 
