@@ -15,7 +15,6 @@ pub mod alias;
 mod base;
 mod binding;
 mod cell;
-pub mod chart;
 pub mod contract;
 pub mod derivation;
 mod error;
@@ -37,6 +36,7 @@ pub mod watched;
 pub mod workbench;
 
 pub use cell::Cell;
+pub use cellblock_chart as chart;
 pub use cellblock_protocol::{CellMode, Guard, InputFormat, Rescue, Variable};
 pub use cellblock_sandbox::backend::remote;
 pub use cellblock_sandbox::boot;
@@ -50,7 +50,7 @@ pub use execution::{
 pub use finding::Finding;
 pub use input::Input;
 pub use interpreter::{Config, Interpreter, Remote};
-pub use picture::{Drawn, PictureFormat};
+pub use picture::{Drawn, PictureFormat, vega_lite_of};
 pub use rejection::Rejection;
 pub use serve::Terms;
 #[doc(hidden)]

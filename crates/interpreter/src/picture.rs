@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellblock_artifact::CHART;
+use cellblock_chart::{Chart, ChartError, Problem, VEGA_LITE, code};
 use serde_json::Value;
 
 use crate::cell::Cell;
@@ -54,6 +56,30 @@ impl Interpreter {
     /// Draws a Vega-Lite specification that has its data in it. What the renderer refuses is `Ok`, with a note.
     pub async fn draw(&self, vega_lite: &Value, format: PictureFormat) -> Result<Drawn> {
         draw(self.shared(), vega_lite, format).await
+    }
+}
+
+/// Returns the Vega-Lite specification of an artifact that is a chart: of its document, or of a figure that was drawn from one.
+pub fn vega_lite_of(media_type: &str, bytes: &[u8]) -> std::result::Result<Value, ChartError> {
+    match media_type {
+        CHART => Ok(Chart::of_document(bytes)?.vega_lite()),
+        VEGA_LITE => serde_json::from_slice(bytes).map_err(|error| not_a_chart(error.to_string())),
+        other => Err(not_a_chart(format!(
+            "only charts can be drawn, and this is {other}"
+        ))),
+    }
+}
+
+fn not_a_chart(message: String) -> ChartError {
+    let problem = Problem {
+        code: code::DATA_MALFORMED,
+        field: "artifact".to_owned(),
+        message,
+        valid: Vec::new(),
+    };
+    ChartError {
+        problems: vec![problem],
+        more: 0,
     }
 }
 

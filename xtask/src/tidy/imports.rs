@@ -35,6 +35,11 @@ const RULES: &[Rule] = &[
         never: NO_RUNTIME,
     },
     Rule {
+        package: "cellblock-chart",
+        ours: &[],
+        never: NO_RUNTIME,
+    },
+    Rule {
         package: "cellblock-artifact",
         ours: &[],
         // Its feature `s3` chooses how the HTTP client of object_store encrypts; it uses none itself.
@@ -48,7 +53,12 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "cellblock-interpreter",
-        ours: &["cellblock-sandbox", "cellblock-protocol", "cellblock-artifact"],
+        ours: &[
+            "cellblock-sandbox",
+            "cellblock-protocol",
+            "cellblock-artifact",
+            "cellblock-chart",
+        ],
         never: NETWORK,
     },
     Rule {

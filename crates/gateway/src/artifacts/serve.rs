@@ -9,7 +9,8 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use cellblock_artifact::{ArtifactError, ArtifactId, Metadata, Reader};
-use cellblock_interpreter::{PictureFormat, chart};
+use cellblock_interpreter::chart::VEGA_LITE;
+use cellblock_interpreter::{PictureFormat, vega_lite_of};
 use futures_util::stream;
 use serde::Deserialize;
 
@@ -126,11 +127,11 @@ async fn convert(
         .get(chart.sha256)
         .await
         .map_err(|error| lost(chart.sha256, &error))?;
-    let vega_lite = chart::vega_lite_of(&chart.media_type, &bytes);
+    let vega_lite = vega_lite_of(&chart.media_type, &bytes);
     let vega_lite =
         vega_lite.map_err(|error| invalid(format!("the artifact cannot be converted: {error}")))?;
     let (bytes, media_type) = match picture {
-        None => (vega_lite.to_string().into_bytes().into(), chart::VEGA_LITE),
+        None => (vega_lite.to_string().into_bytes().into(), VEGA_LITE),
         Some((picture, media_type)) => {
             let _permit = gateway.quotas.cell(&caller.owner).await?;
             let drawn = gateway.interpreter()?.draw(&vega_lite, picture).await?;

@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 
 use crate::support::{block_on, interpreter, run_for, session, value};
 
+// The cases whose Vega-Lite the chart crate compares; here they are drawn.
+#[path = "../../../chart/tests/vega_lite/cases.rs"]
 mod cases;
 
 use cases::Case;
@@ -201,11 +203,4 @@ fn small_charts_look_as_they_did_when_people_looked_at_them() {
         "{names:?} look different; compare each with its new_ picture in {}, and accept them with CELLBLOCK_UPDATE=1",
         folder.display()
     );
-}
-
-#[test]
-fn the_vega_lite_of_each_type_is_what_it_was() {
-    for case in cases::all() {
-        insta::with_settings!({sort_maps => true}, { insta::assert_json_snapshot!(case.name, chart(&case).vega_lite()); });
-    }
 }

@@ -1,8 +1,8 @@
 //! Charts in other formats: as Vega-Lite here, as pictures by the image's renderer in a sandbox.
 
 use cellblock_artifact::{CHART, Metadata, Store};
-use cellblock_interpreter::chart::{self, VEGA_LITE};
-use cellblock_interpreter::{Config, Interpreter, Limits};
+use cellblock_interpreter::chart::VEGA_LITE;
+use cellblock_interpreter::{Config, Interpreter, Limits, vega_lite_of};
 use cellblock_sandbox::image::Home;
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::PoolConfig;
@@ -39,7 +39,7 @@ pub(super) async fn convert(
         .map_err(failed("read the artifact"))?;
     let unreadable =
         |why: String| Error::Refused(format!("the artifact {} cannot be drawn: {why}", found.sha256));
-    let vega_lite = chart::vega_lite_of(&found.media_type, &bytes);
+    let vega_lite = vega_lite_of(&found.media_type, &bytes);
     let vega_lite = vega_lite.map_err(|error| unreadable(error.to_string()))?;
     let Some(picture) = format.picture() else {
         return Ok(vega_lite.to_string().into_bytes());

@@ -1,0 +1,230 @@
+//! Whether each axis fits the values that it shows.
+
+use crate::error::{Problem, Problems, code, quoted};
+use crate::{Axis, AxisType, ChartSpec, ChartType, Column, ColumnKind, Columns, Format, Mark, Side};
+
+use super::{ValueScale, column, magnitude, such_as};
+
+pub(super) fn check(spec: &ChartSpec, columns: &Columns, problems: &mut Problems) {
+    if let Some(key) = &spec.x_key
+        && let Some(column) = column(columns, key, "xKey", problems)
+    {
+        // What is counted is no place: a histogram leaves null out, as one of several series does.
+        if spec.kind != ChartType::Histogram || !spec.series.is_empty() {
+            nulls(column, columns, key, "xKey", problems);
+        }
+        if spec.kind.is_over_x() {
+            over_x(spec, column, key, problems);
+            repeated(spec, column, columns, key, problems);
+        } else if spec.kind == ChartType::Heatmap {
+            position(column, spec.x_axis.as_ref(), "xAxis", problems);
+        }
+    }
+    if let (ChartType::Heatmap, Some(key)) = (spec.kind, &spec.y_key)
+        && let Some(column) = columns.keys.get(key)
+    {
+        nulls(column, columns, key, "yKey", problems);
+        position(column, spec.y_axis.as_ref(), "yAxis", problems);
+    }
+    for (field, axis) in [
+        ("xAxis", &spec.x_axis),
+        ("yAxis", &spec.y_axis),
+        ("yAxisRight", &spec.y_axis_right),
+    ] {
+        if let Some(axis) = axis {
+            written(spec, axis, field, columns, problems);
+        }
+    }
+}
+
+/// Fills in what was left out and is known now.
+pub(super) fn complete(spec: &mut ChartSpec, columns: &Columns) {
+    if spec.kind.is_over_x() {
+        let kind = spec.x_type(columns);
+        spec.x_axis.get_or_insert_default().kind = Some(kind);
+    }
+    for axis in [&mut spec.x_axis, &mut spec.y_axis, &mut spec.y_axis_right]
+        .into_iter()
+        .flatten()
+    {
+        if axis.format == Some(Format::Percent) {
+            axis.value_scale.get_or_insert(ValueScale::Fraction);
+        }
+    }
+}
+
+fn nulls(column: &Column, columns: &Columns, key: &str, field: &str, problems: &mut Problems) {
+    if column.nulls > 0 {
+        let message = format!(
+            "{} of {} rows have no value for {} and so no place in the chart; drop these rows, or fill the key",
+            column.nulls,
+            columns.rows,
+            quoted(key)
+        );
+        problems.add(code::ROW_COUNT_TRUNCATION, field, message);
+    }
+}
+
+/// One row for each place on the x axis, but where points may share one.
+fn repeated(spec: &ChartSpec, column: &Column, columns: &Columns, key: &str, problems: &mut Problems) {
+    let points =
+        spec.kind != ChartType::Candlestick && spec.series.iter().all(|it| spec.mark(it) == Mark::Scatter);
+    let placed = columns.rows.saturating_sub(column.nulls);
+    if let Some(distinct) = column.distinct.filter(|distinct| *distinct < placed && !points) {
+        problems.push(duplicates(key, placed, distinct));
+    }
+}
+
+pub(super) fn duplicates(key: &str, rows: u64, places: u64) -> Problem {
+    let message = format!(
+        "{rows} rows have only {places} different values of {}; aggregate to one row each, or pivot so that each entity is a key of its own and a series",
+        quoted(key)
+    );
+    Problem::new(code::DUPLICATE_ROWS, "data", message)
+}
+
+/// Whether the x axis is of the type that its values and the marks over it need.
+fn over_x(spec: &ChartSpec, column: &Column, key: &str, problems: &mut Problems) {
+    use {AxisType as Type, ColumnKind as Kind};
+    // Candles stand side by side on trading days, which is an axis of names; what is drawn over them follows.
+    let joined = spec.kind != ChartType::Candlestick && spec.series.iter().any(|it| spec.mark(it).joins());
+    let given = spec.x_axis.as_ref().and_then(|axis| axis.kind);
+    let values = format!(
+        "the values of {} are {}{}",
+        quoted(key),
+        column.kind.name(),
+        such_as(column)
+    );
+    let date = "set xAxis.type to time";
+    let bars = "draw bars, or write the values as ISO 8601 times if they are such";
+    let (code, repair) = match (given, column.kind) {
+        (Some(Type::Time | Type::Number) | None, Kind::Text | Kind::Mixed) if joined => (
+            code::CATEGORICAL_RENDERED_AS_LINE,
+            format!(
+                "and a line joins them; {bars}, or set xAxis.type to category if they have an order that a line may follow"
+            ),
+        ),
+        (Some(Type::Time), Kind::Text | Kind::Mixed) => (
+            code::AXIS_TYPE_MISMATCH,
+            "write every one as an ISO 8601 time, or set xAxis.type to category".to_owned(),
+        ),
+        (Some(Type::Number), Kind::Text | Kind::Mixed) | (None, Kind::Mixed) => (
+            code::AXIS_TYPE_MISMATCH,
+            "convert them to numbers, or set xAxis.type to category".to_owned(),
+        ),
+        (Some(Type::Number | Type::Category), Kind::Time) if joined => (
+            code::TIME_SERIES_NO_DATE_AXIS,
+            format!("but the axis is none of times; {date}"),
+        ),
+        (Some(Type::Number), Kind::Time) => (code::AXIS_TYPE_MISMATCH, date.to_owned()),
+        (None, Kind::Number) if says_time(key) && is_epoch(column) => (
+            code::TIME_SERIES_NO_DATE_AXIS,
+            format!("since 1970, but the axis is none of times; {date}, or to number"),
+        ),
+        (Some(Type::Time), Kind::Number) if !is_epoch(column) => (
+            code::AXIS_TYPE_MISMATCH,
+            format!(
+                "from {} to {}, which are no seconds or milliseconds since 1970; write ISO 8601 times (a year as the text \"2024\"), or set xAxis.type to number",
+                column.min.unwrap_or_default(),
+                column.max.unwrap_or_default()
+            ),
+        ),
+        _ => return,
+    };
+    let problem = Problem::new(code, "xAxis.type", format!("{values} {repair}"));
+    problems.push(problem.with_valid(AxisType::NAMES.iter().copied()));
+}
+
+/// Whether the axis of a heatmap can have its type.
+fn position(column: &Column, axis: Option<&Axis>, field: &str, problems: &mut Problems) {
+    let fits = match axis.and_then(|axis| axis.kind) {
+        None | Some(AxisType::Category) => true,
+        Some(AxisType::Number) => column.kind == ColumnKind::Number,
+        Some(AxisType::Time) => match column.kind {
+            ColumnKind::Number => is_epoch(column),
+            kind => kind == ColumnKind::Time,
+        },
+    };
+    if !fits {
+        let message = format!(
+            "the values are {}{}; convert them, or leave the type out",
+            column.kind.name(),
+            such_as(column)
+        );
+        let problem = Problem::new(code::AXIS_TYPE_MISMATCH, format!("{field}.type"), message);
+        problems.push(problem.with_valid([AxisType::Category.name()]));
+    }
+}
+
+fn says_time(key: &str) -> bool {
+    let key = key.to_lowercase();
+    ["time", "date", "timestamp", "ts", "day", "period", "bucket"]
+        .iter()
+        .any(|word| key == *word || key.contains("time") || key.ends_with(&format!("_{word}")))
+}
+
+/// Whether numbers can be times; what is not known is taken to be right.
+fn is_epoch(column: &Column) -> bool {
+    let is_time = |number| crate::time::of_number(number).is_some();
+    column.min.is_none_or(is_time) && column.max.is_none_or(is_time)
+}
+
+/// Whether an axis is written in a way that fits its type and its values.
+fn written(spec: &ChartSpec, axis: &Axis, field: &str, columns: &Columns, problems: &mut Problems) {
+    let of_values = field != "xAxis" && spec.kind != ChartType::Heatmap;
+    if of_values && let Some(kind) = axis.kind.filter(|kind| *kind != AxisType::Number) {
+        let message = format!(
+            "is {}, but the axis shows numbers; leave it out, or set it to number",
+            kind.name()
+        );
+        let problem = Problem::new(code::AXIS_TYPE_MISMATCH, format!("{field}.type"), message);
+        problems.push(problem.with_valid([AxisType::Number.name()]));
+    }
+    let x_type = spec.x_type(columns);
+    if field == "xAxis" && spec.kind.is_over_x() && axis.format.is_some() && x_type != AxisType::Number {
+        let message = format!(
+            "is for numbers, but the axis is of type {}; leave it out",
+            x_type.name()
+        );
+        problems.add(code::MEANINGLESS_KEY, "xAxis.format", message);
+    }
+    match (axis.format, axis.value_scale) {
+        (Some(Format::Percent), None) => {
+            let largest = shown(spec, field, columns).into_iter().reduce(f64::max);
+            if let Some(largest) = largest.filter(|largest| *largest > 1.0) {
+                let message = format!(
+                    "is missing, and values up to {largest} can be either: say whether 0.12 or 12 is 12 %"
+                );
+                let problem = Problem::new(code::MISSING_KEY, format!("{field}.valueScale"), message);
+                problems.push(problem.with_valid(ValueScale::NAMES.iter().copied()));
+            }
+        }
+        (Some(Format::Percent), Some(_)) | (_, None) => {}
+        (_, Some(_)) => {
+            let message = "is only for format percent; set that, or leave it out";
+            problems.add(code::MEANINGLESS_KEY, format!("{field}.valueScale"), message);
+        }
+    }
+}
+
+/// The largest magnitudes of what an axis shows.
+fn shown(spec: &ChartSpec, field: &str, columns: &Columns) -> Vec<f64> {
+    let side = match field {
+        "xAxis" => None,
+        "yAxis" => Some(Side::Left),
+        _ => Some(Side::Right),
+    };
+    let on_side = spec
+        .series
+        .iter()
+        .filter(|it| Some(it.side()) == side)
+        .map(|it| &it.key);
+    let highest = spec
+        .ohlc
+        .iter()
+        .filter(|_| side == Some(Side::Left))
+        .map(|it| &it.high_key);
+    let x = spec.x_key.iter().filter(|_| side.is_none());
+    let keys = on_side.chain(highest).chain(x);
+    keys.filter_map(|key| magnitude(columns.keys.get(key)?)).collect()
+}

@@ -1,0 +1,166 @@
+//! Charts as a specification and rows: what a client draws, checked, measured and convertible to Vega-Lite.
+//!
+//! Everything here is a pure function of its arguments. `docs/reference/chart.md` describes the specification; a mistake in one comes back
+//! as a [`ChartError`] that names the key, the actual and the valid values, and the repair.
+
+mod check;
+mod columns;
+mod coverage;
+mod error;
+mod mark;
+mod read;
+mod rows;
+mod source;
+mod spec;
+mod time;
+mod vega;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use check::check;
+pub use columns::{Column, ColumnKind, Columns};
+pub use coverage::{SeriesCoverage, coverage};
+pub use error::{ChartError, Problem, code};
+pub use rows::{Cell, MAX_BYTES, MAX_KEYS, MAX_POINTS, MAX_ROWS, Row, Rows};
+pub use source::from_json;
+pub use spec::{
+    Axis, AxisType, ChartSpec, ChartType, Format, Mark, Ohlc, Place, ReferenceArea, ReferenceLine, Series,
+    Side, ValueScale,
+};
+pub use vega::to_vega_lite;
+
+use error::Problems;
+
+/// The most characters of a title.
+pub const MAX_TITLE: usize = 300;
+/// The most characters of a text alternative.
+pub const MAX_ALT: usize = 2000;
+
+/// A specification that was found right for its rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// What to draw; normalised, see [`check`].
+    pub spec: ChartSpec,
+    /// What to draw it from.
+    pub rows: Rows,
+    /// What stands above it.
+    pub title: Option<String>,
+    /// What it shows, in words.
+    pub alt: Option<String>,
+}
+
+/// A chart as it is stored.
+#[derive(Serialize)]
+struct Document<'a> {
+    kind: &'static str,
+    title: Option<&'a str>,
+    alt: Option<&'a str>,
+    spec: &'a ChartSpec,
+    data: &'a Rows,
+}
+
+/// The same as it is read.
+#[derive(Deserialize)]
+struct Stored {
+    title: Option<String>,
+    alt: Option<String>,
+    spec: Value,
+    data: Value,
+}
+
+impl Chart {
+    /// Checks a specification against rows.
+    pub fn new(
+        spec: &Value,
+        rows: Rows,
+        title: Option<String>,
+        alt: Option<String>,
+    ) -> Result<Self, ChartError> {
+        let mut problems = Problems::default();
+        words(title.as_deref(), alt.as_deref(), &mut problems);
+        let checked = check::with_rows(spec, &rows, &mut problems);
+        match (checked, problems.into_error()) {
+            (Some(spec), None) => Ok(Self {
+                spec,
+                rows,
+                title,
+                alt,
+            }),
+            (_, Some(error)) => Err(error),
+            (None, None) => Err(ChartError::of(check::unreadable())),
+        }
+    }
+
+    /// Reads a chart from its document.
+    pub fn of_document(document: &[u8]) -> Result<Self, ChartError> {
+        let malformed = |error: serde_json::Error| {
+            let message = format!("the document is not that of a chart: {error}");
+            ChartError::of(Problem::new(code::DATA_MALFORMED, "document", message))
+        };
+        let read: Stored = serde_json::from_slice(document).map_err(malformed)?;
+        let rows = Rows::parse(read.data.to_string().as_bytes())?;
+        Self::new(&read.spec, rows, read.title, read.alt)
+    }
+
+    /// The canonical JSON `{"kind":"chart","title":…,"alt":…,"spec":{…},"data":[…]}`, whose sha256 names it: the order of keys is fixed,
+    /// those of a row are sorted.
+    pub fn document(&self) -> Vec<u8> {
+        let document = Document {
+            kind: "chart",
+            title: self.title.as_deref(),
+            alt: self.alt.as_deref(),
+            spec: &self.spec,
+            data: &self.rows,
+        };
+        // Every key is a string and every number finite, so that writing to memory can not fail.
+        serde_json::to_vec(&document).unwrap_or_default()
+    }
+
+    /// The chart as a Vega-Lite specification with its data.
+    pub fn vega_lite(&self) -> Value {
+        let mut spec = to_vega_lite(&self.spec, &self.rows, self.title.as_deref());
+        if let Some(alt) = &self.alt {
+            spec["description"] = Value::from(alt.as_str());
+        }
+        spec
+    }
+
+    /// How much of the time axis each line and area covers.
+    pub fn coverage(&self) -> Vec<SeriesCoverage> {
+        coverage(&self.spec, &self.rows)
+    }
+}
+
+/// Everything that is wrong with a chart whatever its rows are: the form of its specification, its title and its text alternative.
+pub fn form(spec: &Value, title: Option<&str>, alt: Option<&str>) -> Option<ChartError> {
+    let mut problems = Problems::default();
+    words(title, alt, &mut problems);
+    check::form(spec, &mut problems);
+    problems.into_error()
+}
+
+fn words(title: Option<&str>, alt: Option<&str>, problems: &mut Problems) {
+    for (field, text, most) in [("title", title, MAX_TITLE), ("alt", alt, MAX_ALT)] {
+        if let Some(text) = text {
+            read::check_text(text, field, most, problems);
+        }
+    }
+}
+
+/// The media type of a Vega-Lite specification.
+pub const VEGA_LITE: &str = "application/vnd.vegalite+json";
+
+/// The JSON schema of a specification.
+pub fn schema() -> Value {
+    let generator = schemars::generate::SchemaSettings::draft2020_12().into_generator();
+    let mut schema = generator.into_root_schema_for::<ChartSpec>();
+    schema.insert(
+        "title".to_owned(),
+        "The specification of a chart, as `render_chart` takes it".into(),
+    );
+    schema.to_value()
+}
+
+#[cfg(test)]
+mod tests;

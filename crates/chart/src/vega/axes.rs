@@ -1,0 +1,184 @@
+//! Axes as Vega-Lite has them: scale, title and how numbers are written.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::{Axis, AxisType, ChartSpec, ChartType, Columns, Format, Mark, Series, Side, ValueScale, time};
+
+use super::values::Plot;
+
+/// Names on an axis beyond which they are turned.
+const LEVEL: usize = 8;
+/// Times on an axis up to which each is written.
+const FEW: usize = 12;
+/// Values that vary by less than this part of the largest are shown without zero.
+const FLAT: f64 = 0.5;
+
+/// A moment as briefly as its tick allows. A second line says what the first tick leaves out: the date of a time of day, the year of a date;
+/// the first days of a later year say theirs, too.
+const MOMENT: &str = "[\
+    utcmilliseconds(datum.value) ? utcFormat(datum.value, '%H:%M:%S.%L') \
+    : utcseconds(datum.value) ? utcFormat(datum.value, '%H:%M:%S') \
+    : utchours(datum.value) || utcminutes(datum.value) ? utcFormat(datum.value, '%H:%M') \
+    : utcdate(datum.value) > 1 ? utcFormat(datum.value, '%b %d') \
+    : utcmonth(datum.value) ? utcFormat(datum.value, '%b') \
+    : utcFormat(datum.value, '%Y'), \
+    utchours(datum.value) || utcminutes(datum.value) || utcseconds(datum.value) || utcmilliseconds(datum.value) \
+    ? (datum.index ? '' : utcFormat(datum.value, '%b %d, %Y')) \
+    : (!datum.index || utcmonth(datum.value) == 0 && utcdate(datum.value) <= 7) \
+    && (utcmonth(datum.value) || utcdate(datum.value) > 1) ? utcFormat(datum.value, '%Y') \
+    : '']";
+
+/// The x channel without its field and names, which stand only in one layer.
+pub(super) fn x(plot: &Plot<'_>) -> Value {
+    let axis = plot.spec.x_axis.as_ref();
+    let title = title(axis, name(plot));
+    match plot.x {
+        AxisType::Time => {
+            json!({ "type": "temporal", "scale": { "type": "utc" }, "title": title, "axis": ticks(plot) })
+        }
+        AxisType::Number => json!({
+            "type": "quantitative",
+            "scale": { "zero": false, "nice": true },
+            "title": title,
+            "axis": written(axis),
+        }),
+        AxisType::Category => {
+            // Bins touch, what is counted in them follows without a gap.
+            let (inner, outer) = if plot.spec.kind == ChartType::Histogram {
+                (0.0, 0.0)
+            } else {
+                (0.2, 0.1)
+            };
+            json!({
+                "type": "ordinal",
+                "sort": null,
+                "scale": { "type": "band", "paddingInner": inner, "paddingOuter": outer },
+                "title": title,
+                "axis": names(plot.names.len()),
+            })
+        }
+    }
+}
+
+/// How so many names are written beside each other.
+pub(super) fn names(count: usize) -> Value {
+    let angle = if count > LEVEL { -45 } else { 0 };
+    json!({ "labelAngle": angle, "labelOverlap": true, "labelLimit": 120 })
+}
+
+/// Few times are each marked and written out; of many, the renderer picks some.
+fn ticks(plot: &Plot<'_>) -> Value {
+    let times: BTreeSet<_> = plot
+        .rows
+        .iter()
+        .filter_map(|row| plot.place(row)?.as_i64())
+        .collect();
+    let picked = json!({ "labelExpr": MOMENT, "labelOverlap": true });
+    if times.len() > FEW {
+        return picked;
+    }
+    let texts: Vec<_> = times.iter().map(|time| time::text(*time)).collect();
+    let all_end = |end: &str| texts.iter().all(|text| text.ends_with(end));
+    let format = match texts.iter().map(String::len).max() {
+        Some(10) if all_end("-01-01") => "%Y",
+        Some(10) if all_end("-01") => "%b %Y",
+        Some(10) => "%Y-%m-%d",
+        Some(16) => "%Y-%m-%d %H:%M",
+        _ => return picked,
+    };
+    json!({ "values": times, "format": format, "labelOverlap": true })
+}
+
+/// What the x axis shows: its key, or the only series of a histogram.
+fn name<'a>(plot: &Plot<'a>) -> Option<&'a str> {
+    let only = plot.spec.series.first().filter(|_| plot.spec.series.len() == 1);
+    plot.spec.x_key.as_deref().or_else(|| only.map(Series::name))
+}
+
+/// The y channel of a side without its field.
+pub(super) fn y(plot: &Plot<'_>, side: Side) -> Value {
+    let (axis, orient) = match side {
+        Side::Left => (&plot.spec.y_axis, "left"),
+        Side::Right => (&plot.spec.y_axis_right, "right"),
+    };
+    let mut on_side = plot.spec.series.iter().filter(|it| it.side() == side);
+    // One series alone needs no legend where the axis has its name.
+    let only = on_side
+        .next()
+        .filter(|_| on_side.next().is_none())
+        .map(Series::name);
+    let only = match plot.spec.kind {
+        ChartType::Histogram if !plot.is_binned() => Some("count"),
+        ChartType::Candlestick if side == Side::Left => None,
+        _ => only,
+    };
+    let mut written = written(axis.as_ref());
+    written["orient"] = json!(orient);
+    json!({
+        "type": "quantitative",
+        "scale": scale(plot, side),
+        "title": title(axis.as_ref(), only),
+        "axis": written,
+    })
+}
+
+/// The range of a y axis. What is drawn in two parts has two scales, which agree because it is written out.
+fn scale(plot: &Plot<'_>, side: Side) -> Value {
+    let zero = from_zero(plot.spec, plot.columns, side);
+    let range = plot.is_split(side).then(|| plot.range(side)).flatten();
+    match range {
+        Some((min, max)) if zero => json!({ "domain": [min.min(0.0), max.max(0.0)], "nice": true }),
+        Some((min, max)) => json!({ "domain": [min, max], "nice": true }),
+        None => json!({ "zero": zero }),
+    }
+}
+
+/// What stands beside an axis: its label, else the name of what it shows.
+pub(super) fn title(axis: Option<&Axis>, otherwise: Option<&str>) -> Value {
+    let label = axis.and_then(|axis| axis.label.as_deref());
+    json!(label.or(otherwise))
+}
+
+/// How the numbers of an axis are written.
+pub(super) fn written(axis: Option<&Axis>) -> Value {
+    let Some((format, scale)) = axis.and_then(|axis| Some((axis.format?, axis.value_scale))) else {
+        return json!({});
+    };
+    match format {
+        Format::Number => json!({ "format": ",.12~g" }),
+        Format::Currency => json!({ "format": "$,.2~f" }),
+        Format::Percent if scale == Some(ValueScale::PercentPoints) => {
+            json!({ "labelExpr": "format(datum.value, ',.2~f') + '%'" })
+        }
+        Format::Percent => json!({ "format": ",.2~%" }),
+        // A billion is G to physicists and B to everyone else.
+        Format::Compact => json!({ "labelExpr": "replace(format(datum.value, '.3~s'), 'G', 'B')" }),
+    }
+}
+
+/// Whether an axis begins at zero: always where lengths are compared, else where the values come near.
+fn from_zero(spec: &ChartSpec, columns: &Columns, side: Side) -> bool {
+    let mut range: Option<(f64, f64)> = None;
+    let mut widen = |key: &str| {
+        let column = columns.keys.get(key);
+        if let Some((min, max)) = column.and_then(|it| it.min.zip(it.max)) {
+            let (least, most) = range.unwrap_or((min, max));
+            range = Some((least.min(min), most.max(max)));
+        }
+    };
+    for series in spec.series.iter().filter(|it| it.side() == side) {
+        if matches!(spec.mark(series), Mark::Bar | Mark::Area) {
+            return true;
+        }
+        widen(&series.key);
+    }
+    if let Some(ohlc) = spec.ohlc.as_ref().filter(|_| side == Side::Left) {
+        widen(&ohlc.low_key);
+        widen(&ohlc.high_key);
+    }
+    let Some((min, max)) = range else { return true };
+    let (near, far) = if min > 0.0 { (min, max) } else { (-max, -min) };
+    near <= 0.0 || near < far * FLAT
+}

@@ -1,0 +1,249 @@
+//! The layers of one y axis: areas below bars below lines below points, and errors on top.
+
+use serde_json::{Value, json};
+
+use crate::{Cell, ChartType, Mark, Series, Side};
+
+use super::values::Plot;
+use super::{axes, candles, references};
+
+/// Rows up to which each point of a line is marked.
+const MARKED: usize = 60;
+/// How opaque bars are that share their place with candles.
+const BESIDE: f64 = 0.35;
+/// Series up to which ten colours are enough.
+const TEN: usize = 10;
+
+/// Marks that fill their place.
+pub(super) const BROAD: [Mark; 2] = [Mark::Area, Mark::Bar];
+/// Marks that are drawn over those.
+pub(super) const THIN: [Mark; 2] = [Mark::Line, Mark::Scatter];
+/// Every mark, from the bottom to the top.
+pub(super) const ALL: [Mark; 4] = [Mark::Area, Mark::Bar, Mark::Line, Mark::Scatter];
+
+/// Layers that are put on each other.
+pub(super) struct Layers<'a> {
+    pub(super) plot: &'a Plot<'a>,
+    pub(super) side: Side,
+    pub(super) list: Vec<Value>,
+    /// Whether the y axis is drawn with them.
+    axis: bool,
+}
+
+impl<'a> Layers<'a> {
+    pub(super) fn new(plot: &'a Plot<'a>, side: Side, axis: bool) -> Self {
+        Self {
+            plot,
+            side,
+            list: Vec::new(),
+            axis,
+        }
+    }
+
+    /// Draws the series of this side that have one of the marks. What refers to the y axis lies at its bottom (areas) or on its top (lines).
+    pub(super) fn part(&mut self, marks: &[Mark]) {
+        if marks.contains(&Mark::Area) {
+            references::areas(self);
+            if self.side == Side::Left && self.plot.spec.kind == ChartType::Candlestick {
+                candles::draw(self);
+            }
+        }
+        for mark in marks {
+            self.series(*mark);
+        }
+        if marks.contains(&Mark::Line) {
+            references::lines(self);
+        }
+    }
+
+    /// Draws every series of this side that has a mark.
+    fn series(&mut self, mark: Mark) {
+        let spec = self.plot.spec;
+        let of_mark = spec
+            .series
+            .iter()
+            .filter(|it| it.side() == self.side && spec.mark(it) == mark);
+        let of_mark: Vec<_> = of_mark.collect();
+        if !of_mark.is_empty() {
+            self.marks(mark, &of_mark);
+            self.errors(mark, &of_mark);
+        }
+    }
+
+    /// A channel along x.
+    pub(super) fn x(&self, field: &str) -> Value {
+        with(self.plot.channel.clone(), "field", json!(field))
+    }
+
+    /// The y channel without its field.
+    pub(super) fn y_axis(&self) -> Value {
+        let mut channel = axes::y(self.plot, self.side);
+        if !self.axis {
+            channel["axis"] = Value::Null;
+        }
+        channel
+    }
+
+    /// A channel along y.
+    pub(super) fn y(&self, field: &str) -> Value {
+        // What is drawn is stacked already.
+        with(with(self.y_axis(), "field", json!(field)), "stack", Value::Null)
+    }
+
+    fn marks(&mut self, mark: Mark, series: &[&Series]) {
+        let continuous = self.plot.is_continuous();
+        let mut encoding = json!({
+            "x": self.x("x"),
+            "y": self.y("value"),
+            "color": self.color(),
+            "tooltip": self.tooltip(),
+        });
+        let mut drawn = match mark {
+            // A pointed corner would reach beyond the value.
+            Mark::Line => {
+                json!({ "type": "line", "strokeWidth": 2, "strokeJoin": "round", "point": self.points(series) })
+            }
+            Mark::Scatter => json!({ "type": "point", "filled": true, "size": 50, "opacity": 0.8 }),
+            Mark::Area => {
+                self.ranged(&mut encoding);
+                let opacity = if self.plot.spec.stacked { 0.85 } else { 0.4 };
+                json!({ "type": "area", "opacity": opacity, "line": { "strokeWidth": 1.5, "strokeJoin": "round" }, "point": self.points(series) })
+            }
+            Mark::Bar if continuous => {
+                self.ranged(&mut encoding);
+                encoding["x"] = self.x("begin");
+                encoding["x2"] = json!({ "field": "end" });
+                json!({ "type": "rect", "strokeWidth": 0 })
+            }
+            Mark::Bar => {
+                self.ranged(&mut encoding);
+                self.offset(&mut encoding, series);
+                json!({ "type": "bar" })
+            }
+        };
+        if mark == Mark::Bar && self.plot.spec.kind == ChartType::Candlestick {
+            drawn["opacity"] = json!(BESIDE);
+        }
+        self.push(&drawn, &encoding, series);
+    }
+
+    fn errors(&mut self, mark: Mark, series: &[&Series]) {
+        let with_errors: Vec<_> = series
+            .iter()
+            .copied()
+            .filter(|it| it.error_key.is_some())
+            .collect();
+        if with_errors.is_empty() {
+            return;
+        }
+        let across = if mark == Mark::Bar && self.plot.is_continuous() {
+            "middle"
+        } else {
+            "x"
+        };
+        let mut encoding = json!({ "x": self.x(across), "y": self.y("low"), "y2": { "field": "high" } });
+        if mark == Mark::Bar {
+            self.offset(&mut encoding, series);
+        } else {
+            encoding["color"] = self.color();
+        }
+        self.push(
+            &json!({ "type": "rule", "strokeWidth": 2 }),
+            &encoding,
+            &with_errors,
+        );
+    }
+
+    fn push(&mut self, mark: &Value, encoding: &Value, series: &[&Series]) {
+        let mut mark = mark.clone();
+        if self.plot.spec.brush {
+            // What a reader has zoomed past does not run over the axes.
+            mark["clip"] = json!(true);
+        }
+        let names: Vec<_> = series.iter().map(|it| it.name()).collect();
+        self.list.push(json!({
+            "transform": [{ "filter": { "field": "series", "oneOf": names } }],
+            "mark": mark,
+            "encoding": encoding,
+        }));
+    }
+
+    fn ranged(&self, encoding: &mut Value) {
+        encoding["y"] = self.y("to");
+        encoding["y2"] = json!({ "field": "from" });
+    }
+
+    /// Puts bars of one name beside each other.
+    fn offset(&self, encoding: &mut Value, series: &[&Series]) {
+        let slots = series.first().map_or(1, |it| self.plot.slot(it).1);
+        if slots > 1 && !self.plot.is_continuous() {
+            let domain: Vec<_> = (0..slots).collect();
+            encoding["xOffset"] =
+                json!({ "field": "slot", "type": "ordinal", "scale": { "domain": domain } });
+        }
+    }
+
+    fn color(&self) -> Value {
+        let names: Vec<_> = self.plot.spec.series.iter().map(Series::name).collect();
+        color(&names, self.plot.spec.legend)
+    }
+
+    fn tooltip(&self) -> Value {
+        let mut x =
+            json!({ "field": "x", "title": self.plot.channel["title"], "type": self.plot.channel["type"] });
+        if x["type"] == "temporal" {
+            x["timeUnit"] = json!("utcyearmonthdatehoursminutes");
+        }
+        json!([
+            x,
+            { "field": "series", "type": "nominal", "title": "series" },
+            { "field": "value", "type": "quantitative", "title": "value" },
+        ])
+    }
+
+    /// Marks every point of a short line, and in a long one too when a point stands alone between gaps and would not be seen.
+    fn points(&self, series: &[&Series]) -> Value {
+        if self.plot.rows.len() <= MARKED {
+            return json!({ "filled": true, "size": 30 });
+        }
+        if series.iter().any(|it| self.stands_alone(it)) {
+            return json!({ "filled": true, "size": 8 });
+        }
+        json!(false)
+    }
+
+    fn stands_alone(&self, series: &Series) -> bool {
+        let there: Vec<_> = self
+            .plot
+            .rows
+            .iter()
+            .map(|row| row.get(&series.key).and_then(Cell::number).is_some())
+            .collect();
+        let is = |at: Option<usize>| at.and_then(|at| there.get(at)).copied().unwrap_or(false);
+        (0..there.len()).any(|at| is(Some(at)) && !is(at.checked_sub(1)) && !is(Some(at + 1)))
+    }
+}
+
+/// A colour for each name, the same in every layer.
+pub(super) fn color(names: &[&str], legend: Option<bool>) -> Value {
+    let scheme = if names.len() > TEN {
+        "tableau20"
+    } else {
+        "tableau10"
+    };
+    let shown = json!({ "orient": "bottom", "columns": 4, "labelLimit": 300 });
+    let legend = legend.unwrap_or(names.len() > 1).then_some(shown);
+    json!({
+        "field": "series",
+        "type": "nominal",
+        "scale": { "domain": names, "scheme": scheme },
+        "title": null,
+        "legend": legend,
+    })
+}
+
+/// A channel with one key more.
+pub(super) fn with(mut channel: Value, key: &str, value: Value) -> Value {
+    channel[key] = value;
+    channel
+}

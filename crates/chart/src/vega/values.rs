@@ -1,0 +1,303 @@
+//! What a chart over x shows: where each row stands, and one value for each row and series.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::{AxisType, Cell, ChartSpec, ChartType, Columns, Mark, Place, Row, Rows, Series, Side};
+
+use super::axes;
+use super::layers::{BROAD, THIN};
+
+/// How much of the way to the next place bars and candles fill.
+const FILLED: f64 = 0.8;
+/// The least part of the axis that a bar fills, so that it is seen.
+const LEAST: f64 = 0.0015;
+/// The most characters of a name on the axis, which is repeated for each value.
+const LONGEST: usize = 100;
+/// Milliseconds of a day: the width of a single bar over times.
+const DAY: f64 = 86_400_000.0;
+
+/// A chart and the places of its x axis.
+pub(super) struct Plot<'a> {
+    pub(super) spec: &'a ChartSpec,
+    pub(super) rows: &'a Rows,
+    pub(super) columns: &'a Columns,
+    /// What the x axis is.
+    pub(super) x: AxisType,
+    /// The names on an axis of such, in the order of the rows.
+    pub(super) names: Vec<String>,
+    /// The x channel without its field and names.
+    pub(super) channel: Value,
+    /// The width that bars have together, on an axis that is to scale.
+    pub(super) width: f64,
+}
+
+impl<'a> Plot<'a> {
+    pub(super) fn new(spec: &'a ChartSpec, rows: &'a Rows, columns: &'a Columns) -> Self {
+        let mut plot = Self {
+            spec,
+            rows,
+            columns,
+            x: AxisType::Category,
+            names: Vec::new(),
+            channel: Value::Null,
+            width: 1.0,
+        };
+        // What is counted are numbers.
+        let counts = spec.kind == ChartType::Histogram && !plot.is_binned();
+        plot.x = if counts {
+            AxisType::Number
+        } else {
+            spec.x_type(columns)
+        };
+        if plot.is_continuous() {
+            plot.width = plot.bar_width();
+        } else {
+            let mut seen = BTreeSet::new();
+            let labels = rows
+                .iter()
+                .filter_map(|row| Some(short(plot.cell(row)?.label()?)));
+            plot.names = labels.filter(|label| seen.insert(label.clone())).collect();
+        }
+        plot.channel = axes::x(&plot);
+        plot
+    }
+
+    /// Whether the x axis is to scale.
+    pub(super) fn is_continuous(&self) -> bool {
+        self.x != AxisType::Category
+    }
+
+    /// Whether the rows of a histogram are bins already.
+    pub(super) fn is_binned(&self) -> bool {
+        self.spec.x_key.is_some() && !self.spec.series.is_empty()
+    }
+
+    /// Whether something is drawn against a y axis.
+    pub(super) fn has(&self, side: Side) -> bool {
+        let candles = side == Side::Left && self.spec.kind == ChartType::Candlestick;
+        candles || self.spec.series.iter().any(|it| it.side() == side)
+    }
+
+    /// Whether what is drawn against a y axis has marks of the other axis in its midst, so that it is drawn in two parts.
+    pub(super) fn is_split(&self, side: Side) -> bool {
+        let filled = |it: Side| self.reaches(it, true);
+        let thin = |it: Side| self.reaches(it, false);
+        let between = match side {
+            Side::Left => filled(Side::Right),
+            Side::Right => thin(Side::Left),
+        };
+        let both = self.has(Side::Left) && self.has(Side::Right);
+        both && self.spec.kind != ChartType::Candlestick && filled(side) && thin(side) && between
+    }
+
+    /// Whether a side has something among its areas and bars, or above them.
+    fn reaches(&self, side: Side, filled: bool) -> bool {
+        let marks = if filled { BROAD } else { THIN };
+        let on_side = |it: Option<Side>| it.unwrap_or(Side::Left) == side;
+        let spec = self.spec;
+        let series = spec
+            .series
+            .iter()
+            .any(|it| it.side() == side && marks.contains(&spec.mark(it)));
+        let areas = spec.reference_areas.iter();
+        let mut areas = areas.filter(|it| it.y1.is_some() || it.y2.is_some());
+        let mut lines = spec.reference_lines.iter().filter(|it| it.y.is_some());
+        series
+            || (filled && areas.any(|it| on_side(it.y_axis)))
+            || (!filled && lines.any(|it| on_side(it.y_axis)))
+    }
+
+    /// All that a y axis has to show.
+    pub(super) fn range(&self, side: Side) -> Option<(f64, f64)> {
+        let names: BTreeSet<_> = self
+            .spec
+            .series
+            .iter()
+            .filter(|it| it.side() == side)
+            .map(Series::name)
+            .collect();
+        let values = self.values();
+        let shown = values
+            .iter()
+            .filter(|it| it["series"].as_str().is_some_and(|name| names.contains(name)));
+        let shown = shown.flat_map(|it| ["value", "from", "to", "low", "high"].map(|key| it[key].as_f64()));
+        let on_side = |it: Option<Side>| it.unwrap_or(Side::Left) == side;
+        let areas = self.spec.reference_areas.iter().filter(|it| on_side(it.y_axis));
+        let lines = self.spec.reference_lines.iter().filter(|it| on_side(it.y_axis));
+        let areas = areas.flat_map(|it| [&it.y1, &it.y2]);
+        let given = areas.chain(lines.map(|it| &it.y)).map(|it| it.as_ref()?.as_f64());
+        shown.chain(given).flatten().fold(None, |range, number| {
+            let (least, most) = range.unwrap_or((number, number));
+            Some((least.min(number), most.max(number)))
+        })
+    }
+
+    fn cell<'r>(&self, row: &'r Row) -> Option<&'r Cell> {
+        row.get(self.spec.x_key.as_ref()?)
+    }
+
+    /// Where a row stands on an axis that is to scale.
+    #[expect(clippy::cast_precision_loss, reason = "a time in milliseconds is below 2^53")]
+    fn number(&self, row: &Row) -> Option<f64> {
+        let cell = self.cell(row)?;
+        match self.x {
+            AxisType::Time => cell.time().map(|time| time as f64),
+            AxisType::Number => cell.number(),
+            AxisType::Category => None,
+        }
+    }
+
+    /// Where a row stands.
+    pub(super) fn place(&self, row: &Row) -> Option<Value> {
+        match self.x {
+            AxisType::Time => self.cell(row)?.time().map(Value::from),
+            AxisType::Number => self.cell(row)?.number().map(Value::from),
+            AxisType::Category => self.cell(row)?.label().map(|label| short(label).into()),
+        }
+    }
+
+    /// Where a reference stands.
+    pub(super) fn reference(&self, place: &Place) -> Option<Value> {
+        match (self.x, place) {
+            (AxisType::Time, place) => place.time().map(Value::from),
+            (AxisType::Number, Place::Number(number)) => Some(json!(number)),
+            (AxisType::Number, Place::Text(_)) => None,
+            (AxisType::Category, place) => Some(short(place.label()).into()),
+        }
+    }
+
+    fn bar_width(&self) -> f64 {
+        let mut places: Vec<_> = self.rows.iter().filter_map(|row| self.number(row)).collect();
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        let steps = places.windows(2).map(|pair| pair[1] - pair[0]);
+        let span = places
+            .last()
+            .zip(places.first())
+            .map_or(0.0, |(last, first)| last - first);
+        let single = if self.x == AxisType::Time { DAY } else { 1.0 };
+        let filled = if self.spec.kind == ChartType::Histogram {
+            1.0
+        } else {
+            FILLED
+        };
+        steps
+            .reduce(f64::min)
+            .map_or(single, |step| (step * filled).max(span * LEAST))
+    }
+
+    /// Where a bar begins and ends that has one of so many slots at a place.
+    pub(super) fn extent(&self, row: &Row, slot: usize, slots: usize) -> Option<(f64, f64)> {
+        #[expect(clippy::cast_precision_loss, reason = "there are at most 20 series")]
+        let (slot, slots) = (slot as f64, slots.max(1) as f64);
+        let width = self.width / slots;
+        let begin = self.number(row)? - self.width / 2.0 + slot * width;
+        (begin.is_finite() && width.is_finite()).then_some((begin, begin + width))
+    }
+
+    /// Which of the bars at one place a series is, and how many there are.
+    pub(super) fn slot(&self, series: &Series) -> (usize, usize) {
+        let bars: Vec<_> = self
+            .spec
+            .series
+            .iter()
+            .filter(|it| self.spec.mark(it) == Mark::Bar)
+            .collect();
+        if self.spec.stacked {
+            let both = bars.iter().any(|it| it.side() != series.side());
+            return (
+                usize::from(both && series.side() == Side::Right),
+                1 + usize::from(both),
+            );
+        }
+        let at = bars.iter().position(|it| std::ptr::eq(*it, series));
+        (at.unwrap_or(0), bars.len())
+    }
+
+    /// One object for each row and series.
+    pub(super) fn values(&self) -> Vec<Value> {
+        let mut values = Vec::new();
+        for row in self.rows {
+            let Some(x) = self.place(row) else { continue };
+            let mut stacks = Vec::new();
+            for series in &self.spec.series {
+                values.push(Value::Object(self.value(row, &x, series, &mut stacks)));
+            }
+        }
+        values
+    }
+
+    fn value(&self, row: &Row, x: &Value, series: &Series, stacks: &mut Vec<Stack>) -> Map<String, Value> {
+        let number = |key: &str| row.get(key).and_then(Cell::number);
+        let (mark, found) = (self.spec.mark(series), number(&series.key));
+        let mut value = Map::new();
+        value.insert("x".into(), x.clone());
+        value.insert("series".into(), series.name().into());
+        // The number itself, so that an integer stays one.
+        let shown = row.get(&series.key).filter(|_| found.is_some());
+        value.insert("value".into(), json!(shown));
+        if matches!(mark, Mark::Bar | Mark::Area) {
+            let from = match found {
+                Some(found) if self.spec.stacked => on_top(stacks, mark, series.side(), found),
+                _ => 0.0,
+            };
+            value.insert("from".into(), json!(from));
+            value.insert("to".into(), json!(found.map(|found| from + found)));
+        }
+        if mark == Mark::Bar {
+            let (slot, slots) = self.slot(series);
+            if !self.is_continuous() {
+                value.insert("slot".into(), json!(slot));
+            } else if let Some((begin, end)) = self.extent(row, slot, slots) {
+                value.insert("begin".into(), json!(begin));
+                value.insert("end".into(), json!(end));
+                value.insert("middle".into(), json!(f64::midpoint(begin, end)));
+            }
+        }
+        if let (Some(found), Some(error)) = (found, series.error_key.as_ref().and_then(|key| number(key))) {
+            value.insert("low".into(), json!(found - error));
+            value.insert("high".into(), json!(found + error));
+        }
+        value
+    }
+}
+
+/// A name that is no longer than can be read; what is cut stays different from others.
+fn short(name: String) -> String {
+    let Some((end, _)) = name.char_indices().nth(LONGEST) else {
+        return name;
+    };
+    format!("{}… {:08x}", &name[..end], crc32fast::hash(name.as_bytes()))
+}
+
+/// How high one stack of a place is, above and below zero.
+struct Stack {
+    mark: Mark,
+    side: Side,
+    above: f64,
+    below: f64,
+}
+
+/// Where a value begins that is put on its stack.
+fn on_top(stacks: &mut Vec<Stack>, mark: Mark, side: Side, value: f64) -> f64 {
+    let known = stacks.iter().position(|it| it.mark == mark && it.side == side);
+    let at = known.unwrap_or_else(|| {
+        stacks.push(Stack {
+            mark,
+            side,
+            above: 0.0,
+            below: 0.0,
+        });
+        stacks.len() - 1
+    });
+    let height = if value < 0.0 {
+        &mut stacks[at].below
+    } else {
+        &mut stacks[at].above
+    };
+    let from = *height;
+    *height += value;
+    from
+}
