@@ -54,15 +54,12 @@ pub(super) const TOO_MANY_ARTIFACTS: &str = "too_many_artifacts";
 pub const CODES: &[Code] = &[
     before(MISSING_CONTRACT, "the call declares no contract at all"),
     before(MISSING_FIELD, "a required field is absent"),
-    before(
-        EMPTY_FIELD,
-        "a field says nothing: a blank text, or no input alias",
-    ),
-    before(WRONG_TYPE, "a field is of another JSON type"),
-    before(TOO_LONG, "a text or list is longer than allowed"),
+    before(EMPTY_FIELD, "a field is empty: a blank text, or no input alias"),
+    before(WRONG_TYPE, "a field has the wrong JSON type"),
+    before(TOO_LONG, "a text or list is too long"),
     before(
         NO_TOOL_RESULTS,
-        "no alias is declared, and nothing was fetched yet: a tool has to be called first",
+        "no alias is declared, and nothing has been fetched yet: call a tool first",
     ),
     before(UNKNOWN_ALIAS, "no tool result of this turn has that alias"),
     before(
@@ -70,12 +67,12 @@ pub const CODES: &[Code] = &[
         "the alias cannot be a Python global; it needs a local name in `inputs`",
     ),
     before(UNKNOWN_ARTIFACT_KIND, "neither `image` nor `chart`"),
-    before(DUPLICATE, "a list names the same thing twice"),
+    before(DUPLICATE, "a list contains the same entry twice"),
     before(
         INPUTS_REQUIRED,
-        "the policy asks for `inputs`, and the map is empty",
+        "the policy requires `inputs`, and the map is empty",
     ),
-    before(INVALID_NAME, "a local name is no Python identifier"),
+    before(INVALID_NAME, "a local name is not a valid Python identifier"),
     before(
         RESERVED_NAME,
         "a local name is a keyword, a builtin, a helper or a name of the prelude",
@@ -85,11 +82,11 @@ pub const CODES: &[Code] = &[
         ATTEMPTS_EXHAUSTED,
         "too many calls in a row failed; Python is not started again in this turn",
     ),
-    after(ARTIFACT_NOT_EMITTED, "an artifact was declared and not emitted"),
-    after(ARTIFACT_NOT_DECLARED, "an artifact was emitted and not declared"),
+    after(ARTIFACT_NOT_EMITTED, "an artifact was declared but not emitted"),
+    after(ARTIFACT_NOT_DECLARED, "an artifact was emitted but not declared"),
     after(
         WRONG_ARTIFACT_KIND,
-        "another kind of artifact was emitted than declared",
+        "an artifact of a different kind was emitted than declared",
     ),
     after(
         TOO_MANY_ARTIFACTS,
