@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use cellblock_artifact::Store;
+use cellblock_image::{DEFAULT_IMAGE, Sink};
 use cellblock_interpreter::{Config, Interpreter, Limits, Outcome, Rescue, Session, SessionOptions};
-use cellblock_sandbox::image::{self, DEFAULT_IMAGE, Sink};
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::PoolConfig;
 use clap::Parser;
@@ -81,7 +81,7 @@ fn main() -> Result<()> {
 }
 
 async fn run(args: &Args) -> Result<()> {
-    let images = image::Store::find()?;
+    let images = cellblock_image::Store::find()?;
     let image = images.open(DEFAULT_IMAGE, Sink::silent()).await?;
     let store = Store::local(images.home().root().join("bench-artifacts"))?;
     let interpreter = Interpreter::start(Config {

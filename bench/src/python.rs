@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use cellblock_sandbox::image::Image;
+use cellblock_image::Image;
 
 use crate::programs::{MAKE_FRAME, ROWS_SIZE, rows};
 

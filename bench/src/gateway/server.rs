@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use cellblock_sandbox::image::Home;
+use cellblock_image::Home;
 use reqwest::Client;
 
 /// How long it may take to begin.

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use cellblock_sandbox::image::Image;
+use cellblock_image::Image;
 use serde::{Deserialize, Serialize};
 
 use crate::peer::Wrapped;

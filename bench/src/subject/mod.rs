@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use cellblock_artifact::Store;
+use cellblock_image::{DEFAULT_IMAGE, Image, Progress, Sink};
 use cellblock_interpreter::{Config, Execution, Interpreter, Limits, Outcome, Session, SessionOptions};
-use cellblock_sandbox::image::{self, DEFAULT_IMAGE, Image, Progress, Sink};
 use cellblock_sandbox::pool::PoolConfig;
 
 use crate::report::progress::note;
@@ -52,7 +52,7 @@ pub(crate) struct Subject {
 
 impl Subject {
     pub(crate) async fn start() -> Result<Arc<Self>> {
-        let images = image::Store::find()?;
+        let images = cellblock_image::Store::find()?;
         let image = images
             .open(DEFAULT_IMAGE, progress())
             .await

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use cellblock_sandbox::image::stop_builds;
+use cellblock_image::stop_builds;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::BUILD_END;

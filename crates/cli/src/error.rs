@@ -10,8 +10,8 @@ use cellblock_gateway::keys::KeysError;
 use cellblock_gateway::records::RecordsError;
 use cellblock_gateway::remote::ConnectError;
 use cellblock_gateway::server::ServeError;
+use cellblock_image::ImageError;
 use cellblock_interpreter::Blame;
-use cellblock_sandbox::image::ImageError;
 
 use crate::config::ConfigError;
 use crate::exit_code::ExitCode;

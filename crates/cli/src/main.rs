@@ -26,7 +26,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::time::Duration;
 
-use cellblock_sandbox::image::stop_builds;
+use cellblock_image::stop_builds;
 use clap::Parser;
 use clap::error::ErrorKind;
 

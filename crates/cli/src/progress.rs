@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cellblock_sandbox::image::{Progress, Sink};
+use cellblock_image::{Progress, Sink};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::sanitize;

@@ -16,11 +16,11 @@ use cellblock_gateway::records::Records;
 use cellblock_gateway::remote::{ConnectError, Found, Site, connect, upgrade};
 use cellblock_gateway::server::Gateway;
 use cellblock_gateway::{Models, Options};
+use cellblock_image::{DEFAULT_IMAGE, Home, Sink};
 use cellblock_interpreter::remote::RemoteBackend;
 use cellblock_interpreter::{
     Blame, Cell, Config, Demands, Interpreter, Limits, Outcome, Remote, SessionOptions, Terms,
 };
-use cellblock_sandbox::image::{self, DEFAULT_IMAGE, Home, Sink};
 use cellblock_sandbox::jail::protection::{Demand, Protection, State};
 use cellblock_sandbox::pool::PoolConfig;
 use tokio::net::TcpListener;
@@ -33,7 +33,7 @@ fn store() -> Store {
 }
 
 async fn local() -> Interpreter {
-    let images = image::Store::new(Home::at(&cellblock_testkit::home().unwrap()).unwrap());
+    let images = cellblock_image::Store::new(Home::at(&cellblock_testkit::home().unwrap()).unwrap());
     Interpreter::start(Config {
         image: images.open(DEFAULT_IMAGE, Sink::silent()).await.unwrap(),
         preload: Some(vec!["json".to_owned()]),

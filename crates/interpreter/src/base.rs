@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use cellblock_image::layer;
+use cellblock_image::{Image, Manifest, Report, Sink};
 use cellblock_sandbox::backend::process::ProcessBackend;
 use cellblock_sandbox::backend::remote::RemoteBackend;
-use cellblock_sandbox::image::{self, Image, Manifest};
-use cellblock_sandbox::layer;
 
 use crate::error::Result;
 
@@ -51,7 +51,7 @@ impl Base {
     }
 
     /// Which network clients the image holds.
-    pub(crate) async fn audit(&self) -> Result<image::Report> {
+    pub(crate) async fn audit(&self) -> Result<Report> {
         Ok(match self {
             Self::Here { image, .. } => image.audit().await?,
             Self::Remote { remote, .. } => remote.audit().await?,
@@ -62,7 +62,7 @@ impl Base {
     pub(crate) async fn layer(&self, requirements: &[String]) -> Result<String> {
         Ok(match self {
             Self::Here { image, .. } => {
-                layer::resolve_layer(image, requirements, image::Sink::silent())
+                layer::resolve_layer(image, requirements, Sink::silent())
                     .await?
                     .id
             }

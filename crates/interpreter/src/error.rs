@@ -14,10 +14,10 @@ pub enum Error {
     Sandbox(#[from] cellblock_sandbox::Error),
     /// Building or opening an image, or installing requirements.
     #[error(transparent)]
-    Image(#[from] cellblock_sandbox::image::ImageError),
+    Image(#[from] cellblock_image::ImageError),
     /// Packages that a cell asked for.
     #[error(transparent)]
-    Requirements(#[from] cellblock_sandbox::layer::LayerError),
+    Requirements(#[from] cellblock_image::layer::LayerError),
     /// Storing an artifact.
     #[error("store an artifact")]
     Store(#[from] cellblock_artifact::ArtifactError),

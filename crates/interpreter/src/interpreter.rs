@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cellblock_artifact::Store;
+use cellblock_image::Image;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::Backend;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
 use cellblock_sandbox::backend::remote::RemoteBackend;
-use cellblock_sandbox::image::{self, Image};
 use cellblock_sandbox::jail::protection::{Demands, Report};
 use cellblock_sandbox::pool::{Lease, Pool, PoolConfig, create};
 
@@ -27,7 +27,7 @@ use crate::session::{Session, SessionOptions, Waiting};
 /// What an interpreter is made of.
 #[derive(Debug)]
 pub struct Config {
-    /// The image that sandboxes start from; see [`cellblock_sandbox::image`].
+    /// The image that sandboxes start from; see [`cellblock_image`].
     pub image: Image,
     /// Modules that the template imports, if not the image's. Without any, the first cell comes at once and pays for what it imports:
     /// right for a program that runs one session.
@@ -47,16 +47,18 @@ pub struct Config {
 impl Config {
     /// The default image, built now if it never was (which takes minutes and needs a network), with default limits.
     pub async fn default_image() -> Result<Self> {
-        Self::of_images(image::Store::find()?).await
+        Self::of_images(cellblock_image::Store::find()?).await
     }
 
     /// The same, with the image and artifacts of another home than this user's.
     pub async fn default_image_in(home: &Path) -> Result<Self> {
-        Self::of_images(image::Store::new(image::Home::at(home)?)).await
+        Self::of_images(cellblock_image::Store::new(cellblock_image::Home::at(home)?)).await
     }
 
-    async fn of_images(images: image::Store) -> Result<Self> {
-        let image = images.open(image::DEFAULT_IMAGE, image::Sink::silent()).await?;
+    async fn of_images(images: cellblock_image::Store) -> Result<Self> {
+        let image = images
+            .open(cellblock_image::DEFAULT_IMAGE, cellblock_image::Sink::silent())
+            .await?;
         let store = Store::local(images.home().root().join("artifacts"))?;
         Ok(Self {
             image,
@@ -103,7 +105,7 @@ pub(crate) struct Shared {
     pool: Pool,
     in_use: Mutex<BTreeSet<String>>,
     taken: AtomicU64,
-    audit: OnceCell<image::Report>,
+    audit: OnceCell<cellblock_image::Report>,
 }
 
 impl Interpreter {

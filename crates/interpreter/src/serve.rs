@@ -4,10 +4,10 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use cellblock_image::{Manifest, Report as Audit};
 use cellblock_sandbox::backend::BoxFuture;
 use cellblock_sandbox::backend::remote::serve::{Host, serve};
 use cellblock_sandbox::backend::remote::{Pulse, Refusal, Transport};
-use cellblock_sandbox::image::{Manifest, Report as Audit};
 use cellblock_sandbox::jail::error::chain;
 use cellblock_sandbox::jail::protection::Report;
 use cellblock_sandbox::pool::Lease;

@@ -1,7 +1,6 @@
 //! Sandboxes: how they are made, kept warm, bounded and ended.
 //!
 //! - [`backend::Backend`] makes a [`backend::Sandbox`]; [`backend::process::ProcessBackend`] does it with what Linux has.
-//! - [`image`] builds and keeps what sandboxes start from, [`layer`] adds packages to it.
 //! - [`Pool`](pool::Pool) keeps sandboxes with running kernels ready and hands them out as [`Lease`](pool::Lease)s.
 //!
 //! ```text
@@ -16,9 +15,7 @@ pub mod backend;
 pub mod channel;
 pub mod error;
 pub mod guest;
-pub mod image;
 pub mod incoming;
-pub mod layer;
 pub mod limits;
 pub mod pool;
 

@@ -69,9 +69,9 @@ fn frame_to_sandbox(data: &[u8]) {
 }
 
 fn requirement(data: &[u8]) {
-    cellblock_sandbox::layer::fuzz_requirement(data);
+    cellblock_image::layer::fuzz_requirement(data);
 }
 
 fn image_manifest(data: &[u8]) {
-    cellblock_sandbox::image::fuzz_manifest(data);
+    cellblock_image::fuzz_manifest(data);
 }

@@ -46,14 +46,25 @@ const RULES: &[Rule] = &[
         never: &["axum", "hyper"],
     },
     Rule {
+        package: "cellblock-image",
+        ours: &[],
+        never: &["axum", "pyo3"],
+    },
+    Rule {
         package: "cellblock-sandbox",
         // The guest's entry point: one executable is shipped, which re-executes itself as the guest.
-        ours: &["cellblock-protocol", "cellblock-jail", "cellblock-guest"],
+        ours: &[
+            "cellblock-protocol",
+            "cellblock-jail",
+            "cellblock-guest",
+            "cellblock-image",
+        ],
         never: &["axum", "pyo3"],
     },
     Rule {
         package: "cellblock-interpreter",
         ours: &[
+            "cellblock-image",
             "cellblock-sandbox",
             "cellblock-protocol",
             "cellblock-artifact",
@@ -80,6 +91,7 @@ const RULES: &[Rule] = &[
             "cellblock-jail",
             "cellblock-guest",
             "cellblock-artifact",
+            "cellblock-image",
             "cellblock-sandbox",
             "cellblock-interpreter",
             "cellblock-gateway",
@@ -95,7 +107,12 @@ const RULES: &[Rule] = &[
     Rule {
         // It is a client of the gateway, and the provider behind it.
         package: "cellblock-bench",
-        ours: &["cellblock-sandbox", "cellblock-interpreter", "cellblock-artifact"],
+        ours: &[
+            "cellblock-image",
+            "cellblock-sandbox",
+            "cellblock-interpreter",
+            "cellblock-artifact",
+        ],
         never: &["hyper"],
     },
     Rule {
@@ -103,6 +120,7 @@ const RULES: &[Rule] = &[
         ours: &[
             "cellblock-protocol",
             "cellblock-artifact",
+            "cellblock-image",
             "cellblock-sandbox",
             "cellblock-interpreter",
         ],

@@ -28,17 +28,17 @@ struct Allowed {
 /// Keep it short. An entry that nothing needs is refused as well.
 const ALLOWED: &[Allowed] = &[
     Allowed {
-        path: "crates/sandbox/src/image/uv/mod.rs",
+        path: "crates/image/src/uv/mod.rs",
         string: "/home/",
         reason: "Homebrew on Linux always installs below `/home/linuxbrew`; uv is looked for there",
     },
     Allowed {
-        path: "crates/sandbox/src/image/uv/fetch.rs",
+        path: "crates/image/src/uv/fetch.rs",
         string: "pypi.org",
         reason: "the documented default index of the image builder, which a variable replaces",
     },
     Allowed {
-        path: "crates/sandbox/src/image/scrub.rs",
+        path: "crates/image/src/scrub.rs",
         string: "/home/",
         reason: "its tests show that a builder's paths do not stay in an image",
     },

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use cellblock_artifact::{ArtifactId, Metadata, Store, extension};
-use cellblock_sandbox::image::Home;
+use cellblock_image::Home;
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 

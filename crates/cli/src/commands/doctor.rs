@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use cellblock_artifact::Store as Artifacts;
+use cellblock_image::{Home, Image, ImageError, Store};
 use cellblock_interpreter::{Config, Interpreter, Limits, Outcome, SessionOptions};
 use cellblock_sandbox::backend::Backend;
 use cellblock_sandbox::backend::process::preview_ids;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
-use cellblock_sandbox::image::{Home, Image, ImageError, Store};
 use cellblock_sandbox::jail::cgroup::{Controller, Trees, Version};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection, Report, State};
 use cellblock_sandbox::jail::{probe, rules};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use cellblock_sandbox::image::{Home, Image, ImageError, ImageSpec, Manifest, Report, SHIPPED_IMAGES, Store};
+use cellblock_image::{Home, Image, ImageError, ImageSpec, Manifest, Report, SHIPPED_IMAGES, Store};
 use serde_json::json;
 
 use crate::args::ImageCommand;

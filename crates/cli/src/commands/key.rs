@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use cellblock_gateway::keys::{Key, Keys};
 use cellblock_gateway::quotas::Allowance;
 use cellblock_gateway::records::Records;
-use cellblock_sandbox::image::Home;
+use cellblock_image::Home;
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use cellblock_artifact::Store;
+use cellblock_image::Home;
 use cellblock_interpreter::{Config, Interpreter, Limits};
 use cellblock_mcp::{Dataset, Engine, Options, Server, StartError, serve_stdio};
-use cellblock_sandbox::image::Home;
 use cellblock_sandbox::pool::PoolConfig;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;

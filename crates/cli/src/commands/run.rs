@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use cellblock_artifact::Store;
+use cellblock_image::Home;
 use cellblock_interpreter::output::Output;
 use cellblock_interpreter::report::{CellReport, DerivationReport};
 use cellblock_interpreter::{
     Cell, Config, Event, Execution, Input, Interpreter, Limits, Outcome, Rescue, Session, SessionOptions,
 };
-use cellblock_sandbox::image::Home;
 use cellblock_sandbox::jail::protection::{Protection, Report, State};
 use cellblock_sandbox::pool::PoolConfig;
 

@@ -12,8 +12,8 @@ use cellblock_gateway::records::Records;
 use cellblock_gateway::remote::{self, Found, Site};
 use cellblock_gateway::server::{self, Gateway};
 use cellblock_gateway::{Elsewhere, Engine};
+use cellblock_image::Home;
 use cellblock_interpreter::{Config, Interpreter, Remote};
-use cellblock_sandbox::image::Home;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 

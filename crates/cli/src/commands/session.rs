@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use cellblock_sandbox::image::{DEFAULT_IMAGE, Home, POLARS_IMAGE};
+use cellblock_image::{DEFAULT_IMAGE, Home, POLARS_IMAGE};
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use tokio::time::{sleep, timeout};

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Read};
 
+use cellblock_image::Home;
 use cellblock_interpreter::derivation::tools::{Offer, code_interpreter};
 use cellblock_interpreter::workbench::Workbench;
-use cellblock_sandbox::image::Home;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -27,7 +27,7 @@ mod yaml;
 use std::path::PathBuf;
 
 use cellblock_gateway::Options;
-use cellblock_sandbox::image::DEFAULT_IMAGE;
+use cellblock_image::DEFAULT_IMAGE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

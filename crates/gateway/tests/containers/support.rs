@@ -13,8 +13,8 @@ use cellblock_gateway::provider::{ModelRequest, ModelStream, Provider, ProviderE
 use cellblock_gateway::records::Records;
 use cellblock_gateway::server::{Caller, Gateway};
 use cellblock_gateway::{Models, Options};
+use cellblock_image::{DEFAULT_IMAGE, Home, Sink};
 use cellblock_interpreter::{Config, Interpreter, Limits};
-use cellblock_sandbox::image::{self, DEFAULT_IMAGE, Home, Sink};
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::PoolConfig;
 use futures_util::future::BoxFuture;
@@ -37,7 +37,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 async fn interpreter() -> Interpreter {
     let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
     let config = Config {
-        image: image::Store::new(home)
+        image: cellblock_image::Store::new(home)
             .open(DEFAULT_IMAGE, Sink::new(|_| {}))
             .await
             .unwrap(),

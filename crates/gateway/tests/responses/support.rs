@@ -11,8 +11,8 @@ use cellblock_gateway::provider::scripted::{Answer, Scripted};
 use cellblock_gateway::records::Records;
 use cellblock_gateway::server::{Caller, Gateway};
 use cellblock_gateway::{Models, Options};
+use cellblock_image::{DEFAULT_IMAGE, Home, Sink};
 use cellblock_interpreter::{Config, Interpreter, Limits};
-use cellblock_sandbox::image::{self, DEFAULT_IMAGE, Home, Sink};
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::PoolConfig;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 pub(crate) async fn interpreter() -> &'static Arc<Interpreter> {
     let start = || async {
         let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
-        let image = image::Store::new(home);
+        let image = cellblock_image::Store::new(home);
         let config = Config {
             image: image.open(DEFAULT_IMAGE, Sink::new(|_| {})).await.unwrap(),
             limits: Limits::default(),

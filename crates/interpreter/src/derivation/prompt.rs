@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use cellblock_sandbox::image::Manifest;
+use cellblock_image::Manifest;
 
 use super::tools::{CODE_INTERPRETER, RENDER_CHART};
 use crate::contract::{ArtifactKind, Attempts, MAX_ARTIFACTS};

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use cellblock_artifact::Store;
+use cellblock_image::{DEFAULT_IMAGE, Home, Image, Sink};
 use cellblock_interpreter::{Cell, Config, Interpreter, Limits, Outcome, Rescue, Session, SessionOptions};
-use cellblock_sandbox::image::{self, DEFAULT_IMAGE, Home, Image, Sink};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
 use cellblock_sandbox::pool::PoolConfig;
 use tokio::runtime::Runtime;
@@ -22,7 +22,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 /// The default image of the home that all tests share, built if it is not there.
 pub(crate) async fn image() -> Image {
     let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
-    let store = image::Store::new(home);
+    let store = cellblock_image::Store::new(home);
     store.open(DEFAULT_IMAGE, Sink::new(|_| {})).await.unwrap()
 }
 

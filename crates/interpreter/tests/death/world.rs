@@ -5,8 +5,8 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cellblock_artifact::Store;
+use cellblock_image::{DEFAULT_IMAGE, Home, Image, Sink};
 use cellblock_interpreter::{Config, Execution, Interpreter, Limits, Outcome, Session, SessionOptions};
-use cellblock_sandbox::image::{self, DEFAULT_IMAGE, Home, Image, Sink};
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::PoolConfig;
 use cellblock_testkit::{Count, Owner};
@@ -29,7 +29,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 /// The default image of the home that all tests share, built if it is not there.
 pub(crate) async fn image() -> Image {
     let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
-    let store = image::Store::new(home);
+    let store = cellblock_image::Store::new(home);
     store.open(DEFAULT_IMAGE, Sink::silent()).await.unwrap()
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use cellblock_sandbox::image::{self, DEFAULT_IMAGE, Home, Sink};
+use cellblock_image::{DEFAULT_IMAGE, Home, Sink};
 use cellblock_testkit::{ORDINARY_UID, as_ordinary_user, require};
 
 use crate::support::block_on;
@@ -22,7 +22,7 @@ fn an_ordinary_user_has_the_same_datasets_and_deadlines() {
         return;
     }
     let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
-    let images = image::Store::new(home);
+    let images = cellblock_image::Store::new(home);
     let image = block_on(images.open(DEFAULT_IMAGE, Sink::new(|_| {}))).unwrap();
     // Copies of what lies below folders that others may be kept out of.
     let scratch = tempfile::tempdir().unwrap();

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use cellblock_artifact::Store;
+use cellblock_image::{DEFAULT_IMAGE, Home, Sink};
 use cellblock_interpreter::workbench::{Profile, Workbench, WorkbenchOptions};
 use cellblock_interpreter::{Config, Interpreter, Limits, Session, SessionOptions};
-use cellblock_sandbox::image::{self, DEFAULT_IMAGE, Home, Sink};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
 use cellblock_sandbox::pool::PoolConfig;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ pub(crate) async fn without_landlock() -> Interpreter {
 async fn start_with(demands: Demands, preload: Option<Vec<String>>) -> Interpreter {
     // The default image of the home that all tests share, built if it is not there.
     let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
-    let images = image::Store::new(home);
+    let images = cellblock_image::Store::new(home);
     Interpreter::start(Config {
         image: images.open(DEFAULT_IMAGE, Sink::new(|_| {})).await.unwrap(),
         limits: Limits::default(),

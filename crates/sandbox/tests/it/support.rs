@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use cellblock_image::{DEFAULT_IMAGE, Home, Image, Sink, Store};
 use cellblock_protocol::{CellMode, FromKernel, KernelOutcome, Output, Scalar, ToKernel};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
 use cellblock_sandbox::backend::{Backend, Ending, Kernel};
 use cellblock_sandbox::channel::write_frame;
-use cellblock_sandbox::image::{DEFAULT_IMAGE, Home, Image, Sink, Store};
 use cellblock_sandbox::jail::protection::Demands;
 use tokio::runtime::Runtime;
 

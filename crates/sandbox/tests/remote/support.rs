@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cellblock_image::{Manifest, Report as Audit};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::process::ProcessBackend;
 use cellblock_sandbox::backend::remote::serve::{Host, serve};
 use cellblock_sandbox::backend::remote::{Pulse, Refusal, RemoteBackend, RemoteConfig};
 use cellblock_sandbox::backend::{Backend, BoxFuture, Kernel, Sandbox};
-use cellblock_sandbox::image::{Manifest, Report as Audit};
 use cellblock_sandbox::jail::protection::{Demands, Report};
 use cellblock_sandbox::pool::{Lease, create};
 use cellblock_testkit::WebSockets;

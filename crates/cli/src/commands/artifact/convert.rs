@@ -1,9 +1,9 @@
 //! Charts in other formats: as Vega-Lite here, as pictures by the image's renderer in a sandbox.
 
 use cellblock_artifact::{CHART, Metadata, Store};
+use cellblock_image::Home;
 use cellblock_interpreter::chart::VEGA_LITE;
 use cellblock_interpreter::{Config, Interpreter, Limits, vega_lite_of};
-use cellblock_sandbox::image::Home;
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::PoolConfig;
 

@@ -9,8 +9,8 @@ use cellblock_gateway::remote::Site;
 use cellblock_gateway::server;
 use cellblock_gateway::tools::{ConfiguredServer, Tools};
 use cellblock_gateway::{Models, Options};
+use cellblock_image::{Home, Store};
 use cellblock_mcp::Options as McpOptions;
-use cellblock_sandbox::image::{Home, Store};
 
 use crate::args::serve::ServeArgs;
 use crate::config::{Loaded, OfferPolicy, RECORDS, Sources};

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::time::Duration;
 
 use cellblock_artifact::Store;
+use cellblock_image::Home;
 use cellblock_interpreter::workbench::{Profile as Asked, Workbench, WorkbenchOptions};
 use cellblock_interpreter::{Config, Interpreter, Limits, Rescue, SessionOptions};
-use cellblock_sandbox::image::{self, Home};
 use cellblock_sandbox::pool::PoolConfig;
 
 use crate::commands::run::without_namespaces;
@@ -106,7 +106,7 @@ async fn open(home: &Home, plan: &Plan) -> Result<(OwnWorkbench, Vec<String>)> {
         limits.memory_bytes = bytes;
     }
     let interpreter = Interpreter::start(Config {
-        image: image::Store::new(home.clone()).resolve(&plan.image)?,
+        image: cellblock_image::Store::new(home.clone()).resolve(&plan.image)?,
         limits,
         // One session has one sandbox, and its scripts are processes of their own: nothing is kept ready or imported ahead.
         pool: PoolConfig {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::sync::atomic::AtomicUsize;
 
+use cellblock_image::Home;
 use cellblock_interpreter::workbench::WorkbenchEvent;
-use cellblock_sandbox::image::Home;
 use cellblock_testkit::{ORDINARY_UID, require};
 use rustix::process::Uid;
 use serde_json::{Value, json};

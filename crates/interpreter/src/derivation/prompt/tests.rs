@@ -89,7 +89,7 @@ fn every_allowed_library_is_named_and_no_other() {
 
 #[test]
 fn network_clients_are_named_only_where_they_are_forbidden() {
-    let listed = include_str!("../../../../sandbox/src/image/clients.toml");
+    let listed = include_str!("../../../../image/src/clients.toml");
     let clients = listed.lines().filter_map(|line| line.strip_prefix("name = \""));
     let clients: Vec<_> = clients.filter_map(|rest| rest.split('"').next()).collect();
     assert!(clients.len() > 40, "{clients:?}");
@@ -238,7 +238,7 @@ fn what_is_made_once_gives_the_same_text_for_whatever_is_fetched_later() {
 fn libraries_are_what_an_image_loads_without_network_clients() {
     let manifest = |preload: Value, findings: Value| {
         let manifest = json!({
-            "layout": cellblock_sandbox::image::LAYOUT, "id": "a".repeat(64), "name": "test", "python": "3.13.0",
+            "layout": cellblock_image::LAYOUT, "id": "a".repeat(64), "name": "test", "python": "3.13.0",
             "interpreter": "bin/python3.13", "stdlib": "lib/python3.13", "library_path": null, "system_libraries": [],
             "packages": [{"name": "numpy", "version": "2"}, {"name": "requests", "version": "2"}],
             "preload": preload, "policy": {"allow": ["requests"], "forbid_network_clients": true},

@@ -16,8 +16,8 @@ use cellblock_jail::protection::{Demand, Demands, Protection, Report, State};
 
 use super::{Backend, BoxFuture, Sandbox};
 use crate::error::{Error, Kind, Result};
-use crate::image::{Manifest, Report as Audit};
 use crate::limits::Limits;
+use cellblock_image::{Manifest, Report as Audit};
 
 mod connect;
 mod interrupts;
@@ -119,7 +119,7 @@ impl RemoteBackend {
             requirements: requirements.to_vec(),
         };
         match link.ask(ask, "install packages", LAYER_LIMIT).await? {
-            Answer::Layer { id } if crate::layer::is_layer(&id) => Ok(id),
+            Answer::Layer { id } if cellblock_image::layer::is_layer(&id) => Ok(id),
             _ => Err(unexpected()),
         }
     }

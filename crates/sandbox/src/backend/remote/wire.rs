@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::refusal::Refusal;
 use crate::backend::Usage;
-use crate::image::Report as Audit;
 use crate::jail::protection::Report;
 use crate::limits::Limits;
+use cellblock_image::Report as Audit;
 
 /// Grows when the two sides of a connection could no longer understand each other. The frames inside have a generation of their own.
 pub(super) const GENERATION: u32 = 1;

@@ -13,10 +13,10 @@ use super::refusal::Refusal;
 use super::wire::{Ask, GENERATION, Hello, ToClient, ToServer};
 use crate::backend::BoxFuture;
 use crate::error::{Error, Result};
-use crate::image::{Manifest, Report as Audit};
 use crate::jail::protection::Report;
 use crate::limits::Limits;
 use crate::pool::Lease;
+use cellblock_image::{Manifest, Report as Audit};
 
 mod guest;
 mod parts;

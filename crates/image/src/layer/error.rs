@@ -1,6 +1,6 @@
 //! Why a layer could not be made, in words that a model can repair its request from.
 
-use crate::image::ImageError;
+use crate::ImageError;
 
 use super::requirement::RequirementError;
 

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use cellblock_sandbox::image::{Progress, Sink, Store};
+use cellblock_image::{Progress, Sink, Store};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

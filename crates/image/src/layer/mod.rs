@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::image::{Home, Image, Package, Result, Sink, hex, is_id, names, remove};
+use crate::{Home, Image, Package, Result, Sink, hex, is_id, names, remove};
 
 pub use error::LayerError;
 pub use requirement::{Requirement, RequirementError};
@@ -69,7 +69,7 @@ pub async fn resolve_layer(image: &Image, requirements: &[String], sink: Sink) -
 }
 
 /// Whether this is the id of a layer, which a path may be made of.
-pub(crate) fn is_layer(id: &str) -> bool {
+pub fn is_layer(id: &str) -> bool {
     is_id(id)
 }
 

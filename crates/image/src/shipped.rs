@@ -20,14 +20,14 @@ struct Files {
 }
 
 const DEFAULT: Files = Files {
-    spec: include_str!("../../../../images/default/image.toml"),
-    requirements: include_str!("../../../../images/default/requirements.in"),
-    lock: include_str!("../../../../images/default/requirements.lock"),
+    spec: include_str!("../../../images/default/image.toml"),
+    requirements: include_str!("../../../images/default/requirements.in"),
+    lock: include_str!("../../../images/default/requirements.lock"),
 };
 const POLARS: Files = Files {
-    spec: include_str!("../../../../images/polars/image.toml"),
-    requirements: include_str!("../../../../images/polars/requirements.in"),
-    lock: include_str!("../../../../images/polars/requirements.lock"),
+    spec: include_str!("../../../images/polars/image.toml"),
+    requirements: include_str!("../../../images/polars/requirements.in"),
+    lock: include_str!("../../../images/polars/requirements.lock"),
 };
 
 impl ImageSpec {

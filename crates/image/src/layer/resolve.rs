@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::image::{
+use crate::{
     At, Image, ImageError, Lock, Sink, Uv, audit, digest, flush, install, installed, remove, run_uv,
     write_atomically,
 };

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use super::marker;
 use super::scan::Scan;
-use crate::image::normalise;
+use crate::normalise;
 
 /// Above this a requirement is not written by a sane author.
 const LONGEST: usize = 512;

@@ -1,6 +1,6 @@
 //! What uv's words about a failed resolution mean.
 
-use crate::image::{ImageError, Package};
+use crate::{ImageError, Package};
 
 use super::error::LayerError;
 

@@ -12,11 +12,11 @@ use serde::Deserialize;
 use ureq::tls::{RootCerts, TlsConfig};
 use url::Url;
 
-use crate::image::digest;
-use crate::image::error::{At, ImageError, Result};
-use crate::image::home::Home;
-use crate::image::process;
-use crate::image::progress::Sink;
+use crate::digest;
+use crate::error::{At, ImageError, Result};
+use crate::home::Home;
+use crate::process;
+use crate::progress::Sink;
 
 /// The index that Python's own tools use where none is configured.
 const DEFAULT_INDEX: &str = "https://pypi.org/simple";

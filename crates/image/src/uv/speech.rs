@@ -1,6 +1,6 @@
 //! What uv says on its stderr where that is no terminal.
 
-use crate::image::progress::Sink;
+use crate::progress::Sink;
 
 /// Follows uv's lines and turns them into progress.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::image::progress::Progress;
+    use crate::progress::Progress;
 
     #[test]
     fn downloads_add_up() {
