@@ -399,7 +399,7 @@ pub(crate) const MEASURES: [Measure; 64] = [
     .promises(&[Promise::Most(0.0)]),
     row(
         "gateway_load_memory",
-        "the gateway's memory grows with those at most by",
+        "the gateway's memory grows with those 400 at most by",
         Unit::Mib,
     ),
     row(
