@@ -15,7 +15,7 @@ import time
 
 sys.path.insert(0, sys.argv[1])
 
-from cellblock_kernel import template
+from cellblock_kernel.boot import template
 
 
 def prepare(modules):

@@ -16,7 +16,7 @@ import pandas as pd
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from cellblock_kernel import findings
+from cellblock_kernel.library import findings
 from cellblock_kernel.timeseries import align_timeseries, derive_change_series, safe_merge_timeseries
 
 START = datetime(2024, 1, 1, tzinfo=UTC)

@@ -40,7 +40,7 @@ mod tests {
     fn the_package_holds_the_template_at_its_place() {
         let pip = Path::new("/opt/cellblock/bin/pip");
         assert!(files().iter().any(|(path, _)| path == pip));
-        let template = Path::new("/opt/cellblock/cellblock_kernel/template.py");
+        let template = Path::new("/opt/cellblock/cellblock_kernel/boot/template.py");
         assert!(
             files()
                 .iter()

@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from cellblock_kernel.main import serve
+from cellblock_kernel.boot.main import serve
 
 
 def start() -> None:

@@ -2,7 +2,7 @@
 
 import unittest
 
-from cellblock_kernel import findings
+from cellblock_kernel.library import findings
 from tests.needs import needs as needs
 
 DAYS = ["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04", "2024-01-05", "2024-01-06"]

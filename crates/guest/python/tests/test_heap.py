@@ -7,7 +7,7 @@ import unittest
 # Makes holes, and tells how much of the heap is free before its end; then settles, and tells again.
 _PROGRAM = """
 import ctypes, json
-from cellblock_kernel import heap
+from cellblock_kernel.boot import heap
 
 libc = ctypes.CDLL(None)
 libc.mallinfo2.restype = heap._Statistics

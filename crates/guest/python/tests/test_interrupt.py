@@ -161,7 +161,7 @@ class Interrupts(KernelTest):
         self.assertEqual(self.completes(code).values, [9])
 
     def test_an_interrupted_call_to_the_host_leaves_the_channel_whole(self):
-        self.kernel.begin("from cellblock_kernel import broker\nprint('go')\nbroker.call('slow', {})")
+        self.kernel.begin("from cellblock_kernel.library import broker\nprint('go')\nbroker.call('slow', {})")
         self.kernel.wait_for("go")
         header, _ = self.kernel._frame()
         self.assertEqual((header["type"], header["method"]), ("call", "slow"))

@@ -2,7 +2,7 @@
 
 import unittest
 
-from cellblock_kernel import layout
+from cellblock_kernel.boot import layout
 
 _SMAPS = """\
 1000-3000 r--p 00000000 08:01 11                         /lib/one.so
@@ -61,7 +61,7 @@ class Join(unittest.TestCase):
 
         program = (
             "import decimal, json, sqlite3, ssl\n"
-            "from cellblock_kernel import layout\n"
+            "from cellblock_kernel.boot import layout\n"
             "def count(): return sum(1 for _ in open('/proc/self/maps'))\n"
             "before = count(); layout.join_mappings(); after = count()\n"
             "assert decimal.Decimal(1) / 8 == decimal.Decimal('0.125')\n"

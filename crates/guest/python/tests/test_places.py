@@ -2,7 +2,7 @@
 
 import unittest
 
-from cellblock_kernel import places
+from cellblock_kernel.cell import places
 
 
 class Places(unittest.TestCase):

@@ -43,6 +43,10 @@ class Rescue(KernelTest):
             self.kernel.rescue()
             self.assertEqual(self.value("(x, f(1), c.value, 'half' in globals()) == ([1, 2], 3, 3, False)"), True)
 
+    def test_a_machine_that_is_not_in_the_table_has_no_standby_and_says_so(self):
+        unknown = "from cellblock_kernel.rescue import clone\nclone._machine, clone._name = None, 'riscv64'"
+        self.assertEqual(self.refused(unknown), "no copy of the kernel (not supported on riscv64, only on x86_64 and aarch64)")
+
     def test_the_standby_is_told_with_the_number_of_changes(self):
         self.completes("1")
         self.assertEqual(self.made()["changes"], 2)

@@ -9,7 +9,7 @@ from tests.driver import PACKAGE, needs
 
 FORKS = """
 import json, os, random, sys, tempfile
-from cellblock_kernel import after_fork, warm
+from cellblock_kernel.boot import after_fork, warm
 failed = warm.warm(sys.argv[1:])
 import multiprocessing
 drawn = []
@@ -29,7 +29,7 @@ print(json.dumps([failed, drawn, os.environ["MPLBACKEND"]]))
 # No cell of this rehearsal runs, as the reader of its answers cannot be started.
 FULL = """
 import os, threading
-from cellblock_kernel import main, rehearsal
+from cellblock_kernel.boot import main, rehearsal
 def full(thread):
     raise RuntimeError("can't start new thread")
 threading.Thread.start = full
@@ -40,7 +40,7 @@ print(os.listdir("/proc/self/fd") == before)
 
 CHILDREN = """
 import json, os, signal, socket, sys, time
-from cellblock_kernel import template
+from cellblock_kernel.boot import template
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 made = template.Template(theirs.detach(), False)
 def child():

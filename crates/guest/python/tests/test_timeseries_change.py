@@ -4,7 +4,7 @@ import importlib.util
 import random
 from decimal import Decimal
 
-from cellblock_kernel import findings
+from cellblock_kernel.library import findings
 from tests.series import DAYS, FLOWS, SeriesTest, needs
 
 if importlib.util.find_spec("pandas"):

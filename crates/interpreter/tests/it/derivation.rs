@@ -469,7 +469,7 @@ fn what_is_dropped_in_the_middle_of_a_call_ends_its_sandbox() {
 fn a_forged_chart_costs_the_sandbox_and_nothing_else() {
     block_on(async {
         let mut derivation = derivation(Policy::default()).await;
-        let code = "from cellblock_kernel.derivation import emission\n\
+        let code = "from cellblock_kernel.library.derivation import emission\n\
                     from cellblock_kernel.outputs.output import Output\n\
                     emission.emit(Output({'type': 'chart', 'spec': {'type': 'line'}, 'rows': 1}, [b'[{}]']))";
         let error = derivation.derive(&call(code, &["chart"])).await.unwrap_err();

@@ -181,7 +181,7 @@ async fn cells_and_files_work(backend: &ProcessBackend) {
         .write("/tmp/data/in.csv", 0o644, &b"a,b\n1,2\n"[..])
         .await
         .unwrap();
-    let code = "from cellblock_kernel import places\n\
+    let code = "from cellblock_kernel.cell import places\n\
                 path = places.real('/tmp/data/in.csv')\n\
                 try:\n    open(path, 'a'); wrote = 1\nexcept PermissionError:\n    wrote = 0\n\
                 len(open(path).read()) * 10 + wrote";

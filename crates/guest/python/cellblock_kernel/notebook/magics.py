@@ -10,7 +10,7 @@ import time
 import timeit
 from typing import Any
 
-from cellblock_kernel import variables
+from cellblock_kernel.cell import variables
 from cellblock_kernel.notebook import display, names
 from cellblock_kernel.notebook.shell import Shell, UsageError, duration
 

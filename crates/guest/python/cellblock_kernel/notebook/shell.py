@@ -9,8 +9,8 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
-from cellblock_kernel import failure, source
-from cellblock_kernel.execution import Runner
+from cellblock_kernel.cell import failure, source
+from cellblock_kernel.cell.execution import Runner
 from cellblock_kernel.notebook.names import HARMLESS, PACKAGE_TOOLS, REQUIREMENTS
 
 _INSTALL = re.compile(rf"(?:{'|'.join(PACKAGE_TOOLS)})[ \t]+(?P<what>install|add|list|freeze)\b(?P<rest>[^|;&\n]*)")

@@ -4,9 +4,9 @@ import json
 import sys
 from typing import Any
 
-from cellblock_kernel.channel import Buffer
-from cellblock_kernel.limits import Limits
+from cellblock_kernel.cell.channel import Buffer
 from cellblock_kernel.outputs import drawing, plot, series
+from cellblock_kernel.outputs.limits import Limits
 from cellblock_kernel.outputs.output import Output
 
 _MAX_SPEC = 3 * 1024 * 1024

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from cellblock_kernel.channel import Buffer
+from cellblock_kernel.cell.channel import Buffer
 from cellblock_kernel.outputs.primitive import text_of
 
 BATCH_ROWS = 65_536

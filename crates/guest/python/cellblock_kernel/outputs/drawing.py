@@ -8,7 +8,7 @@ import os
 import signal
 from typing import Any, NoReturn
 
-from cellblock_kernel.failure import type_name
+from cellblock_kernel.cell.failure import type_name
 from cellblock_kernel.outputs.rich import Bundle
 
 SCALE = 1.5

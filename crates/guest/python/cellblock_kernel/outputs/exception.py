@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from cellblock_kernel import failure
-from cellblock_kernel.limits import Limits
+from cellblock_kernel.cell import failure
+from cellblock_kernel.outputs.limits import Limits
 from cellblock_kernel.outputs.output import Output
 
 

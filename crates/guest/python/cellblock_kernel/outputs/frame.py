@@ -7,10 +7,10 @@ estimated first. The user's own frame is never changed.
 import sys
 from typing import Any, Protocol
 
-from cellblock_kernel.channel import Buffer
-from cellblock_kernel.failure import module_name, type_name
-from cellblock_kernel.limits import Limits
+from cellblock_kernel.cell.channel import Buffer
+from cellblock_kernel.cell.failure import module_name, type_name
 from cellblock_kernel.outputs import arrow, pandas_frame, polars_frame, pyarrow_frame
+from cellblock_kernel.outputs.limits import Limits
 from cellblock_kernel.outputs.output import Output
 from cellblock_kernel.outputs.primitive import describe_text
 

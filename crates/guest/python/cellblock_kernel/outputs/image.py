@@ -4,7 +4,7 @@ import io
 import sys
 from typing import Any
 
-from cellblock_kernel.limits import Limits
+from cellblock_kernel.outputs.limits import Limits
 from cellblock_kernel.outputs.output import Output
 
 _BytesIO = io.BytesIO

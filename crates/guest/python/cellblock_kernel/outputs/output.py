@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from cellblock_kernel.channel import Buffer
+from cellblock_kernel.cell.channel import Buffer
 
 
 @dataclass(slots=True)

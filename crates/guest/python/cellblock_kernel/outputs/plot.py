@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from cellblock_kernel.failure import module_name, type_name
-from cellblock_kernel.limits import Limits
+from cellblock_kernel.cell.failure import module_name, type_name
 from cellblock_kernel.outputs import series
+from cellblock_kernel.outputs.limits import Limits
 from cellblock_kernel.outputs.output import Output
 
 _MIN_DPI, _MAX_DPI = 100, 200

@@ -3,7 +3,7 @@
 import io
 from typing import Any
 
-from cellblock_kernel.channel import Buffer
+from cellblock_kernel.cell.channel import Buffer
 from cellblock_kernel.outputs import arrow
 
 _BytesIO = io.BytesIO

@@ -6,8 +6,8 @@ from itertools import islice
 from pprint import pformat
 from typing import Any
 
-from cellblock_kernel.failure import module_name, type_name
-from cellblock_kernel.limits import Limits, cut
+from cellblock_kernel.cell.failure import module_name, type_name
+from cellblock_kernel.outputs.limits import Limits, cut
 from cellblock_kernel.outputs.output import Output
 
 EXACT = frozenset({int, float, bool, str, type(None)})

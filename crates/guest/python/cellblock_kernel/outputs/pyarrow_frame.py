@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cellblock_kernel.channel import Buffer
+from cellblock_kernel.cell.channel import Buffer
 from cellblock_kernel.outputs import arrow
 
 

@@ -7,8 +7,8 @@ last one, text, takes everything. A library's describer looks the library up in 
 from collections.abc import Callable
 from typing import Any
 
-from cellblock_kernel.limits import Limits
 from cellblock_kernel.outputs import altair, exception, frame, image, plot, primitive, rich
+from cellblock_kernel.outputs.limits import Limits
 from cellblock_kernel.outputs.output import Output
 
 Describer = Callable[[Any, str | None, Limits], Output | None]

@@ -4,8 +4,8 @@ import json
 from base64 import b64decode
 from typing import Any
 
-from cellblock_kernel.channel import Buffer
-from cellblock_kernel.limits import Limits, cut
+from cellblock_kernel.cell.channel import Buffer
+from cellblock_kernel.outputs.limits import Limits, cut
 from cellblock_kernel.outputs.output import Output
 from cellblock_kernel.outputs.primitive import text_of
 

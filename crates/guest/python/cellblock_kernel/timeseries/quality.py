@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from cellblock_kernel import findings
+from cellblock_kernel.library import findings
 
 Frame = TypeVar("Frame", pd.DataFrame, pd.Series)
 

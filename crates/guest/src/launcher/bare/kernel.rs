@@ -14,7 +14,7 @@ use crate::launcher::control::Launch;
 pub(super) const CHANNEL: i32 = 3;
 
 const SCRIPT: &str = "import json, sys; given = json.loads(sys.argv[1]); sys.path.insert(0, given['package']); \
-                      from cellblock_kernel import lone; lone.run(given['places'])";
+                      from cellblock_kernel.boot import lone; lone.run(given['places'])";
 
 /// The paths of one room.
 #[derive(Debug)]

@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_package_lies_below_a_directory_of_its_own() {
-        let place = Path::new("kernel/cellblock_kernel/lone.py");
+        let place = Path::new("kernel/cellblock_kernel/boot/lone.py");
         assert!(package().iter().any(|(path, _)| path == place));
         assert!(package().iter().all(|(path, _)| path.is_relative()));
     }

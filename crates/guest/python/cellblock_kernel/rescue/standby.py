@@ -6,7 +6,6 @@ one message at most: `take_over`, with the spare channel of the next standby bes
 """
 
 import array
-import ctypes
 import os
 import select
 import signal
@@ -14,50 +13,22 @@ import socket
 import threading
 from typing import Any
 
-from cellblock_kernel import soundness
-from cellblock_kernel.channel import Channel, decode
-from cellblock_kernel.interrupt import Gate
-from cellblock_kernel.stdio import Streams
+from cellblock_kernel.cell.channel import Channel, decode
+from cellblock_kernel.cell.interrupt import Gate
+from cellblock_kernel.cell.stdio import Streams
+from cellblock_kernel.rescue import soundness
+from cellblock_kernel.rescue.clone import clone
 
 # Messages after which the state is another one.
 CHANGES = frozenset({"configure", "execute", "bind", "reset"})
 
-_CLONE = 0x00008000 | 0x00200000 | 0x01000000 | signal.SIGCHLD  # CLONE_PARENT, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID
-# The number of `clone`, which of its arguments is the place of the thread's id, and where glibc keeps that in what `pthread_self`
-# points to. The last is checked before it is relied on.
-_MACHINES = {"x86_64": (56, 3, 0x2D0), "aarch64": (220, 4, 0xD0)}
-_machine = _MACHINES.get(os.uname().machine)
 _MAX_MESSAGE = 4096
 # A model thinks for longer; a program that sends cell after cell need not wait for copies that it would never use.
 _IDLE_MS = 20
 
-# The interpreter's lock is held during these calls: no other thread runs between them.
-_libc: Any = ctypes.PyDLL(None, use_errno=True)
-_syscall = _libc.syscall
-_syscall.restype = ctypes.c_long
-_syscall.argtypes = [ctypes.c_long] * 6
-_self = _libc.pthread_self
-_self.restype = ctypes.c_size_t
 _getppid, _exit, _kill, _setsid = os.getppid, os._exit, os.kill, os.setsid
 _close, _lseek, _fstat, _set_blocking = os.close, os.lseek, os.fstat, os.set_blocking
-_native_id, _mask, _valid = threading.get_native_id, signal.pthread_sigmask, signal.valid_signals
-
-
-def _clone() -> int:
-    """Forks; 0 in the copy. Raises where the C library is not the known one."""
-    if _machine is None:
-        raise OSError(0, "the machine is not a known one")
-    number, index, offset = _machine
-    place = _self() + offset
-    if ctypes.c_int32.from_address(place).value != _native_id():
-        raise OSError(0, "the C library is not a known one")
-    arguments = [_CLONE, 0, 0, 0, 0]
-    arguments[index] = place
-    pid: int = _syscall(number, *arguments)
-    if pid < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-    return pid
+_mask, _valid = signal.pthread_sigmask, signal.valid_signals
 
 
 class Standby:
@@ -115,7 +86,7 @@ class Standby:
             # A signal that the kernel has seen and not yet handled would be handled in the copy, too.
             before = _mask(signal.SIG_BLOCK, _valid())
             try:
-                pid = _clone()
+                pid = clone()
             except OSError as error:
                 refused = f"no copy of the kernel ({error.strerror})"
             if pid == 0:

@@ -16,6 +16,9 @@ _CHUNK = 1 << 20
 class BadInput(ValueError):
     """An input's bytes are not what its format says."""
 
+    # Tracebacks show it.
+    __module__ = "cellblock_kernel.reading"
+
 
 def read(name: str, kind: str, path: str | None, blob: bytes | None) -> Any:
     """Reads an input from a file or from bytes."""

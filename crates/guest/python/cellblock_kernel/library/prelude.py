@@ -7,8 +7,8 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from cellblock_kernel import documents
-from cellblock_kernel.derivation import emission, result
+from cellblock_kernel.library import documents
+from cellblock_kernel.library.derivation import emission, result
 
 _LIBRARIES = {"pd": "pandas", "np": "numpy", "plt": "matplotlib.pyplot", "alt": "altair", "pl": "polars"}
 # Helpers that work on data frames, whose modules import what they work with.

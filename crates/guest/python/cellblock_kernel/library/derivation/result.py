@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from cellblock_kernel import findings
-from cellblock_kernel.derivation import emission
-from cellblock_kernel.derivation.plain import Plain
+from cellblock_kernel.library import findings
+from cellblock_kernel.library.derivation import emission
+from cellblock_kernel.library.derivation.plain import Plain
 from cellblock_kernel.outputs.output import Output
 from cellblock_kernel.outputs.primitive import qualified
 

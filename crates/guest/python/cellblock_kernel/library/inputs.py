@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cellblock_kernel import places, reading
+from cellblock_kernel.cell import places
+from cellblock_kernel.library import reading
 
 _RESERVED = frozenset({"display", "inputs"})
 _WORD = re.compile(r"\w+")

@@ -8,7 +8,8 @@ import signal
 import sys
 from typing import NoReturn
 
-from cellblock_kernel import main, places, warm
+from cellblock_kernel.boot import main, warm
+from cellblock_kernel.cell import places
 
 _CHANNEL = 3
 

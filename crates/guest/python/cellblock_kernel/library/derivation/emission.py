@@ -5,11 +5,11 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cellblock_kernel import broker, findings
-from cellblock_kernel.channel import Buffer
-from cellblock_kernel.derivation.plain import Plain
-from cellblock_kernel.limits import Limits
+from cellblock_kernel.cell.channel import Buffer
+from cellblock_kernel.library import broker, findings
+from cellblock_kernel.library.derivation.plain import Plain
 from cellblock_kernel.outputs import drawing, plot, registry
+from cellblock_kernel.outputs.limits import Limits
 from cellblock_kernel.outputs.output import Output
 from cellblock_kernel.outputs.plot import Screen
 from cellblock_kernel.outputs.primitive import qualified

@@ -4,7 +4,7 @@ import os
 import sys
 from typing import Any
 
-from cellblock_kernel import places
+from cellblock_kernel.cell import places
 
 _module: Any = sys
 

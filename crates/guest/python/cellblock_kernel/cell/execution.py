@@ -4,7 +4,7 @@ from inspect import CO_COROUTINE
 from types import CodeType
 from typing import Any
 
-from cellblock_kernel.source import Program
+from cellblock_kernel.cell.source import Program
 
 _eval = eval
 

@@ -4,12 +4,14 @@ import os
 import sys
 from signal import SIG_BLOCK, SIG_SETMASK, SIGINT, pthread_sigmask
 
-from cellblock_kernel import broker, interactive, rehearsal
-from cellblock_kernel.channel import BrokenFrame, Channel, Closed
-from cellblock_kernel.interrupt import Gate
-from cellblock_kernel.kernel import Kernel
-from cellblock_kernel.standby import Standby
-from cellblock_kernel.stdio import Streams
+from cellblock_kernel.boot import rehearsal
+from cellblock_kernel.cell import interactive
+from cellblock_kernel.cell.channel import BrokenFrame, Channel, Closed
+from cellblock_kernel.cell.interrupt import Gate
+from cellblock_kernel.cell.kernel import Kernel
+from cellblock_kernel.cell.stdio import Streams
+from cellblock_kernel.library import broker
+from cellblock_kernel.rescue.standby import Standby
 
 GENERATION = 3
 

@@ -29,6 +29,9 @@ _ROUND_IT = "pass str(value), or float(value) to round it"
 class NotPlain(TypeError):
     """A value that has no JSON form."""
 
+    # Tracebacks show it.
+    __module__ = "cellblock_kernel.derivation.plain"
+
 
 class Plain:
     """Turns one value into JSON values."""

@@ -10,24 +10,25 @@ from importlib import invalidate_caches
 from time import perf_counter_ns
 from typing import Any
 
-from cellblock_kernel import failure, findings, guard, places, prelude, source, spawning, variables
-from cellblock_kernel.broker import Broker
-from cellblock_kernel.channel import Channel
-from cellblock_kernel.derivation import emission
-from cellblock_kernel.display import Display
-from cellblock_kernel.execution import Runner
-from cellblock_kernel.inputs import Inputs
-from cellblock_kernel.interrupt import Gate
-from cellblock_kernel.limits import Limits
-from cellblock_kernel.namespace import Namespace
+from cellblock_kernel.cell import failure, guard, places, source, spawning, variables
+from cellblock_kernel.cell.channel import Channel
+from cellblock_kernel.cell.execution import Runner
+from cellblock_kernel.cell.interrupt import Gate
+from cellblock_kernel.cell.namespace import Namespace
+from cellblock_kernel.cell.open_files import OpenFiles
+from cellblock_kernel.cell.script import Script
+from cellblock_kernel.cell.stdio import Streams
+from cellblock_kernel.library import findings, prelude
+from cellblock_kernel.library.broker import Broker
+from cellblock_kernel.library.derivation import emission
+from cellblock_kernel.library.inputs import Inputs
 from cellblock_kernel.notebook import display as notebook
 from cellblock_kernel.notebook.shell import shell
-from cellblock_kernel.open_files import OpenFiles
 from cellblock_kernel.outputs import plot
+from cellblock_kernel.outputs.display import Display
+from cellblock_kernel.outputs.limits import Limits
 from cellblock_kernel.outputs.output import Output
-from cellblock_kernel.script import Script
-from cellblock_kernel.standby import Standby
-from cellblock_kernel.stdio import Streams
+from cellblock_kernel.rescue.standby import Standby
 
 # Where the host looks for files after a cell.
 _COLLECTED = ("/workspace", "/tmp/output")

@@ -4,7 +4,7 @@ import sys
 from types import FunctionType, ModuleType
 from typing import Any
 
-from cellblock_kernel.failure import module_name, type_name
+from cellblock_kernel.cell.failure import module_name, type_name
 
 _CHARS = 80
 _VARIABLES = 5000

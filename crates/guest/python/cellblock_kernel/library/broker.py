@@ -3,11 +3,14 @@
 from threading import current_thread, main_thread
 from typing import Any
 
-from cellblock_kernel.channel import Buffer, Channel
+from cellblock_kernel.cell.channel import Buffer, Channel
 
 
 class BrokerError(RuntimeError):
     """The host has refused or failed a call."""
+
+    # Tracebacks show it.
+    __module__ = "cellblock_kernel.broker"
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from cellblock_kernel.channel import Channel, Oversize
-from cellblock_kernel.limits import Limits
+from cellblock_kernel.cell.channel import Channel, Oversize
+from cellblock_kernel.cell.stdio import Streams
 from cellblock_kernel.notebook import display as notebook
 from cellblock_kernel.outputs import plot, registry
+from cellblock_kernel.outputs.limits import Limits
 from cellblock_kernel.outputs.output import Output
 from cellblock_kernel.outputs.primitive import text_of
-from cellblock_kernel.stdio import Streams
 
 _print = print
 _NAME = 200

@@ -7,7 +7,7 @@ import threading
 import warnings
 from typing import Any, NoReturn
 
-from cellblock_kernel import failure, source
+from cellblock_kernel.cell import failure, source
 from cellblock_kernel.notebook import modules
 
 _CHARS = 20_000

@@ -9,8 +9,8 @@ import sys
 import threading
 from collections.abc import Callable
 
-from cellblock_kernel.channel import Channel
-from cellblock_kernel.interrupt import Gate
+from cellblock_kernel.cell.channel import Channel
+from cellblock_kernel.cell.interrupt import Gate
 
 CELLS = ("1 + 1", "import sys", "def f(x):\n    return x\nf(2)", "print(end='')", "[][0]")
 # A table and charts, for a template that has imported what they need. Small ones: large tables would start threads.

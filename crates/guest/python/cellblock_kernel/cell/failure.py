@@ -9,8 +9,8 @@ from traceback import FrameSummary, StackSummary, TracebackException
 from types import CodeType, TracebackType
 from typing import Any
 
-from cellblock_kernel import hints, redact, source
-from cellblock_kernel.limits import cut, cut_middle
+from cellblock_kernel.cell import hints, redact, source
+from cellblock_kernel.outputs.limits import cut, cut_middle
 
 _FRAMES_KEPT = 50
 _CHAIN_DEPTH = 10
@@ -20,7 +20,8 @@ _NOTE = 2000
 _LINE = 500
 _NAME = 200
 
-_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# The whole package, of which this folder is a part.
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STDLIB = os.path.dirname(os.path.abspath(traceback.__file__)) + os.sep
 # Directories of requirement layers; `configure` adds to them.
 layers: list[str] = []

@@ -13,7 +13,7 @@ import sys
 import weakref
 from typing import Any
 
-from cellblock_kernel.failure import type_name
+from cellblock_kernel.cell.failure import type_name
 
 _listdir, _fstat, _fcntl = os.listdir, os.fstat, fcntl.fcntl
 _F_GETFL, _O_ACCMODE = fcntl.F_GETFL, os.O_ACCMODE

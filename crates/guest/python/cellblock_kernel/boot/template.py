@@ -25,7 +25,7 @@ import time
 import warnings
 from typing import Any
 
-from . import after_fork, heap, layout, lockdown, main, rehearsal, warm
+from cellblock_kernel.boot import after_fork, heap, layout, lockdown, main, rehearsal, warm
 
 _MAX_PACKET = 128 * 1024
 _MAX_DESCRIPTORS = 24

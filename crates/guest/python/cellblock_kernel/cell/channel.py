@@ -13,7 +13,7 @@ from termios import FIONREAD
 from threading import Lock
 from typing import Any
 
-from cellblock_kernel.interrupt import Gate
+from cellblock_kernel.cell.interrupt import Gate
 
 Buffer = bytes | bytearray | memoryview
 Header = dict[str, Any]

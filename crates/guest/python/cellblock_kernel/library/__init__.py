@@ -1,0 +1,1 @@
+"""What cells find: bound names, inputs, calls to the host and helpers."""
