@@ -8,11 +8,11 @@ use rustix::process::{Gid, Signal, Uid, set_parent_process_death_signal};
 use rustix::thread::CapabilitySet;
 
 use crate::caps;
+use crate::confine::ProcessLimits;
 use crate::error::{During, Error, Result};
 use crate::ids::KeepIds;
-use crate::lock::ProcessLimits;
+use crate::landlock;
 use crate::protection::{Demand, Demands, Protection};
-use crate::rules;
 use crate::scratch::RoomDir;
 use crate::seccomp::Filters;
 use crate::tree;
@@ -71,7 +71,7 @@ impl Bare<'_> {
         caps::drop_all()?;
         let rules = self.rules(walled)?;
         if walled {
-            rules::join(rules.as_fd())?;
+            landlock::join(rules.as_fd())?;
         }
         self.filters.install_alone(self.user.is_none())?;
         Ok(rules)
@@ -105,7 +105,7 @@ impl Bare<'_> {
             readable.extend(OWN_FACTS.map(Path::new));
             listed.extend(OWN_FOLDERS.map(Path::new));
         }
-        rules::create_alone(&readable, &listed, &[&workspace, &tmp])
+        landlock::create_alone(&readable, &listed, &[&workspace, &tmp])
     }
 }
 
@@ -144,13 +144,13 @@ pub fn allow(demands: &Demands, ids: KeepIds, reason: &str) -> Result<()> {
             ));
         }
     }
-    if rules::abi() < rules::ALONE_ABI {
+    if landlock::abi() < landlock::ALONE_ABI {
         return Err(missing(
             Protection::Landlock,
             &format!(
                 "without namespaces it must be of ABI {} or newer (Linux 6.2), and is of {}",
-                rules::ALONE_ABI,
-                rules::abi()
+                landlock::ALONE_ABI,
+                landlock::abi()
             ),
         ));
     }

@@ -6,7 +6,7 @@ use crate::cgroup::{Controller, Trees};
 use crate::error::Result;
 use crate::ids::KeepIds;
 use crate::protection::{Demand, Demands, Protection, Report, State};
-use crate::{rules, subordinate};
+use crate::{landlock, subordinate};
 
 /// Checks the policy against the machine: every protection's state, or the first strict one that is missing.
 ///
@@ -28,9 +28,9 @@ fn states(demands: &Demands, ids: KeepIds, trees: &Trees, bare: Option<&str>) ->
         let lacking = match protection {
             _ if without.is_some() => without,
             Protection::Seccomp => lacks_seccomp(),
-            Protection::Landlock => (rules::abi() == 0).then(|| "this kernel has no Landlock".to_owned()),
+            Protection::Landlock => (landlock::abi() == 0).then(|| "this kernel has no Landlock".to_owned()),
             Protection::LandlockScopes => {
-                (rules::abi() < 6).then(|| format!("Landlock ABI is {}, scopes need 6", rules::abi()))
+                (landlock::abi() < 6).then(|| format!("Landlock ABI is {}, scopes need 6", landlock::abi()))
             }
             Protection::OwnUserId => (!ids.is_own()).then(|| lacks_own_ids(bare.is_some())),
             Protection::MemoryCgroup => lacks_controller(&controllers, Controller::Memory),

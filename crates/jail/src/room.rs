@@ -7,14 +7,14 @@ use rustix::thread::UnshareFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::{Group, GroupLimits, Trees, Usage, enter as enter_group};
+use crate::confine::{self, ProcessLimits};
 use crate::error::{During, Error, Result, chain};
 use crate::fds;
 use crate::ids::{self, KeepIds};
-use crate::lock::{self, ProcessLimits};
+use crate::landlock;
 use crate::mounts::{self, DiskLimits};
 use crate::process::{Child, NAMESPACES, spawn};
 use crate::protection::{Demand, Demands, Protection};
-use crate::rules;
 use crate::seccomp::Filters;
 
 /// Everything that bounds a room.
@@ -193,18 +193,18 @@ impl Rooms<'_> {
         }
         // Taken before this process hides itself: after that, nobody in the keep may open them.
         let namespaces = open_namespaces()?;
-        lock::become_room_user()?;
+        confine::become_room_user()?;
         rustix::system::sethostname(b"cellblock").during("name the room")?;
         if wanted(Protection::HiddenProc) {
             mounts::hide_proc()?;
         }
         let data = mounts::enter_room(&limits.disk)?;
         let rules = if wanted(Protection::Landlock) {
-            rules::create()?
+            landlock::create()?
         } else {
             None
         };
-        lock::hide()?;
+        confine::hide()?;
         rustix::thread::set_name(c"cellblock-guest").during("name the guest")?;
         rustix::process::chdir("/").during("enter the room")?;
         let inside = Inside {

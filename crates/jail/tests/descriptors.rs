@@ -28,6 +28,6 @@ fn a_message_arrives_without_descriptors_when_not_all_of_them_fit() {
     let (message, arrived) = fds::receive::<String>(&theirs).unwrap().unwrap();
     assert_eq!((message.as_str(), arrived.len()), ("many", 0));
 
-    cellblock_jail::lock::open_many_files().unwrap();
+    cellblock_jail::confine::open_many_files().unwrap();
     assert_eq!(getrlimit(Resource::Nofile).current, maximum);
 }

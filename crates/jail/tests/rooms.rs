@@ -9,9 +9,9 @@ use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
 use cellblock_jail::cgroup::{GroupLimits, Trees};
+use cellblock_jail::confine::ProcessLimits;
 use cellblock_jail::ids::KeepIds;
 use cellblock_jail::keep::{self, KeepPlan};
-use cellblock_jail::lock::ProcessLimits;
 use cellblock_jail::mounts::{DiskLimits, Tree};
 use cellblock_jail::protection::Demands;
 use cellblock_jail::room::{RoomLimits, Rooms};
@@ -209,7 +209,7 @@ fn behind_landlock(out: std::os::fd::BorrowedFd<'_>, rules: Option<&std::os::fd:
         .and_then(|name| std::os::unix::net::UnixListener::bind_addr(&name))
         .ok();
     let child = process::spawn(0, None, || {
-        cellblock_jail::rules::join(rules.as_fd())?;
+        cellblock_jail::landlock::join(rules.as_fd())?;
         let refused = |error: std::io::Error| error.kind() == std::io::ErrorKind::PermissionDenied;
         claim(
             "is barred by Landlock from what the mounts show",
@@ -220,7 +220,7 @@ fn behind_landlock(out: std::os::fd::BorrowedFd<'_>, rules: Option<&std::os::fd:
             fs::read("/opt/cellblock/hello").is_ok(),
         )?;
         claim("still writes what is its own", fs::write("/tmp/y", "1").is_ok())?;
-        if cellblock_jail::rules::abi() < 6 {
+        if cellblock_jail::landlock::abi() < 6 {
             return Ok(());
         }
         let reached = SocketAddr::from_abstract_name(b"guest")

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cellblock_jail::cgroup::GroupLimits;
-use cellblock_jail::lock::ProcessLimits;
+use cellblock_jail::confine::ProcessLimits;
 use cellblock_jail::mounts::DiskLimits;
 use cellblock_jail::room::RoomLimits;
 use serde::{Deserialize, Serialize};

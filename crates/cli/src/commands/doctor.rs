@@ -11,7 +11,7 @@ use cellblock_sandbox::backend::process::preview_ids;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
 use cellblock_sandbox::jail::cgroup::{Controller, Trees, Version};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection, Report, State};
-use cellblock_sandbox::jail::{probe, rules};
+use cellblock_sandbox::jail::{landlock, probe};
 use cellblock_sandbox::pool::PoolConfig;
 
 use crate::args::DoctorArgs;
@@ -203,7 +203,7 @@ fn machine(home: Option<&Home>) -> Machine {
         architecture: text(system.machine()),
         user: rustix::process::geteuid().as_raw(),
         cpus: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        landlock_abi: rules::abi(),
+        landlock_abi: landlock::abi(),
         cgroups: cgroups(),
         data_dir: home.map(|home| home.root().to_owned()),
         free_bytes: home.and_then(|home| free_bytes(home.root())),

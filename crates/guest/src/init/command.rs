@@ -177,7 +177,7 @@ impl Start {
         cellblock_jail::process::default_signals();
         rustix::process::chdir(&self.cwd).during_on("enter", &self.cwd)?;
         if let Some(rules) = rules {
-            cellblock_jail::rules::join(rules)?;
+            cellblock_jail::landlock::join(rules)?;
         }
         search_and_execute(&self.argv, &self.environment)
     }

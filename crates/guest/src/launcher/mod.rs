@@ -61,7 +61,7 @@ fn launch_keep(control: &OwnedFd, launch: &Launch) -> Result<i32> {
     // A terminal's Ctrl-C is for the host, which ends cells by itself.
     let _ = rustix::process::setsid();
     // Without it there are fewer rooms, not worse ones.
-    if let Err(error) = cellblock_jail::lock::open_many_files() {
+    if let Err(error) = cellblock_jail::confine::open_many_files() {
         let _ = fail(&error);
     }
     cgroup::sweep();

@@ -44,7 +44,7 @@ pub(super) enum ToTemplate {
         /// Whether a rule set is among the descriptors.
         rules: bool,
         /// Per-process limits.
-        limits: cellblock_jail::lock::ProcessLimits,
+        limits: cellblock_jail::confine::ProcessLimits,
     },
     /// Takes one of its children for a kernel, so that its end is told: a standby that has taken over.
     Adopt {

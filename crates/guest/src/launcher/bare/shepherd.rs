@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use cellblock_jail::bare::Bare;
 use cellblock_jail::cgroup::enter as enter_group;
+use cellblock_jail::confine::{ProcessLimits, hide};
 use cellblock_jail::error::{During, chain};
-use cellblock_jail::lock::{ProcessLimits, hide};
 use cellblock_jail::process::{Child, child_signals, clear_child_signals, reap_one, spawn};
 use cellblock_jail::room::Inside;
 use cellblock_jail::seccomp::Filters;
