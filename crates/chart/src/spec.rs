@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-/// How rows are drawn. Which keys a type needs is in `docs/reference/chart.md`.
+/// How rows are drawn. `docs/reference/chart.md` lists the keys that each type needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChartSpec {
@@ -14,17 +14,17 @@ pub struct ChartSpec {
     /// The key of the rows that the x axis shows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x_key: Option<String>,
-    /// The key that the y axis of a heatmap shows; for other types a short form of one series.
+    /// The key of the y axis of a heatmap; for other types, shorthand for a single series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y_key: Option<String>,
-    /// The key whose numbers colour the cells of a heatmap.
+    /// The key whose numbers color the cells of a heatmap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_key: Option<String>,
     /// What is drawn, at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub series: Vec<Series>,
-    /// The measures that the chart has to show, at most 20; each needs a series.
+    /// Measures that the chart must show, at most 20; each needs a series.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub expected_measures: Vec<String>,
@@ -37,10 +37,10 @@ pub struct ChartSpec {
     /// The right y axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y_axis_right: Option<Axis>,
-    /// Whether there is a legend; without it, where there are several series.
+    /// Whether there is a legend; by default, if there are several series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub legend: Option<bool>,
-    /// Whether bars and areas stand on each other.
+    /// Whether bars and areas are stacked.
     #[serde(default, skip_serializing_if = "is_false")]
     pub stacked: bool,
     /// Whether a reader can choose a range of the x axis.
@@ -108,7 +108,7 @@ names!(
         Composed = "composed",
         /// Counts of values in bins.
         Histogram = "histogram",
-        /// Cells of x and y, coloured by a value.
+        /// Cells of x and y, colored by a value.
         Heatmap = "heatmap",
         /// Opening, highest, lowest and closing prices over x.
         Candlestick = "candlestick",
@@ -140,13 +140,13 @@ names!(
 );
 
 names!(
-    /// What the values of an axis are.
+    /// Type of the values of an axis.
     AxisType {
-        /// Times, in order and to scale.
+        /// Times, on a continuous axis.
         Time = "time",
         /// Names, side by side in the order of the rows.
         Category = "category",
-        /// Numbers, to scale.
+        /// Numbers, on a continuous axis.
         Number = "number",
     }
 );
@@ -166,7 +166,7 @@ names!(
 );
 
 names!(
-    /// What a percentage is in the rows.
+    /// Scale of percentages in the rows.
     ValueScale {
         /// 0.12 is 12 %.
         Fraction = "fraction",
@@ -181,16 +181,16 @@ names!(
 pub struct Series {
     /// The key of its numbers.
     pub key: String,
-    /// Its name for readers; without it, its key.
+    /// Its name for readers; by default, its key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// How it is drawn, in a composed chart; without it, as a line.
+    /// How it is drawn in a composed chart; by default, as a line.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
-    /// The key of its errors, each of which extends as far up as down.
+    /// The key of its errors; each extends equally up and down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_key: Option<String>,
-    /// Its y axis; without it, the left one.
+    /// Its y axis; the left one by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y_axis: Option<Side>,
     /// The expected measure that it shows.
@@ -214,16 +214,16 @@ impl Series {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Axis {
-    /// What its values are; without it, what the rows have.
+    /// Type of its values; by default, that of the rows' values.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<AxisType>,
-    /// What stands beside it.
+    /// Its label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// How its numbers are written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
-    /// What a percentage is in the rows.
+    /// Scale of percentages in the rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_scale: Option<ValueScale>,
 }
@@ -248,18 +248,18 @@ pub struct ReferenceLine {
     /// Where it crosses the y axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y: Option<Number>,
-    /// What stands beside it.
+    /// Its label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Its colour: `#rgb`, `#rrggbb`, `#rrggbbaa` or a name of CSS.
+    /// Its color: `#rgb`, `#rrggbb`, `#rrggbbaa` or a CSS color name.
     #[serde(default, alias = "stroke", skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
-    /// The y axis that `y` is of; without it, the left one.
+    /// The y axis of `y`; the left one by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y_axis: Option<Side>,
 }
 
-/// An area behind the chart; a side that is left out is the edge.
+/// An area behind the chart; an omitted side is the edge.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReferenceArea {
@@ -275,13 +275,13 @@ pub struct ReferenceArea {
     /// Where it ends on the y axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y2: Option<Number>,
-    /// What stands in it.
+    /// Its label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Its colour: `#rgb`, `#rrggbb`, `#rrggbbaa` or a name of CSS.
+    /// Its color: `#rgb`, `#rrggbb`, `#rrggbbaa` or a CSS color name.
     #[serde(default, alias = "fill", skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
-    /// The y axis that `y1` and `y2` are of; without it, the left one.
+    /// The y axis of `y1` and `y2`; the left one by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y_axis: Option<Side>,
 }

@@ -19,7 +19,7 @@ pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod tools;
 
-/// Runs Python for AI agents in a sandbox that nothing leaves.
+/// Runs Python for AI agents in a sandbox without network access.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "cellblock", version, arg_required_else_help = true, disable_help_subcommand = true, after_long_help = env_vars::help())]
 pub(crate) struct Cli {
@@ -32,35 +32,38 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run Python code in a sandbox
     ///
-    /// Several FILEs run as consecutive cells of one session: variables of one are there in the next. A file is split into cells at its
-    /// `# %%` lines, wherever they stand. The first cell that does not complete is the last to run.
+    /// Several FILEs run as consecutive cells of one session, so variables of one are available in
+    /// the next. A file is split into cells at its `# %%` lines. The run stops at the first cell
+    /// that does not complete.
     Run(Box<RunArgs>),
     /// Serve the OpenAI-compatible API over HTTP
     ///
-    /// What it serves, and with which models, stands in a configuration; `--demo` and `--no-model` need none.
+    /// A configuration file selects the models and everything else that is served; `--demo` and
+    /// `--no-model` need no file.
     Serve(serve::ServeArgs),
-    /// Make, list and revoke keys of the API
+    /// Create, list and revoke API keys
     ///
-    /// Once there is a key, the API asks for one. Servers that run see changes at once.
+    /// Once a key exists, the API requires one. Running servers see changes immediately.
     Key(key::KeyArgs),
     /// Check and show the configuration of `serve`
     Config(config::ConfigArgs),
-    /// Serve tools to an MCP client that starts this command: over stdin and stdout
+    /// Serve tools over stdin and stdout to an MCP client that starts this command
     ///
-    /// For agents on a desktop or in an IDE. It ends, and with it all sessions, when the client ends the connection. What is said besides the
-    /// protocol goes to stderr.
+    /// For agents on a desktop or in an IDE. The command and all its sessions end when the client
+    /// closes the connection. All output except the protocol goes to stderr.
     Mcp(Box<mcp::McpArgs>),
     /// List tools, and call them in sessions that outlive a command
     Tools(tools::ToolsArgs),
     /// Start, list and stop sessions that outlive a command
     Session(session::SessionArgs),
-    /// Build, list and check images: what sandboxes start from
+    /// Build, list and check the images that sandboxes start from
     Image(ImageArgs),
-    /// List, open and export what code made: tables, charts, pictures and files
+    /// List, open and export artifacts of code: tables, charts, images and files
     Artifact(artifact::ArtifactArgs),
-    /// Say what this machine offers, which protections are active, and what to do about those that are not
+    /// Show what this machine supports, which protections are active, and how to enable the others
     ///
-    /// Starts what a run starts. Exits with 0 when that works and every strict protection is active, else with 78.
+    /// Starts a sandbox as `run` does. Exits with 0 if that works and every strict protection is
+    /// active, otherwise with 78.
     Doctor(DoctorArgs),
 }
 
@@ -75,23 +78,25 @@ pub(crate) struct RunArgs {
     /// Run this code instead of files; repeat it for several cells
     #[arg(short = 'c', long = "code", value_name = "CODE", allow_hyphen_values = true)]
     pub(crate) code: Vec<String>,
-    /// Bind a file's content to a variable: CSV, TSV, Parquet, JSON, NDJSON, Arrow and xlsx as a data frame, anything else as bytes
+    /// Bind a file's content to a variable: CSV, TSV, Parquet, JSON, NDJSON, Arrow and xlsx as a
+    /// data frame, other formats as bytes
     #[arg(long = "input", value_name = "NAME=PATH", value_parser = parse_input)]
     pub(crate) inputs: Vec<InputArg>,
-    /// Install a package besides the image's, as a requirement such as `lifelines` or `lifelines>=0.30`
+    /// Install an additional package, as a requirement such as `lifelines` or `lifelines>=0.30`
     #[arg(long = "require", value_name = "PKG", value_parser = parse_requirement)]
     pub(crate) requirements: Vec<String>,
-    /// Stop a cell after this many seconds; fractions are fine, 300 is the most unless `CELLBLOCK_MAX_TIMEOUT` is set [default: 60]
+    /// Stop a cell after this many seconds, which may be a fraction; at most 300 unless
+    /// `CELLBLOCK_MAX_TIMEOUT` is set [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = parse_timeout, allow_negative_numbers = true)]
     pub(crate) timeout: Option<Duration>,
-    /// Bound the sandbox's memory, files in it included, such as `512MiB` [default: 2GiB]
+    /// Limit the sandbox's memory, including its files, such as `512MiB` [default: 2GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub(crate) memory: Option<Size>,
-    /// Save charts and files into this directory; it is made when there is something to save, and what is there is replaced [default:
-    /// cellblock-out, with --json: nothing is saved]
+    /// Save charts and files into this directory, which is created if needed; existing files are
+    /// replaced [default: cellblock-out, with --json: nothing is saved]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Start from this image: a name, an id, or a TOML file that describes one
+    /// Use this image: a name, an ID, or a TOML file that describes one
     #[arg(long, value_name = "IMAGE", default_value = "default")]
     pub(crate) image: String,
     #[command(flatten)]
@@ -99,7 +104,7 @@ pub(crate) struct RunArgs {
     /// Print one JSON object as the only line of stdout
     #[arg(long)]
     pub(crate) json: bool,
-    /// Keep no sandboxes ready; one run needs only one, so it is made on demand in any case
+    /// Keep no sandboxes ready; a single run always creates its sandbox on demand
     #[arg(long)]
     pub(crate) no_pool: bool,
     // Last, as its heading would go on.
@@ -124,19 +129,19 @@ pub(crate) struct ImageArgs {
 /// What to do with images.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ImageCommand {
-    /// Build an image unless it is there already
+    /// Build an image unless it already exists
     Build {
-        /// Its name, or a TOML file that describes it
+        /// Name of the image, or a TOML file that describes it
         #[arg(value_name = "IMAGE", default_value = "default")]
         image: String,
-        /// Build it again although it is there
+        /// Build the image even if it exists
         #[arg(long)]
         force: bool,
         /// Print one JSON object as the only line of stdout
         #[arg(long)]
         json: bool,
     },
-    /// List the images that are built
+    /// List the available images
     List {
         /// Print one JSON object as the only line of stdout
         #[arg(long)]
@@ -144,7 +149,7 @@ pub(crate) enum ImageCommand {
     },
     /// Show an image's interpreter, packages and policy
     Inspect {
-        /// Its name, its id or the beginning of it
+        /// Name of the image, its ID or the beginning of the ID
         #[arg(value_name = "IMAGE", default_value = "default")]
         image: String,
         /// Print one JSON object as the only line of stdout
@@ -153,13 +158,13 @@ pub(crate) enum ImageCommand {
     },
     /// Remove an image
     Remove {
-        /// Its name, its id or the beginning of it
+        /// Name of the image, its ID or the beginning of the ID
         #[arg(value_name = "IMAGE")]
         image: String,
     },
-    /// Look for network clients in an image
+    /// Search an image for network clients
     Audit {
-        /// Its name, its id or the beginning of it
+        /// Name of the image, its ID or the beginning of the ID
         #[arg(value_name = "IMAGE", default_value = "default")]
         image: String,
         /// Print one JSON object as the only line of stdout
@@ -171,7 +176,7 @@ pub(crate) enum ImageCommand {
 /// What to examine.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DoctorArgs {
-    /// Check with this image: a name or an id
+    /// Check with this image: a name or an ID
     #[arg(long, value_name = "IMAGE", default_value = "default")]
     pub(crate) image: String,
     #[command(flatten)]
@@ -183,14 +188,14 @@ pub(crate) struct DoctorArgs {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-    0  the code ran to its end
+        0  the code completed
     1  the code raised an exception
-    2  the code was rejected, or the request or the command line cannot be served as it is
-   70  the sandbox, or what makes it, failed
-   75  there was no room for a sandbox in time; try again later
-   78  the policy demands a protection that this machine lacks
-  124  the code ran out of time or was interrupted; its variables are kept
-  125  the kernel was lost, or the code ran into a limit
+    2  the code was rejected, or the request or the command line is invalid
+   70  the sandbox or its backend failed
+   75  no sandbox became available in time; try again later
+   78  the policy requires a protection that this machine lacks
+  124  the code timed out or was interrupted; its variables are kept
+  125  the kernel was lost, or the code exceeded a limit
   130  Ctrl-C ended cellblock itself; the first one only interrupts the cell";
 
 /// Less than a kernel with a library or two needs.
@@ -206,7 +211,7 @@ pub(crate) fn parse_input(text: &str) -> Result<InputArg, String> {
     let first = characters.next().is_some_and(|c| c.is_alphabetic() || c == '_');
     if !(first && characters.all(|c| c.is_alphanumeric() || c == '_')) {
         return Err(format!(
-            "`{name}` is no name that Python can bind; use letters, digits and `_`, such as `sales_2024`"
+            "`{name}` is not a valid Python identifier; use letters, digits and `_`, such as `sales_2024`"
         ));
     }
     if path.is_empty() {
@@ -247,7 +252,7 @@ fn timeout_within(text: &str, most: Duration) -> Result<Duration, String> {
         .map_err(|_| format!("`{text}` is not a number of seconds, such as `2.5`"))?;
     if seconds.is_nan() || seconds <= 0.0 {
         return Err(format!(
-            "{seconds} seconds is no time to run in; give more than 0"
+            "invalid timeout `{seconds}`: must be greater than 0 seconds"
         ));
     }
     match Duration::try_from_secs_f64(seconds) {
@@ -301,11 +306,11 @@ mod tests {
             ),
             (
                 "2024=x.csv",
-                "`2024` is no name that Python can bind; use letters, digits and `_`, such as `sales_2024`",
+                "`2024` is not a valid Python identifier; use letters, digits and `_`, such as `sales_2024`",
             ),
             (
                 "=x.csv",
-                "`` is no name that Python can bind; use letters, digits and `_`, such as `sales_2024`",
+                "`` is not a valid Python identifier; use letters, digits and `_`, such as `sales_2024`",
             ),
             ("sales=", "there is no file after `sales=`; write `sales=PATH`"),
         ] {
@@ -319,9 +324,9 @@ mod tests {
         assert_eq!(timeout_within("2.5", most), Ok(Duration::from_millis(2500)));
         assert_eq!(timeout_within("300", most), Ok(most));
         for (text, complaint) in [
-            ("0", "0 seconds is no time to run in; give more than 0"),
-            ("-1", "-1 seconds is no time to run in; give more than 0"),
-            ("nan", "NaN seconds is no time to run in; give more than 0"),
+            ("0", "invalid timeout `0`: must be greater than 0 seconds"),
+            ("-1", "invalid timeout `-1`: must be greater than 0 seconds"),
+            ("nan", "invalid timeout `NaN`: must be greater than 0 seconds"),
             ("soon", "`soon` is not a number of seconds, such as `2.5`"),
             (
                 "301",

@@ -12,14 +12,14 @@ pub(crate) struct EnvVar {
 /// Where images, layers and artifacts are kept; read by the sandbox crate.
 pub(crate) const HOME: EnvVar = EnvVar {
     name: "CELLBLOCK_HOME",
-    help: "The data directory: images, installed requirements and artifacts. Default: `$XDG_DATA_HOME/cellblock`, else \
+    help: "The data directory: images, installed requirements and artifacts. Default: `$XDG_DATA_HOME/cellblock`, otherwise \
            `~/.local/share/cellblock`.",
 };
 
 /// What is logged to stderr.
 pub(crate) const LOG: EnvVar = EnvVar {
     name: "CELLBLOCK_LOG",
-    help: "What is logged to stderr, such as `debug` or `cellblock_sandbox=trace`. Default: `error`.",
+    help: "Log filter for stderr, such as `debug` or `cellblock_sandbox=trace`. Default: `error`.",
 };
 
 /// How it is logged.
@@ -31,26 +31,26 @@ pub(crate) const LOG_FORMAT: EnvVar = EnvVar {
 /// The longest time that `--timeout` may ask for.
 pub(crate) const MAX_TIMEOUT: EnvVar = EnvVar {
     name: "CELLBLOCK_MAX_TIMEOUT",
-    help: "The longest `--timeout`, in seconds. Default: 300.",
+    help: "Maximum `--timeout`, in seconds. Default: 300.",
 };
 
 /// Where spans go.
 pub(crate) const OTLP: EnvVar = EnvVar {
     name: "OTEL_EXPORTER_OTLP_ENDPOINT",
     help: "Where `cellblock serve` sends its spans by OTLP over HTTP, such as `http://127.0.0.1:4318`; the other variables of \
-           OpenTelemetry's exporter are read, too. Default: nowhere.",
+           OpenTelemetry's exporter are also read. Default: nowhere.",
 };
 
-/// Switches colour off.
+/// Turns color off.
 pub(crate) const NO_COLOR: EnvVar = EnvVar {
     name: "NO_COLOR",
-    help: "Any value but an empty one switches colour off.",
+    help: "Any value except an empty one turns color off.",
 };
 
 /// How wide tables may be where no terminal says so.
 pub(crate) const COLUMNS: EnvVar = EnvVar {
     name: "COLUMNS",
-    help: "The width of tables when stdout is not a terminal. Default: 100.",
+    help: "Width of tables if stdout is not a terminal. Default: 100.",
 };
 
 /// All of them, in the order of the help.

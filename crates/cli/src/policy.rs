@@ -9,11 +9,13 @@ use serde::de::value::{Error as ValueError, StrDeserializer};
 /// The policy.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PolicyArgs {
-    /// Demand a protection (`strict`), do without it where it is lacking (`degradable`), or switch it off (`disabled`)
+    /// Require a protection (`strict`), allow it to be missing (`degradable`), or turn it off
+    /// (`disabled`)
     #[arg(long = "protection", value_name = "NAME=DEMAND", value_parser = parse_protection)]
     pub(crate) protections: Vec<(Protection, Demand)>,
-    /// Do without namespaces where the machine refuses them, as most containers do: Landlock, seccomp and a user id then stand alone, and
-    /// every result says what is lacking. Where namespaces can be had they are used all the same
+    /// Allow running without namespaces if the machine does not permit them, as in most containers:
+    /// then only Landlock, seccomp and a user ID protect the host, and every result lists what is
+    /// missing. Namespaces are still used if they are available
     #[arg(long)]
     pub(crate) without_namespaces: bool,
 }

@@ -29,21 +29,22 @@ pub(crate) struct ToolsetArgs {
     /// Run the code as a call of this toolset: `derivation` derives from tool results under a contract
     #[arg(long, value_name = "TOOLSET", value_enum)]
     pub(crate) toolset: Option<Toolset>,
-    /// Record a file as the result of a tool, under this alias: JSON or NDJSON, or a table as Parquet or Arrow; a pipe, such as
-    /// `x=<(command)`, is read to its end
+    /// Record a file as a tool result under this alias: JSON or NDJSON, or a table as Parquet or
+    /// Arrow; a pipe, such as `x=<(command)`, is read to its end
     #[arg(long = "alias", value_name = "NAME=PATH", value_parser = crate::args::parse_input, requires = "toolset")]
     pub(crate) aliases: Vec<InputArg>,
-    /// What the code declares, which `derivation` needs: a JSON file with `operation`, `reason`, `inputAliases` and `expectedArtifacts`, or a whole call with
-    /// `postProcessingContract`, and `inputs` and `intent` if it has them
+    /// Contract of the code, required by `derivation`: a JSON file with `operation`, `reason`,
+    /// `inputAliases` and `expectedArtifacts`, or a complete call with `postProcessingContract` and
+    /// optionally `inputs` and `intent`
     #[arg(long, value_name = "FILE", requires = "toolset")]
     pub(crate) contract: Option<PathBuf>,
-    /// Refuse a call that gives no alias a local name in `inputs`
+    /// Reject a call that gives no alias a local name in `inputs`
     #[arg(long, requires = "toolset")]
     pub(crate) require_inputs: bool,
-    /// Find fault with lines that cover less of their axis' time range than this share
+    /// Report lines that cover less than this share of their axis' time range
     #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value_t = COVERAGE_THRESHOLD, requires = "toolset")]
     pub(crate) coverage_threshold: f64,
-    /// Refuse what has such a line, rather than report it
+    /// Reject charts with such a line instead of only reporting it
     #[arg(long, requires = "toolset")]
     pub(crate) reject_low_coverage: bool,
 }

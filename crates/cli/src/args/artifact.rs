@@ -27,11 +27,11 @@ pub(crate) enum ArtifactCommand {
     Get {
         #[command(flatten)]
         artifact: ArtifactArg,
-        /// Describe it as one JSON object, the only line of stdout
+        /// Describe the artifact as one JSON object, the only line of stdout
         #[arg(long)]
         json: bool,
     },
-    /// Open an artifact in the desktop's program for it
+    /// Open an artifact in the desktop's default program
     ///
     /// Charts open as a page in the browser. Without a desktop, the path of the file is printed.
     Open {
@@ -49,7 +49,7 @@ pub(crate) enum ArtifactCommand {
     Export {
         #[command(flatten)]
         artifact: ArtifactArg,
-        /// Convert a chart to this format [default: the artifact's bytes as they are]
+        /// Convert a chart to this format [default: the artifact's bytes unchanged]
         #[arg(long, value_name = "FORMAT", value_enum)]
         format: Option<Format>,
         /// File to write [default: a file in the current directory, named after the artifact]
@@ -66,7 +66,7 @@ pub(crate) enum ArtifactCommand {
 /// Which artifact.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ArtifactArg {
-    /// The beginning of its sha256, at least 4 digits, or its name
+    /// Beginning of the artifact's sha256, at least 4 digits, or its name
     #[arg(value_name = "ARTIFACT")]
     pub(crate) artifact: String,
 }
@@ -74,7 +74,7 @@ pub(crate) struct ArtifactArg {
 /// What draws charts.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RendererArg {
-    /// Image whose renderer draws charts: a name, an id, or a TOML file that describes one
+    /// Image whose renderer draws charts: a name, an ID, or a TOML file that describes one
     #[arg(long, value_name = "IMAGE", default_value = "default")]
     pub(crate) image: String,
 }

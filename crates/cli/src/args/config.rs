@@ -16,13 +16,15 @@ pub(crate) struct ConfigArgs {
 /// What to do with a configuration.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Report what is wrong with a configuration
+    /// Report errors in a configuration
     ///
-    /// Checks everything that `cellblock serve` with the same options checks as it starts: keys of providers, certificates, API keys for
-    /// addresses that other machines can reach, the image, and whether there is a model to answer with. Connects to nothing and starts nothing.
-    /// Exits with 0 if `serve` would accept the configuration, otherwise with its exit code.
+    /// Checks everything that `cellblock serve` with the same options checks at startup: keys of
+    /// providers, certificates, API keys for addresses that other machines can reach, the image,
+    /// and whether there is a model. Connects to nothing and starts nothing. Exits with 0 if
+    /// `serve` would accept the configuration, otherwise with its exit code.
     Check(CheckArgs),
-    /// Show what counts: each value, and where it comes from; keys of providers are never shown
+    /// Show the effective configuration: each value and its origin; keys of providers are never
+    /// shown
     Show {
         /// Configuration file; by default `cellblock.yaml`, if it exists
         #[arg(value_name = "FILE")]

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 /// What to do with keys.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct KeyArgs {
-    /// The configuration of the server whose keys these are [default: as for `serve`]
+    /// Configuration of the server that uses the keys [default: as for `serve`]
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) config: Option<PathBuf>,
     #[command(subcommand)]
@@ -19,18 +19,20 @@ pub(crate) struct KeyArgs {
 /// What to do with keys.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum KeyCommand {
-    /// Make a key, and print its secret alone; it is not shown again
+    /// Create a key and print only its secret, which is not shown again
     ///
-    /// All that is said besides the secret goes to stderr.
+    /// All other output goes to stderr.
     Create {
-        /// What it is called; no other usable key may have the name
+        /// Name of the key; it must be unique among usable keys
         #[arg(value_name = "NAME")]
         name: String,
-        /// Refuse it from then on: a number and `m`, `h` or `d`, such as `30d` [default: never]
+        /// Let the key expire after this time: a number and `m`, `h` or `d`, such as `30d`
+        /// [default: never]
         #[arg(long, value_name = "TIME", value_parser = parse_time)]
         expires: Option<Duration>,
-        /// Allow it so much instead of what is configured; `unlimited` lifts a limit. There are `sandboxes`, `concurrent_cells`,
-        /// `cells_per_minute`, `cell_seconds_per_day`, `upload_bytes_per_day` and `stored_bytes`
+        /// Set a quota of this key; `unlimited` removes a limit. The quotas are `sandboxes`,
+        /// `concurrent_cells`, `cells_per_minute`, `cell_seconds_per_day`, `upload_bytes_per_day`
+        /// and `stored_bytes`
         #[arg(long = "quota", value_name = "NAME=NUMBER", value_parser = parse_quota)]
         quotas: Vec<(Quota, Option<u64>)>,
         /// Print one JSON object as the only line of stdout
@@ -43,16 +45,16 @@ pub(crate) enum KeyCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Refuse a key from now on; what it has made stays until it expires
+    /// Revoke a key. Its sessions and files remain until they expire
     Revoke {
-        /// Its id or name
+        /// ID or name of the key
         #[arg(value_name = "KEY")]
         key: String,
     },
 }
 
 fn parse_time(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no time; write a number and `m`, `h` or `d`, such as `30d`");
+    let wrong = || format!("`{text}` is not a valid time; write a number and `m`, `h` or `d`, such as `30d`");
     let unit = text.chars().last().ok_or_else(wrong)?;
     let seconds = match unit {
         'm' => 60,
@@ -62,7 +64,7 @@ fn parse_time(text: &str) -> Result<Duration, String> {
     };
     let number: u32 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
     if number == 0 {
-        return Err(format!("`{text}` is over at once; give more than 0"));
+        return Err(format!("`{text}` is not a valid time; it must be greater than 0"));
     }
     Ok(Duration::from_secs(u64::from(number) * seconds))
 }
@@ -79,7 +81,7 @@ fn parse_quota(text: &str) -> Result<(Quota, Option<u64>), String> {
     }
     let most = most
         .parse()
-        .map_err(|_| format!("`{most}` is no whole number; write one, or `unlimited`"))?;
+        .map_err(|_| format!("`{most}` is not a whole number; write one, or `unlimited`"))?;
     Ok((quota, Some(most)))
 }
 
@@ -94,12 +96,12 @@ mod tests {
         for text in ["", "30", "d", "1.5h", "-1d", "1w", "ü"] {
             assert_eq!(
                 parse_time(text).unwrap_err(),
-                format!("`{text}` is no time; write a number and `m`, `h` or `d`, such as `30d`")
+                format!("`{text}` is not a valid time; write a number and `m`, `h` or `d`, such as `30d`")
             );
         }
         assert_eq!(
             parse_time("0d").unwrap_err(),
-            "`0d` is over at once; give more than 0"
+            "`0d` is not a valid time; it must be greater than 0"
         );
     }
 
@@ -117,7 +119,7 @@ mod tests {
         );
         assert_eq!(
             parse_quota("sandboxes=-1").unwrap_err(),
-            "`-1` is no whole number; write one, or `unlimited`"
+            "`-1` is not a whole number; write one, or `unlimited`"
         );
         assert_eq!(
             parse_quota("sandboxes").unwrap_err(),

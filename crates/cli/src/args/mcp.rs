@@ -13,25 +13,27 @@ use crate::size::Size;
 /// What to offer, and from what.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct McpArgs {
-    /// Offer the tools of this set, besides those for sessions and files; repeat it for several [default: interpreter]
+    /// Offer the tools of this set, in addition to those for sessions and files; repeat it for
+    /// several [default: interpreter]
     #[arg(long = "toolset", value_name = "TOOLSET", value_enum)]
     pub(crate) toolsets: Vec<McpToolset>,
-    /// Show a file in `/tmp/data` of every session, read-only, under this name; repeat it for several
+    /// Make a file available in `/tmp/data` of every session, read-only, under this name; repeat it
+    /// for several
     #[arg(long = "dataset", value_name = "NAME=PATH", value_parser = parse_dataset)]
     pub(crate) datasets: Vec<DatasetArg>,
-    /// End a session when nothing was asked of it for this many seconds [default: 1800]
+    /// End a session after it has been idle for this many seconds [default: 1800]
     #[arg(long, value_name = "SECONDS", value_parser = parse_idle, default_value = "1800", hide_default_value = true, allow_negative_numbers = true)]
     pub(crate) idle: Duration,
-    /// How many sessions there may be at a time
+    /// Maximum number of sessions at a time
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) max_sessions: u16,
-    /// Tokens of text that an answer may have
+    /// Maximum number of tokens of text in a result
     #[arg(long, value_name = "N", default_value_t = 8000, value_parser = clap::value_parser!(u32).range(500..=1_000_000))]
     pub(crate) max_tokens: u32,
-    /// Start from this image: a name, an id, or a TOML file that describes one
+    /// Use this image: a name, an ID, or a TOML file that describes one
     #[arg(long, value_name = "IMAGE", default_value = "default")]
     pub(crate) image: String,
-    /// Bound a sandbox's memory, files in it included, such as `512MiB` [default: 2GiB]
+    /// Limit a sandbox's memory, including its files, such as `512MiB` [default: 2GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub(crate) memory: Option<Size>,
     #[command(flatten)]

@@ -24,41 +24,42 @@ pub(crate) struct SessionArgs {
 /// What to do with sessions.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum SessionCommand {
-    /// Start a session in the background, and print its id alone
+    /// Start a session in the background and print only its ID
     ///
-    /// Its sandbox is made by the first call of a tool. It ends with `session stop`, or when nothing was asked of it for its idle time.
-    /// All that is said besides the id goes to stderr.
+    /// The first tool call creates the sandbox. The session ends with `session stop`, or when it
+    /// has been idle for its idle timeout. All output except the ID goes to stderr.
     Start(Box<StartArgs>),
-    /// List the sessions that run
+    /// List the running sessions
     List {
         /// Print one JSON object as the only line of stdout
         #[arg(long)]
         json: bool,
     },
-    /// End a session, and what runs in it; the files that it has saved on this machine stay
+    /// Stop a session and its code. Files that it has saved on this machine remain
     Stop(StopArgs),
-    /// Show another file in a session's `/tmp/data`, also while its sandbox lives; print its path there alone
+    /// Add a file to a session's `/tmp/data`, even while its sandbox is running, and print only its
+    /// path there
     AddDataset {
-        /// The session's id
+        /// ID of the session
         #[arg(value_name = "ID")]
         session: SessionId,
-        /// What it is called in the session, and the file
+        /// Name of the dataset in the session, and the file
         #[arg(value_name = "NAME=PATH", value_parser = parse_dataset)]
         dataset: DatasetArg,
-        /// Show a Parquet or Arrow file as CSV
+        /// Convert a Parquet or Arrow file to CSV
         #[arg(long)]
         as_csv: bool,
     },
     /// Print the section for a model's system prompt: tools, data with columns and types, constraints
     Prompt {
-        /// The session's id
+        /// ID of the session
         #[arg(value_name = "ID")]
         session: SessionId,
     },
     /// The process behind a session; `session start` starts it
     #[command(hide = true)]
     Host {
-        /// The session's id
+        /// ID of the session
         #[arg(value_name = "ID")]
         session: SessionId,
     },
@@ -67,29 +68,30 @@ pub(crate) enum SessionCommand {
 /// What session to start.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StartArgs {
-    /// The tools that it has
+    /// Tools of the session
     #[arg(long, value_name = "TOOLSET", value_enum, default_value_t)]
     pub(crate) toolset: SessionToolset,
-    /// What scripts are asked to work with; `polars` starts from the image of that name, unless another is named
+    /// Libraries that scripts should use; `polars` uses the image of that name unless `--image`
+    /// selects another
     #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
     pub(crate) profile: Profile,
-    /// Start from this image: a name, an id, or a TOML file that describes one [default: the profile's]
+    /// Use this image: a name, an ID, or a TOML file that describes one [default: the profile's]
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: Option<String>,
-    /// Bound the sandbox's memory, files in it included, such as `512MiB` [default: 2GiB]
+    /// Limit the sandbox's memory, including its files, such as `512MiB` [default: 2GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub(crate) memory: Option<Size>,
-    /// Show a file in `/tmp/data`, read-only, under this name; repeat it for several
+    /// Make a file available in `/tmp/data`, read-only, under this name; repeat it for several
     #[arg(long = "dataset", visible_alias = "input", value_name = "NAME=PATH", value_parser = parse_dataset)]
     pub(crate) datasets: Vec<DatasetArg>,
-    /// Show datasets that are Parquet or Arrow files as CSV
+    /// Convert datasets that are Parquet or Arrow files to CSV
     #[arg(long)]
     pub(crate) as_csv: bool,
-    /// Save what commands leave in `/tmp/output` into this directory; it is made when there is something to save [default:
-    /// cellblock-out/session_ID]
+    /// Save files that commands leave in `/tmp/output` into this directory, which is created if
+    /// needed [default: cellblock-out/session_ID]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// End the session when nothing was asked of it for this many seconds [default: 900]
+    /// End the session after it has been idle for this many seconds [default: 900]
     #[arg(long, value_name = "SECONDS", value_parser = parse_idle, default_value = "900", hide_default_value = true, allow_negative_numbers = true)]
     pub(crate) idle: Duration,
     #[command(flatten)]
@@ -99,10 +101,10 @@ pub(crate) struct StartArgs {
 /// Which sessions to end.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StopArgs {
-    /// The session's id
+    /// ID of the session
     #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
     pub(crate) session: Option<SessionId>,
-    /// All that run
+    /// Stop all running sessions
     #[arg(long)]
     pub(crate) all: bool,
 }

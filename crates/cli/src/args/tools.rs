@@ -14,16 +14,17 @@ pub(crate) struct ToolsArgs {
 /// What to do with tools.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
-    /// List the tools, with their arguments and what they do
+    /// List the tools, with their arguments and descriptions
     List {
-        /// Only the tools of this set
+        /// List only the tools of this set
         #[arg(long, value_name = "TOOLSET", value_enum)]
         toolset: Option<ListedToolset>,
         /// Print one JSON object with the JSON Schemas of arguments and results as the only line of stdout
         #[arg(long)]
         json: bool,
     },
-    /// Call a tool in a session that `session start` has started, and print its result as the only line of stdout
+    /// Call a tool in a session started with `session start`, and print its result as the only line
+    /// of stdout
     #[command(after_long_help = EXIT_CODES)]
     Call(CallArgs),
 }
@@ -34,7 +35,7 @@ pub(crate) struct CallArgs {
     /// The tool's name, such as `sandbox_exec`
     #[arg(value_name = "NAME")]
     pub(crate) tool: String,
-    /// Its arguments as a JSON object; `@FILE` reads them from a file, `-` from stdin
+    /// Arguments as a JSON object; `@FILE` reads them from a file, `-` from stdin
     #[arg(
         long = "args",
         value_name = "JSON|@FILE|-",
@@ -42,10 +43,10 @@ pub(crate) struct CallArgs {
         allow_hyphen_values = true
     )]
     pub(crate) arguments: String,
-    /// The session's id
+    /// ID of the session
     #[arg(long, value_name = "ID")]
     pub(crate) session: SessionId,
-    /// Show on stderr what commands write, as it comes
+    /// Stream the output of commands to stderr
     #[arg(long)]
     pub(crate) watch: bool,
 }
@@ -53,7 +54,7 @@ pub(crate) struct CallArgs {
 /// A set of tools that can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListedToolset {
-    /// Commands, and files to write and edit.
+    /// Run commands, write and edit files.
     Workbench,
     /// Code that derives from tool results.
     Derivation,
@@ -61,11 +62,11 @@ pub(crate) enum ListedToolset {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-    0  the tool did its work; a command exited with 0
-    1  a command exited with another code, which is in the result
-    2  the tool refused the call (\"success\": false), or there is no such session
-   70  the sandbox, or what makes it, failed, or the session ended; there is no result
-   75  there was no room for a sandbox in time; try again later
-   78  the policy demands a protection that this machine lacks
-  124  a command ran out of time
-  130  Ctrl-C ended the call, and with it the command";
+        0  the tool succeeded; a command exited with 0
+    1  a command exited with a nonzero code, which is in the result
+    2  the tool rejected the call (\"success\": false), or the session does not exist
+   70  the sandbox or its backend failed, or the session ended; there is no result
+   75  no sandbox became available in time; try again later
+   78  the policy requires a protection that this machine lacks
+  124  a command timed out
+  130  Ctrl-C ended the call and its command";

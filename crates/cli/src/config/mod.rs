@@ -61,19 +61,21 @@ use sections::turn::Turn;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// Where the server listens.
+    /// Address to listen on.
     pub(crate) listen: Listen,
-    /// The directory of what the server remembers across restarts. Default: `gateway` below `CELLBLOCK_HOME`.
+    /// Directory for the state that the server keeps across restarts. Default: `gateway` below
+    /// `CELLBLOCK_HOME`.
     pub(crate) state: Option<PathBuf>,
-    /// The image that sandboxes start from: a name, an id, or a TOML file that describes one.
+    /// Image for sandboxes: a name, an ID, or a TOML file that describes one.
     pub(crate) image: String,
-    /// Run code in another Cellblock, or in any server that has `/execute` and `/health`, instead of here.
+    /// Run code on another Cellblock, or on any server with `/execute` and `/health`, instead of on
+    /// this machine.
     pub(crate) sandbox_url: Option<String>,
-    /// The environment variable that holds the key of that server.
+    /// Environment variable with the key of the server at `sandbox_url`.
     pub(crate) sandbox_key_env: Option<String>,
-    /// The file that holds its key.
+    /// File with the server's key.
     pub(crate) sandbox_key_file: Option<PathBuf>,
-    /// Send code, data and the key over `http://` to another machine, where anybody on the way reads them.
+    /// Allow sending code, data and the key to another machine over unencrypted `http://`.
     pub(crate) sandbox_allow_http: bool,
     /// Providers of models by name, and the tool `code_interpreter`.
     pub(crate) providers: Providers,

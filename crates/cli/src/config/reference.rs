@@ -11,14 +11,15 @@ const HEAD: &str = "\
 
 Generated from the configuration's types; `CELLBLOCK_UPDATE=1 cargo test -p cellblock reference` writes this page.
 
-`cellblock serve` reads `cellblock.yaml` in the working directory, or the file that `--config` names. What is wrong is told with its file, line,
-column and key, and nothing is served. `cellblock config check` says so without serving, `cellblock config show` shows each value that counts and
-where it comes from, and `cellblock config schema` prints the [JSON Schema](config.schema.json) for editors.
+`cellblock serve` reads `cellblock.yaml` in the working directory, or the file given with `--config`. If the
+configuration is invalid, the server reports each error with its file, line, column and key, and does not start.
+`cellblock config check` reports the same errors without serving, `cellblock config show` shows each effective value
+and its origin, and `cellblock config schema` prints the [JSON Schema](config.schema.json) for editors.
 
 - A **time** is a number of seconds, or a number and `h`, `m`, `s` or `ms`: `60`, `1.5`, `20m`.
 - A **size** is a number of bytes, or a number and a unit: `512MiB`, `2GB`.
-- A relative **path** counts from the file's own directory.
-- Keys of providers and of servers of tools are never written here: `key_env` names an environment variable, `key_file` a file.
+- A relative **path** is relative to the file's own directory.
+- Never write keys of providers or MCP servers in this file: `key_env` names an environment variable, `key_file` a file.
 ";
 
 /// The page.
@@ -44,7 +45,7 @@ impl<'a> Page<'a> {
             "
 ## The environment
 
-A variable counts more than the file: `{0}` and the path of a key in upper case, with `__` between its parts. Its value is read as YAML.
+Environment variables override the file. A variable's name is `{0}` and the path of the key in upper case, with `__` between its parts. Its value is read as YAML.
 
 ```sh
 {0}LISTEN=8081 {0}LIMITS__MEMORY=1GiB {0}PROVIDERS__LOCAL__MODELS='[qwen3, \"llama*\"]' cellblock serve
@@ -105,7 +106,7 @@ A variable counts more than the file: `{0}` and the path of a key in upper case,
 
     fn table(&mut self, keys: &[(&'a str, &'a Value)], defaults: &Value) {
         self.text
-            .push_str("\n| key | value | default | |\n|---|---|---|---|\n");
+            .push_str("\n| key | value | default | description |\n|---|---|---|---|\n");
         for (key, written) in keys {
             let default = written.get("default").unwrap_or(&defaults[key]);
             let default = match default {
@@ -155,7 +156,7 @@ A variable counts more than the file: `{0}` and the path of a key in upper case,
         };
         let kind = kinds.into_iter().find(|kind| *kind != "null").unwrap_or_default();
         match kind {
-            "string" => "text",
+            "string" => "string",
             "integer" | "number" => "number",
             "boolean" => "`true`, `false`",
             "array" => "list",

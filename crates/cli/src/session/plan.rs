@@ -57,7 +57,7 @@ pub(crate) struct Dataset {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SessionToolset {
-    /// Commands, and files to write and edit.
+    /// Run commands, write and edit files.
     #[default]
     Workbench,
 }
@@ -66,7 +66,7 @@ pub(crate) enum SessionToolset {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Profile {
-    /// The default image, with whatever is in it.
+    /// The default image and its libraries.
     #[default]
     Default,
     /// The image `polars`, and a prompt that asks for Polars.

@@ -55,109 +55,109 @@ pub(super) const METRICS: &[Metric] = &[
         name: AUTH_FAILURES,
         kind: Kind::Counter,
         labels: &["reason"],
-        help: "Requests refused for want of a key that counts: `missing`, `unknown`, `expired` or `revoked`.",
+        help: "Requests rejected because the API key was `missing`, `unknown`, `expired` or `revoked`.",
     },
     Metric {
         name: BUILD,
         kind: Kind::Gauge,
         labels: &["version"],
-        help: "Always 1; its label says what runs.",
+        help: "Always 1; the label is the running version.",
     },
     Metric {
         name: "cellblock_execution_seconds",
         kind: Kind::Histogram(CELL),
         labels: &["toolset"],
-        help: "How long cells and commands ran, as the host saw it.",
+        help: "Duration of cells and commands, measured by the host.",
     },
     Metric {
         name: "cellblock_executions_running",
         kind: Kind::Gauge,
         labels: &[],
-        help: "Cells and commands that run, or wait for their sandbox.",
+        help: "Cells and commands that are running or waiting for their sandbox.",
     },
     Metric {
         name: "cellblock_executions_total",
         kind: Kind::Counter,
         labels: &["toolset", "outcome"],
-        help: "Cells and commands by how they ended; `error` are those that could not be run.",
+        help: "Finished cells and commands by outcome; `error` counts those that could not run.",
     },
     Metric {
         name: HTTP_SECONDS,
         kind: Kind::Histogram(REQUEST),
         labels: &["method", "route"],
-        help: "How long requests took, to the last byte of the answer. Routes are templates such as `/v1/responses/{id}`.",
+        help: "Duration of requests until the last byte of the response. Routes are templates such as `/v1/responses/{id}`.",
     },
     Metric {
         name: HTTP_IN_FLIGHT,
         kind: Kind::Gauge,
         labels: &[],
-        help: "Requests that are being answered.",
+        help: "Requests in progress.",
     },
     Metric {
         name: HTTP_REQUESTS,
         kind: Kind::Counter,
         labels: &["method", "route", "status"],
-        help: "Requests that were answered; `gone` is the status where the client left before there was one.",
+        help: "Finished requests; the status is `gone` if the client disconnected before there was one.",
     },
     Metric {
         name: POOL_READY,
         kind: Kind::Gauge,
         labels: &[],
-        help: "Sandboxes that are ready to be taken.",
+        help: "Sandboxes ready for use.",
     },
     Metric {
         name: PROVIDER_ERRORS,
         kind: Kind::Counter,
         labels: &["provider"],
-        help: "Times that a model's server refused, could not be reached or broke off.",
+        help: "Requests that a model's server rejected, that could not reach it, or that it aborted.",
     },
     Metric {
         name: QUOTA_REJECTIONS,
         kind: Kind::Counter,
         labels: &["quota"],
-        help: "What was refused because a quota is used up.",
+        help: "Requests rejected because a quota was used up.",
     },
     Metric {
         name: "cellblock_sandbox_seconds",
         kind: Kind::Histogram(SANDBOX),
         labels: &[],
-        help: "How long sessions waited for a sandbox.",
+        help: "Time that sessions waited for a sandbox.",
     },
     Metric {
         name: SANDBOXES,
         kind: Kind::Gauge,
         labels: &[],
-        help: "Sandboxes that sessions have.",
+        help: "Sandboxes in use by sessions.",
     },
     Metric {
         name: "cellblock_sandboxes_awaited",
         kind: Kind::Gauge,
         labels: &[],
-        help: "Sessions that wait for a sandbox.",
+        help: "Sessions waiting for a sandbox.",
     },
     Metric {
         name: STEPS,
         kind: Kind::Counter,
         labels: &["provider", "model"],
-        help: "Times that a model was asked. Of models, the first hundred have a label of their own; the others are `other`.",
+        help: "Calls of models. The first hundred models have their own label; the others are `other`.",
     },
     Metric {
         name: TOKENS,
         kind: Kind::Counter,
         labels: &["provider", "model", "direction"],
-        help: "Tokens that models read (`input`) and wrote (`output`), as their servers counted.",
+        help: "Tokens that models read (`input`) and wrote (`output`), as reported by their servers.",
     },
     Metric {
         name: TOOL_CALL_SECONDS,
         kind: Kind::Histogram(REQUEST),
         labels: &["server"],
-        help: "How long calls of servers' tools took, to the end of the answer; those that were cancelled do not count.",
+        help: "Duration of calls to tools of MCP servers until the end of the result; canceled calls do not count.",
     },
     Metric {
         name: TOOL_CALLS,
         kind: Kind::Counter,
         labels: &["server", "outcome"],
-        help: "Calls of servers' tools by how they ended: `completed`, `failed` where the tool says so, `error` where its server gave nothing, `cancelled`. Servers that requests name by an address are all `(requested)`.",
+        help: "Calls to tools of MCP servers by outcome: `completed`, `failed` if the tool reported a failure, `error` if its server returned no result, `cancelled`. Servers that requests name by address all have the label `(requested)`.",
     },
     Metric {
         name: TURNS,
@@ -185,7 +185,7 @@ pub(super) fn page() -> String {
 
     let mut page = String::from(
         "# Metrics\n\n\
-         `GET /metrics` tells them in the text form of Prometheus; see [operations](../guides/operations.md) for who may ask.\n\
+         `GET /metrics` exports these metrics in the Prometheus text format; [operations](../guides/operations.md) describes who has access.\n\
          Generated from the gateway's list; `CELLBLOCK_UPDATE=1 cargo test -p cellblock-gateway metrics` writes this page.\n\n\
          | name | kind | labels | meaning |\n|---|---|---|---|\n",
     );

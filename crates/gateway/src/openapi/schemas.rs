@@ -128,7 +128,7 @@ fn error() -> Value {
             "error": {
                 "type": "object",
                 "properties": {
-                    "message": {"type": "string", "description": "In words."},
+                    "message": {"type": "string", "description": "Description of the error."},
                     "type": {
                         "type": "string",
                         "enum": ["invalid_request_error", "not_found", "too_many_requests", "model_error", "server_error"],

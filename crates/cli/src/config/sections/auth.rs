@@ -5,11 +5,12 @@ use cellblock_gateway::server::AuthOptions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Who may call. Keys are made by `cellblock key create`.
+/// Authentication. Create keys with `cellblock key create`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Auth {
-    /// Whether a key is asked for although there is none yet. Beyond loopback, and once there is a key, one is asked for in any case.
+    /// Require an API key even if none has been created. Beyond loopback, and once a key exists, a
+    /// key is always required.
     pub(crate) required: bool,
 }
 

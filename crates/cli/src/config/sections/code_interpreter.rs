@@ -11,27 +11,30 @@ use crate::config::units::Time;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct CodeInterpreter {
-    /// Whether it is offered. Where it is not, a request that asks for it is refused.
+    /// Whether the tool is offered. If not, requests that use it are rejected.
     pub(crate) enabled: bool,
-    /// Offer it in every chat completion. Otherwise only a chat completion whose `tools` name it has it.
+    /// Offer the tool in every chat completion. Otherwise only chat completions that list it in
+    /// `tools` have it.
     pub(crate) chat_completions: bool,
-    /// Where and for how long code runs.
+    /// Where code runs, and for how long.
     pub(crate) settings: Settings,
 }
 
-/// Where and for how long code runs.
+/// Where code runs, and for how long.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// Run code in another Cellblock, or in any server that has `/execute` and `/health`, instead of here. The same as `sandbox_url`.
+    /// Run code on another Cellblock, or on any server with `/execute` and `/health`, instead of on
+    /// this machine. The same as `sandbox_url`.
     pub(crate) sandbox_url: Option<String>,
-    /// A template of sandboxes in a Kubernetes cluster; this build has no backend for it, and refuses it.
+    /// Template of sandboxes in a Kubernetes cluster; this build has no Kubernetes backend and
+    /// rejects it.
     pub(crate) sandbox_template: Option<String>,
-    /// The namespace of those sandboxes.
+    /// Kubernetes namespace of those sandboxes.
     pub(crate) sandbox_namespace: Option<String>,
-    /// How long code runs. The same as `limits.cell_timeout`.
+    /// Timeout of code. The same as `limits.cell_timeout`.
     pub(crate) execution_timeout: Option<Time>,
-    /// How long a sandbox is waited for. The same as `pool.acquire_timeout`.
+    /// Maximum time to wait for a sandbox. The same as `pool.acquire_timeout`.
     pub(crate) claim_timeout: Option<Time>,
 }
 

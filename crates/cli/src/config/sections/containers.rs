@@ -7,42 +7,46 @@ use serde::{Deserialize, Serialize};
 use crate::config::check::Check;
 use crate::config::units::{Bytes, Time};
 
-/// Containers: the sandboxes of conversations.
+/// Containers, the sandboxes of conversations.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Containers {
-    /// How long a container is kept that is not used, unless its client says.
+    /// Default idle timeout of a container.
     pub(crate) idle: Time,
-    /// The longest such time that a client may ask for.
+    /// Maximum idle timeout that a client can request for a container.
     pub(crate) max_idle: Time,
     /// Maximum number of containers with a sandbox at a time per owner.
     pub(crate) per_owner: usize,
-    /// Maximum number of containers with a sandbox at a time, of all owners; by default as many as take an eighth of the machine's memory at
-    /// 32 MiB each.
+    /// Maximum number of containers with a sandbox at a time, for all owners; by default as many as
+    /// use an eighth of the machine's memory at 32 MiB each.
     pub(crate) sandboxes: Option<usize>,
-    /// Number of cells of responses that run at once, and more while the processors are idle; by default twice the number of processors.
+    /// Number of cells of responses that run at the same time, and more while the processors are
+    /// idle; by default twice the number of processors.
     pub(crate) concurrent: Option<usize>,
-    /// Number of idle containers that are kept which one response has made and no second one has used. Others of them end, the one unused for
-    /// the longest first.
+    /// Maximum number of idle containers that only one response has used. Above it, the least
+    /// recently used ones end first.
     pub(crate) one_shots: usize,
-    /// How long one of these is kept if its response is not stored and has no sticky key.
+    /// Idle timeout of a container that only one response has used, if that response is not stored
+    /// and has no sticky key.
     pub(crate) brief_idle: Time,
-    /// How long code waits for its turn, and for a sandbox.
+    /// Maximum time that code waits for its turn and for a sandbox.
     pub(crate) wait: Time,
-    /// The most memory that a client may ask for; without it, the machine's.
+    /// Maximum memory that a client can request for a container; by default the machine's memory.
     pub(crate) max_memory: Option<Bytes>,
-    /// How long expired ones and their files are remembered.
+    /// How long expired containers and their files are kept.
     pub(crate) kept: Time,
-    /// The largest picture that is sent within an answer; of others an address is sent.
+    /// Maximum size of an image that is sent inline; for larger ones, the address is sent.
     pub(crate) inline_picture: Bytes,
-    /// Fields of a request by which a conversation that is sent back as bare text finds its container again, the first that is there:
-    /// `session` is `metadata.session`, and `user` and `safety_identifier` give all conversations of a person one container.
+    /// Request fields that identify the container of a conversation that is sent back as bare text;
+    /// the first field present applies. `session` is `metadata.session`. `user` and
+    /// `safety_identifier` give all conversations of a person one container.
     pub(crate) sticky_keys: Vec<Sticky>,
-    /// What such addresses begin with, such as `https://cellblock.example`; without it they begin with `/`.
+    /// Base URL of file addresses in answers, such as `https://cellblock.example`; without it they
+    /// begin with `/`.
     pub(crate) public_url: String,
 }
 
-/// A field of a request by which the container of its conversation is found again.
+/// A request field that identifies the container of its conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Sticky {

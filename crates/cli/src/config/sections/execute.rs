@@ -11,13 +11,13 @@ use crate::config::units::{Bytes, Time};
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Execute {
-    /// How many executions run at a time; further ones are told to come back.
+    /// Maximum number of concurrent executions; further requests are asked to retry later.
     pub(crate) concurrent: usize,
-    /// How long a program runs that does not say how long it needs.
+    /// Default timeout of a program.
     pub(crate) timeout: Time,
-    /// The longest that one may ask for.
+    /// Maximum timeout that a request can set.
     pub(crate) max_timeout: Time,
-    /// The largest request.
+    /// Maximum size of a request.
     pub(crate) max_body: Bytes,
 }
 

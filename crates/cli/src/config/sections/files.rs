@@ -10,11 +10,11 @@ use crate::config::units::Bytes;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Files {
-    /// The largest upload.
+    /// Maximum size of an upload.
     pub(crate) max_size: Bytes,
-    /// The most text of files that a model reads with a request that has no interpreter.
+    /// Maximum size of file text that a model reads in a request without the interpreter.
     pub(crate) inline_text: Bytes,
-    /// The largest picture that a model is shown.
+    /// Maximum size of an image that a model is shown.
     pub(crate) picture: Bytes,
 }
 

@@ -12,19 +12,21 @@ use crate::config::units::{Bytes, Time};
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Http {
-    /// The most bytes of a request's body, but of an upload.
+    /// Maximum size of a request body; uploads have their own limit.
     pub(crate) max_body: Bytes,
-    /// Names by which the server is reached beside `localhost` and its address. Beyond loopback any name is answered, unless some are listed.
+    /// Accepted host names, in addition to `localhost` and the server's address. Beyond loopback
+    /// all names are accepted unless some are listed.
     pub(crate) hosts: Vec<String>,
-    /// Pages that may ask it, each as an origin such as `https://app.example.com`.
+    /// Web origins that may call the server, such as `https://app.example.com`.
     pub(crate) origins: Vec<String>,
-    /// The most connections at once; others wait.
+    /// Maximum number of concurrent connections; others wait.
     pub(crate) max_connections: usize,
-    /// How long a request's head may take to come.
+    /// Maximum time until a request's head is complete.
     pub(crate) header_timeout: Time,
-    /// How long a request's body may pause.
+    /// Maximum pause while a request's body is sent.
     pub(crate) body_timeout: Time,
-    /// How long what runs may go on after the server was told to stop. The same as `--grace`, which counts more.
+    /// Time that running requests have to finish after the server is asked to stop. `--grace` takes
+    /// precedence.
     pub(crate) grace: Time,
 }
 

@@ -10,31 +10,31 @@ use serde::{Deserialize, Serialize};
 use crate::config::check::Check;
 use crate::config::units::{Bytes, Time};
 
-/// How much a sandbox and its code may use.
+/// Limits of a sandbox and its code.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Limits {
-    /// Memory of all processes and of all files in a sandbox together.
+    /// Maximum memory of a sandbox, for all its processes and files together.
     pub(crate) memory: Bytes,
-    /// CPUs, fractions too; without it they are not bounded.
+    /// Number of CPUs, which may be a fraction; unlimited by default.
     pub(crate) cpus: Option<f64>,
-    /// Processes and threads.
+    /// Maximum number of processes and threads.
     pub(crate) processes: u64,
-    /// Open descriptors per process.
+    /// Maximum number of open descriptors per process.
     pub(crate) open_files: u64,
-    /// Bytes of `/workspace`, and as many of `/tmp`.
+    /// Maximum size of `/workspace`, and of `/tmp`.
     pub(crate) disk: Bytes,
-    /// Bytes of all inputs under `/tmp/data`.
+    /// Maximum size of all inputs under `/tmp/data`.
     pub(crate) data: Bytes,
-    /// How long code runs unless the request says.
+    /// Default timeout of a cell.
     pub(crate) cell_timeout: Time,
-    /// The longest that a request may ask for.
+    /// Maximum cell timeout that a request can set.
     pub(crate) max_cell_timeout: Time,
-    /// Files that are collected after a cell.
+    /// Maximum number of files collected after a cell.
     pub(crate) files: u32,
-    /// Bytes of one collected file.
+    /// Maximum size of a collected file.
     pub(crate) file: Bytes,
-    /// Bytes of stdout and stderr together after which code is stopped.
+    /// Maximum size of stdout and stderr together; code that writes more is stopped.
     pub(crate) streams: Bytes,
 }
 

@@ -11,25 +11,28 @@ use serde::{Deserialize, Serialize};
 use crate::config::check::Check;
 use crate::config::units::Time;
 
-/// The Model Context Protocol over HTTP, `/mcp`: tools, resources and prompts for agents that take a URL.
+/// The Model Context Protocol over HTTP, `/mcp`: tools, resources and prompts for agents that
+/// connect to a URL.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Mcp {
-    /// Answer at `/mcp`.
+    /// Serve `/mcp`.
     pub(crate) serve: bool,
-    /// Which tools there are besides those for sessions and files: `interpreter`, `workbench`, `derivation`.
+    /// Toolsets to offer, in addition to the tools for sessions and files: `interpreter`,
+    /// `workbench`, `derivation`.
     pub(crate) toolsets: Vec<McpToolset>,
-    /// Tokens of text that an answer may have.
+    /// Maximum number of tokens of text in a result.
     pub(crate) tokens: u32,
-    /// How long a session lives while nothing is asked of it.
+    /// Idle timeout of a session.
     pub(crate) idle: Time,
-    /// The most sessions at a time.
+    /// Maximum number of sessions at a time.
     pub(crate) sessions: usize,
-    /// The most that an owner has at a time.
+    /// Maximum number of sessions at a time per owner.
     pub(crate) sessions_per_owner: usize,
-    /// How long a call runs before a client that declared tasks gets one instead of the answer.
+    /// How long a call may run before a client that supports tasks gets a task instead of the
+    /// result.
     pub(crate) task_after: Time,
-    /// Files that every session finds in `/tmp/data`, read-only, by the names that they have there without an extension.
+    /// Read-only files in `/tmp/data` of every session, by their name there without an extension.
     pub(crate) datasets: BTreeMap<String, PathBuf>,
 }
 
@@ -37,9 +40,9 @@ pub(crate) struct Mcp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum McpToolset {
-    /// `run_python`: Python whose variables stay.
+    /// `run_python`: Python with variables that persist.
     Interpreter,
-    /// Commands, and files to write and edit.
+    /// Run commands, write and edit files.
     Workbench,
     /// Code that derives from recorded tool results, under a contract.
     Derivation,

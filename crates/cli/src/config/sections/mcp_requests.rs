@@ -8,20 +8,21 @@ use super::mcp_servers::{check_result, connect_timeout, max_result, timeout};
 use crate::config::check::Check;
 use crate::config::units::{Bytes, Time};
 
-/// Servers of tools that a request names by their URL, as OpenAI's tool `mcp` does. Without an allowed URL there are none.
+/// MCP servers that a request names by URL, as with OpenAI's tool `mcp`. None are allowed by
+/// default.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct McpRequests {
-    /// URLs that a request may name: a URL with everything below its path, such as `https://mcp.example.com/`; `https://*.example.com/` is every host
-    /// below that one.
+    /// URLs that a request may name. A URL such as `https://mcp.example.com/` allows everything
+    /// below its path; `https://*.example.com/` allows every subdomain.
     pub(crate) allowed_urls: Vec<String>,
-    /// Send calls and a request's headers over `http://` to another machine, where anybody on the way reads them.
+    /// Allow sending calls and a request's headers to another machine over unencrypted `http://`.
     pub(crate) allow_http: bool,
-    /// Until a call is answered.
+    /// Timeout of a call.
     pub(crate) timeout: Time,
-    /// Until a server is connected to, and until it has listed its tools.
+    /// Timeout for connecting to a server, and for listing its tools.
     pub(crate) connect_timeout: Time,
-    /// Bytes of a result.
+    /// Maximum size of a result.
     pub(crate) max_result: Bytes,
 }
 

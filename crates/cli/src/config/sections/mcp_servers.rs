@@ -10,64 +10,65 @@ use serde::{Deserialize, Serialize};
 use crate::config::check::Check;
 use crate::config::units::{Bytes, Time};
 
-/// Servers that speak the Model Context Protocol, by name. A model calls their tools from here, never from a sandbox.
+/// MCP servers by name. The gateway calls their tools, never a sandbox.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub(crate) struct McpServers(pub(crate) BTreeMap<String, McpServer>);
 
-/// A server of tools: a program that is started here (`command`), or one behind a URL (`url`).
+/// An MCP server: a local program (`command`) or a URL (`url`).
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct McpServer {
-    /// The program and its arguments. It is started when it is first used, and ended with the server.
+    /// The program and its arguments. It starts on first use and ends with the server.
     #[serde(default)]
     pub(crate) command: Vec<String>,
-    /// What its environment holds besides `PATH`, `HOME`, `USER`, `LOGNAME`, `LANG`, `LC_ALL`, `LC_CTYPE`, `TMPDIR` and `TZ`. No secrets: they are shown.
+    /// Environment variables, in addition to `PATH`, `HOME`, `USER`, `LOGNAME`, `LANG`, `LC_ALL`,
+    /// `LC_CTYPE`, `TMPDIR` and `TZ`. Do not put secrets here: `config show` prints them.
     #[serde(default)]
     pub(crate) env: BTreeMap<String, String>,
-    /// Names in its environment, and the variable of this process that holds the value of each.
+    /// Environment variables whose values are read from variables of this process.
     #[serde(default)]
     pub(crate) env_from: BTreeMap<String, String>,
-    /// Names in its environment, and the file that holds the value of each.
+    /// Environment variables whose values are read from files.
     #[serde(default)]
     pub(crate) env_files: BTreeMap<String, PathBuf>,
     /// The server's address, such as `https://mcp.example.com/mcp`.
     #[serde(default)]
     pub(crate) url: Option<String>,
-    /// The environment variable that holds the address, where a secret is part of it.
+    /// Environment variable with the server's address, if the address contains a secret.
     #[serde(default)]
     pub(crate) url_env: Option<String>,
-    /// The environment variable that holds its key, which is sent as `Authorization: Bearer …`.
+    /// Environment variable with the server's key, which is sent as `Authorization: Bearer …`.
     #[serde(default)]
     pub(crate) key_env: Option<String>,
-    /// The file that holds its key.
+    /// File with the server's key.
     #[serde(default)]
     pub(crate) key_file: Option<PathBuf>,
-    /// Headers of every request. No secrets: they are shown.
+    /// Headers of every request. Do not put secrets here: `config show` prints them.
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, String>,
-    /// Headers, and the environment variable that holds the value of each.
+    /// Headers whose values are read from environment variables.
     #[serde(default)]
     pub(crate) headers_from: BTreeMap<String, String>,
-    /// Headers, and the file that holds the value of each.
+    /// Headers whose values are read from files.
     #[serde(default)]
     pub(crate) headers_files: BTreeMap<String, PathBuf>,
-    /// Send calls, and the key, over `http://` to another machine, where anybody on the way reads them.
+    /// Allow sending calls and the key to another machine over unencrypted `http://`.
     #[serde(default)]
     pub(crate) allow_http: bool,
-    /// The tools that are offered and may be called; all if there is no list.
+    /// Tools that are offered and may be called; all tools by default.
     #[serde(default)]
     pub(crate) allowed_tools: Option<Vec<String>>,
-    /// Until a call is answered.
+    /// Timeout of a call.
     #[serde(default = "timeout")]
     pub(crate) timeout: Time,
-    /// Until it is connected to, and until it has listed its tools.
+    /// Timeout for connecting, and for listing the tools.
     #[serde(default = "connect_timeout")]
     pub(crate) connect_timeout: Time,
-    /// Bytes of a result.
+    /// Maximum size of a result.
     #[serde(default = "max_result")]
     pub(crate) max_result: Bytes,
-    /// When its tools are offered.
+    /// When the server's tools are offered.
     #[serde(default)]
     pub(crate) offer: OfferPolicy,
 }

@@ -6,13 +6,13 @@ use cellblock_gateway::{MetricsOptions, Options};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Who is told what was counted, `GET /metrics`.
+/// Access to `GET /metrics`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Metrics {
-    /// Whether they are told to everybody, rather than to callers with a key.
+    /// Serve the metrics without a key.
     pub(crate) public: bool,
-    /// An address and a port of their own, where they are told to everybody who can reach it.
+    /// Separate address and port that serve the metrics without a key.
     #[schemars(with = "Option<String>")]
     pub(crate) listen: Option<SocketAddr>,
 }

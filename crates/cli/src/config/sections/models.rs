@@ -10,9 +10,9 @@ use crate::config::units::Time;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Models {
-    /// How long a provider is waited for that is asked which models it has.
+    /// Timeout for a provider's list of models.
     pub(crate) list_timeout: Time,
-    /// How long its answer is remembered.
+    /// How long a provider's list of models is cached.
     pub(crate) list_cache: Time,
 }
 

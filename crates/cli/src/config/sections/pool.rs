@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::config::check::Check;
 use crate::config::units::Time;
 
-/// Sandboxes that are kept ready.
+/// Sandboxes kept ready.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Pool {
-    /// How many; 0 makes each on demand.
+    /// Number of sandboxes kept ready; 0 creates each one on demand.
     pub(crate) ready: usize,
-    /// How long a request waits for a sandbox before it is told that there is none.
+    /// Maximum time that a request waits for a sandbox.
     pub(crate) acquire_timeout: Time,
 }
 

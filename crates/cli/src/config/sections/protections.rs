@@ -6,13 +6,14 @@ use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is asked of each protection around a sandbox.
+/// Policy for the protections around a sandbox.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Protections {
-    /// Do without namespaces where the machine refuses them, as most containers do.
+    /// Allow running without namespaces if the machine does not permit them, as in most containers.
     pub(crate) without_namespaces: bool,
-    /// Demands by the names that `cellblock doctor` shows: `strict`, `degradable` or `disabled`.
+    /// Demand for each protection, by the name that `cellblock doctor` shows: `strict`,
+    /// `degradable` or `disabled`.
     #[schemars(with = "BTreeMap<String, String>")]
     pub(crate) demands: BTreeMap<Protection, Demand>,
 }

@@ -11,49 +11,51 @@ use serde::{Deserialize, Serialize};
 use crate::config::check::Check;
 use crate::config::units::Time;
 
-/// A provider of models.
+/// A model provider.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Provider {
-    /// How it is spoken to.
+    /// Protocol of the provider.
     #[serde(rename = "type")]
     pub(crate) kind: Kind,
-    /// Its address, up to the name of an operation, such as `http://127.0.0.1:11434/v1`.
+    /// Base URL of the API, without the name of an operation, such as `http://127.0.0.1:11434/v1`.
     #[serde(default)]
     pub(crate) base_url: Option<String>,
-    /// The environment variable that holds its key.
+    /// Environment variable with the provider's key.
     #[serde(default)]
     pub(crate) key_env: Option<String>,
-    /// The file that holds its key.
+    /// File with the server's key.
     #[serde(default)]
     pub(crate) key_file: Option<PathBuf>,
-    /// Send the key over `http://` to another machine, where anybody on the way reads it.
+    /// Allow sending the key to another machine over unencrypted `http://`.
     #[serde(default)]
     pub(crate) allow_http: bool,
-    /// Its models: names, or beginnings of names and a `*`. The closest counts. Without any, every model that no other provider has.
+    /// Models of the provider: names, or prefixes followed by `*`. The closest match applies. By
+    /// default, all models that no other provider has.
     #[serde(default)]
     pub(crate) models: Vec<String>,
-    /// Names that clients use, and the provider's own name for each.
+    /// Model names that clients use, mapped to the provider's own names.
     #[serde(default)]
     pub(crate) rename: BTreeMap<String, String>,
-    /// Whether its models see pictures: those that tools make, such as charts, are shown to them. What users show is sent in any case.
+    /// Whether the models can see images that tools create, such as charts. Images from users are
+    /// always sent.
     #[serde(default)]
     pub(crate) vision: bool,
-    /// How long it may say nothing.
+    /// Timeouts of the provider.
     #[serde(default)]
     pub(crate) timeouts: Timeouts,
-    /// How often it is asked again as long as nothing was answered.
+    /// Retries of a request before any part of the answer has arrived.
     #[serde(default)]
     pub(crate) retries: Retries,
-    /// What it accepts; for `type: chat`.
+    /// Fields that the server accepts; for `type: chat`.
     #[serde(default)]
     pub(crate) dialect: Dialect,
-    /// The file with its answers; for `type: scripted`.
+    /// File with the answers; for `type: scripted`.
     #[serde(default)]
     pub(crate) script: Option<PathBuf>,
 }
 
-/// How a provider is spoken to.
+/// Protocol of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
@@ -61,9 +63,9 @@ pub(crate) enum Kind {
     Chat,
     /// The Responses API.
     Responses,
-    /// Answers that stand in a file, for tests and demonstrations.
+    /// Answers from a file, for tests and demonstrations.
     Scripted,
-    /// No model: runs the Python block of a message, or a small analysis of its own.
+    /// No language model: runs the Python block of a message, or a small analysis of its own.
     Demo,
 }
 
@@ -90,17 +92,17 @@ impl Kind {
     }
 }
 
-/// How long a provider may say nothing.
+/// Timeouts of a provider.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Timeouts {
-    /// Until it is connected to.
+    /// Timeout for connecting.
     pub(crate) connect: Time,
-    /// Until its answer begins.
+    /// Timeout until the answer begins.
     pub(crate) first: Time,
-    /// Between two pieces of its answer.
+    /// Maximum pause within an answer.
     pub(crate) idle: Time,
-    /// Until the end of its answer, however busy it is.
+    /// Maximum duration of an answer.
     pub(crate) total: Time,
 }
 
@@ -116,15 +118,15 @@ impl Default for Timeouts {
     }
 }
 
-/// How often a provider is asked again.
+/// Retries of requests to a provider.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Retries {
-    /// Tries after the first.
+    /// Number of retries after the first attempt.
     pub(crate) count: u32,
-    /// The wait before the second try; each later one is twice as long.
+    /// Wait before the first retry; it doubles for each further retry.
     pub(crate) first: Time,
-    /// The longest wait.
+    /// Maximum wait.
     pub(crate) most: Time,
 }
 
@@ -139,21 +141,23 @@ impl Default for Retries {
     }
 }
 
-/// What a server of Chat Completions accepts, where servers differ.
+/// Fields that a Chat Completions server accepts; servers differ in these.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Dialect {
-    /// The field for the most tokens.
+    /// Field for the maximum number of tokens.
     pub(crate) max_tokens_field: MaxTokensField,
-    /// The role of instructions.
+    /// Role of instructions.
     pub(crate) system_role: SystemRole,
-    /// Whether, and in which field, reasoning is sent back to models that want it between their calls.
+    /// Whether, and in which field, reasoning is sent back to models that need it between their
+    /// calls.
     pub(crate) send_reasoning: SendReasoning,
-    /// Whether it is asked for the tokens that an answer took.
+    /// Whether to request the token usage of a stream.
     pub(crate) stream_usage: bool,
-    /// Whether it knows the field `parallel_tool_calls`, which is sent only where a request forbids such calls.
+    /// Whether the server supports `parallel_tool_calls`; it is sent only if a request forbids
+    /// parallel calls.
     pub(crate) parallel_tool_calls: bool,
-    /// Whether it knows `strict` in a function, which is sent only where a request demands it.
+    /// Whether the server supports `strict` in a function; it is sent only if a request sets it.
     pub(crate) strict: bool,
 }
 
@@ -171,13 +175,13 @@ impl Default for Dialect {
     }
 }
 
-/// The field for the most tokens.
+/// Field for the maximum number of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MaxTokensField {
-    /// As most servers have it.
+    /// Used by most servers.
     MaxTokens,
-    /// As newer models of OpenAI want it.
+    /// Required by newer OpenAI models.
     MaxCompletionTokens,
 }
 
@@ -185,9 +189,9 @@ pub(crate) enum MaxTokensField {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SendReasoning {
-    /// It is not: some servers refuse it.
+    /// Do not send it: some servers reject it.
     Never,
-    /// In the field in which the server told it.
+    /// In the field in which the server sent it.
     Same,
     /// In `reasoning`.
     Reasoning,
@@ -195,13 +199,13 @@ pub(crate) enum SendReasoning {
     ReasoningContent,
 }
 
-/// The role of instructions.
+/// Role of instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SystemRole {
-    /// As most servers have it.
+    /// Used by most servers.
     System,
-    /// As newer models of OpenAI want it.
+    /// Required by newer OpenAI models.
     Developer,
 }
 

@@ -118,7 +118,7 @@ impl JsonSchema for Providers {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "Providers by name: those of models, and the tool `code_interpreter`. A model is asked of the provider that has its name, or else the longest beginning of it.",
+            "description": "Model providers by name, and the tool `code_interpreter`. A request goes to the provider that lists its model; otherwise to the one with the longest matching prefix.",
             "type": "object",
             "properties": {"code_interpreter": generator.subschema_for::<CodeInterpreter>()},
             "additionalProperties": generator.subschema_for::<Provider>(),

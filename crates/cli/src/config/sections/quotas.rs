@@ -5,21 +5,21 @@ use cellblock_gateway::quotas::{Quota, QuotaOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a key is allowed that says nothing else. `null` lifts a limit.
+/// Default quotas of a key. `null` removes a limit.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Quotas {
-    /// Sessions and containers that there are at once.
+    /// Sessions and containers that exist at the same time.
     pub(crate) sandboxes: Option<u64>,
-    /// Cells and commands that run at once.
+    /// Cells and commands that run at the same time.
     pub(crate) concurrent_cells: Option<u64>,
-    /// Cells and commands that are begun in a minute.
+    /// Cells and commands started per minute.
     pub(crate) cells_per_minute: Option<u64>,
-    /// Seconds that cells and commands run on a day (UTC).
+    /// Seconds that cells and commands may run per day (UTC).
     pub(crate) cell_seconds_per_day: Option<u64>,
-    /// Bytes that are uploaded on a day (UTC).
+    /// Bytes uploaded per day (UTC).
     pub(crate) upload_bytes_per_day: Option<u64>,
-    /// Bytes of files, and of results of tools, that are kept.
+    /// Bytes of stored files and tool results.
     pub(crate) stored_bytes: Option<u64>,
 }
 

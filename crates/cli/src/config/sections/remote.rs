@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Remote {
-    /// Give sandboxes to other Cellblocks, whose `sandbox_url` is this server. Who has a key may then run in them what it likes, past the
-    /// quotas on cells.
+    /// Provide sandboxes to other Cellblocks, whose `sandbox_url` is this server. Clients with a
+    /// key can then run any code in them, without the quotas on cells.
     pub(crate) serve: bool,
 }
 

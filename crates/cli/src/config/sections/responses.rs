@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 use crate::config::check::Check;
 use crate::config::units::Time;
 
-/// Responses that are kept, and those that run in the background.
+/// Stored and background responses.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Responses {
-    /// How long they are kept; `null` keeps them for ever.
+    /// How long responses are kept; `null` keeps them forever.
     pub(crate) retention: Option<Time>,
-    /// How long a stream is silent before it says that it is still there.
+    /// Interval of keep-alive comments in a silent stream.
     pub(crate) keep_alive: Time,
-    /// How long a client may not read what was written for it before its response is cancelled.
+    /// How long a client may stop reading before its response is canceled.
     pub(crate) patience: Time,
-    /// The most background responses that run at once; others wait.
+    /// Maximum number of background responses that run at the same time; others wait.
     pub(crate) background: usize,
-    /// The most that wait; more are refused.
+    /// Maximum number of waiting background responses; more are rejected.
     pub(crate) queue: usize,
-    /// How long a WebSocket may be open.
+    /// Maximum duration of a WebSocket.
     pub(crate) socket: Time,
 }
 

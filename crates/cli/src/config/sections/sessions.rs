@@ -11,17 +11,17 @@ use crate::config::units::{Bytes, Time};
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Sessions {
-    /// The most that an owner has at a time.
+    /// Maximum number of sessions at a time per owner.
     pub(crate) per_owner: usize,
-    /// How long a session lives while nothing is asked of it, unless it says.
+    /// Default idle timeout of a session.
     pub(crate) idle: Time,
-    /// The longest such time that one may ask for.
+    /// Maximum idle timeout that a request can set.
     pub(crate) max_idle: Time,
-    /// How many finished cells a session keeps.
+    /// Number of finished cells that a session keeps.
     pub(crate) cells: usize,
-    /// The largest upload: a file, an input or a dataset.
+    /// Maximum size of an upload: a file, an input or a dataset.
     pub(crate) max_upload: Bytes,
-    /// The most of all inputs and datasets of one session.
+    /// Maximum size of all inputs and datasets of a session.
     pub(crate) data: Bytes,
 }
 

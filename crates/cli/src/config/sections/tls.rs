@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::check::Check;
 
-/// Certificates, where the server encrypts: both keys, or none.
+/// Certificate and key for TLS: set both, or neither.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Tls {
-    /// A PEM file: the server's certificate, and those that lead from it to its authority.
+    /// PEM file with the server's certificate and its chain.
     pub(crate) certificates: Option<PathBuf>,
-    /// A PEM file with the certificate's private key.
+    /// PEM file with the certificate's private key.
     pub(crate) key: Option<PathBuf>,
 }
 

@@ -8,44 +8,47 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::check::Check;
 
-/// How a request is answered.
+/// Limits and rules of a turn.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Turn {
-    /// The most times that a model is asked for one response.
+    /// Maximum number of model calls for one response.
     pub(crate) max_steps: u32,
-    /// More of them where the request's note `chart_intent` is `explicit`.
+    /// Additional steps if the request's metadata sets `chart_intent` to `explicit`.
     pub(crate) chart_steps: u32,
-    /// Whether code declares which results of tools it derives from, in turns that have tools of servers.
+    /// Whether code must declare the tool results that it derives from, in turns with tools of MCP
+    /// servers.
     pub(crate) contract: Contract,
-    /// How many derivations in a row may fail before the interpreter is taken away for the rest of the turn.
+    /// Maximum number of failed derivations in a row; then the interpreter is unavailable for the
+    /// rest of the turn.
     pub(crate) max_attempts: u32,
-    /// What becomes of a chart with a line that covers little of its time range.
+    /// How to treat a chart with a line that covers little of its time range.
     pub(crate) low_coverage: Coverage,
-    /// Tokens of results of tools that a model rereads at each step; the names of all results are kept beyond it.
+    /// Maximum number of tokens of tool results that a model sees at each step; the names of all
+    /// results are always included.
     pub(crate) tool_tokens: usize,
 }
 
-/// Whether code declares what it derives from.
+/// Whether code must declare what it derives from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Contract {
-    /// It does: code without a contract is not run.
+    /// Code without a contract does not run.
     Required,
-    /// It may: code without a contract is run, and does not see the results.
+    /// Code without a contract runs, but does not see the results.
     Optional,
-    /// There are no contracts, and no code sees the results.
+    /// There are no contracts, and code never sees the results.
     #[serde(rename = "none")]
     Off,
 }
 
-/// What becomes of a chart with a line that covers little of its time range.
+/// How to treat a chart with a line that covers little of its time range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Coverage {
-    /// The model and the client are told of it.
+    /// Report it to the model and the client.
     Report,
-    /// The model has to repair it.
+    /// Require the model to repair it.
     Reject,
 }
 
