@@ -27,19 +27,19 @@ pub enum ArtifactEnvelope {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageArtifact {
-    /// Where it can be had.
+    /// URL of the bytes.
     pub url: String,
-    /// What it shows, for those who do not see it.
+    /// Text alternative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alt: Option<String>,
     /// Its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Deprecated: `sha256`. The next release leaves it out.
+    /// Deprecated: use `sha256`. The next release removes this field.
     pub content_hash: ArtifactId,
     /// The sha256 of its bytes.
     pub sha256: ArtifactId,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub bytes: u64,
     /// Its width in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,28 +55,28 @@ pub struct ImageArtifact {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartArtifact {
-    /// Where the document with its specification and rows can be had.
+    /// URL of the document with its specification and rows.
     pub url: String,
-    /// What it shows, for those who do not see it.
+    /// Text alternative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alt: Option<String>,
     /// Its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Deprecated: `sha256`. The next release leaves it out.
+    /// Deprecated: use `sha256`. The next release removes this field.
     pub content_hash: ArtifactId,
     /// The sha256 of the document.
     pub sha256: ArtifactId,
-    /// How many bytes the document has.
+    /// Size of the document in bytes.
     pub bytes: u64,
     /// How it is drawn.
     pub spec: Value,
     /// Its rows.
     pub data: Value,
-    /// The chart as a picture; absent where it could not be drawn, which `note` explains.
+    /// The chart as an image; absent if it could not be drawn, which `note` explains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub picture: Option<Picture>,
-    /// Why it has no picture.
+    /// Why there is no image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -85,11 +85,11 @@ pub struct ChartArtifact {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Picture {
-    /// Where it can be had.
+    /// URL of the bytes.
     pub url: String,
     /// The sha256 of its bytes.
     pub sha256: ArtifactId,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub bytes: u64,
     /// Its width in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,18 +5,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::ArtifactId;
 
-/// What an artifact is to the people who look for it.
+/// Kind of an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Kind {
     /// A table.
     Dataframe,
-    /// A chart: its picture or its specification.
+    /// A chart: its image or its specification.
     Figure,
     /// A picture.
     Image,
-    /// One representation of a value in several.
+    /// One of several representations of a value.
     Rich,
     /// A file that code wrote.
     File,
@@ -24,7 +24,7 @@ pub enum Kind {
     Chart,
     /// Data that an answer rests on.
     Dataset,
-    /// What a tool or a cell returned, as JSON or a table.
+    /// Result of a tool or a cell, as JSON or a table.
     Result,
 }
 
@@ -64,7 +64,7 @@ pub struct Metadata {
     pub kind: Kind,
     /// Its media type when it was first published.
     pub media_type: String,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub bytes: u64,
     /// When it was first published, in milliseconds since 1970.
     pub created_unix_ms: u64,

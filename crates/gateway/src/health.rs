@@ -21,7 +21,7 @@ pub(crate) fn routes() -> Router<Gateway> {
         .route("/readyz", get(readyz))
 }
 
-/// How the process is.
+/// State of the process.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct Condition {
     /// `ok` or `not_ready`.
@@ -31,21 +31,21 @@ pub(crate) struct Condition {
     reason: Option<&'static str>,
 }
 
-/// Whether the process lives.
+/// Reports whether the process is running.
 #[utoipa::path(
     get, path = "/healthz", tag = "operations",
-    responses((status = 200, description = "It does", body = Condition))
+    responses((status = 200, description = "It is running", body = Condition))
 )]
 pub(crate) async fn healthz() -> Json<Condition> {
     Json(Condition::new("ok", None))
 }
 
-/// Whether requests are served without waiting for the image's libraries.
+/// Reports whether requests are served without waiting for the image's libraries.
 #[utoipa::path(
     get, path = "/readyz", tag = "operations",
     responses(
-        (status = 200, description = "They are", body = Condition),
-        (status = 503, description = "It is starting or stopping", body = Condition),
+        (status = 200, description = "The server is ready", body = Condition),
+        (status = 503, description = "The server is starting or stopping", body = Condition),
     )
 )]
 pub(crate) async fn readyz(State(gateway): State<Gateway>) -> (StatusCode, Json<Condition>) {

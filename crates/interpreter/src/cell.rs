@@ -25,7 +25,7 @@ pub struct Cell {
     pub store: bool,
     /// How long it may run; by default the session's limit.
     pub timeout: Option<Duration>,
-    /// Packages that it needs besides the image's, as requirement strings.
+    /// Additional packages, as requirement strings.
     pub requirements: Vec<String>,
     /// Whether new and changed files of the sandbox are collected afterwards.
     pub collect_files: bool,

@@ -15,42 +15,42 @@ use crate::rejection::Rejection;
 pub struct Execution {
     /// The cell's number in its session, from 1.
     pub cell: u64,
-    /// How it ended.
+    /// Outcome.
     pub outcome: Outcome,
     /// What became of the session's variables.
     pub state: State,
     /// What it showed, in order; those shown before a failure included.
     pub outputs: Vec<Output>,
-    /// Outputs beyond the limit, which were dropped.
+    /// Number of outputs that exceeded the limit and were dropped.
     pub outputs_dropped: u32,
     /// What was written to stdout.
     pub stdout: StreamText,
-    /// What was written to stderr.
+    /// Output to stderr.
     pub stderr: StreamText,
     /// New and changed files.
     pub files: Vec<ProducedFile>,
     /// Files that could not be collected, with reasons.
     pub skipped_files: Vec<SkippedFile>,
-    /// What was noticed about its data.
+    /// Findings about its data.
     pub findings: Vec<Finding>,
     /// What a model has to know besides the outputs: lost variables, limits, and how to go on.
     pub note: Option<String>,
     /// How long the cell ran, as the host saw it.
     pub duration: Duration,
-    /// Where it ran.
+    /// The sandbox that it ran in.
     pub sandbox: SandboxReport,
 }
 
-/// What became of a session's variables.
+/// State of a session's variables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// They are as the cell left them.
     #[default]
     Kept,
-    /// The cell was killed; they are as they were before it. Files are as it left them.
+    /// The cell was killed; they are as they were before it. Files are as the cell left them.
     Rescued,
-    /// The cell was killed, and they are gone; files are kept.
+    /// The cell was killed and they are lost; files are kept.
     Lost,
 }
 
@@ -102,20 +102,21 @@ impl Outcome {
     }
 }
 
-/// A limit that a cell ran into.
+/// A limit that a cell exceeded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Exceeded {
-    /// Which limit.
+    /// The limit.
     pub which: Resource,
     /// Its value, in bytes or pieces.
     pub limit: u64,
-    /// What was used or asked for, as far as it is known.
+    /// Amount that was used or requested, if known.
     pub actual: u64,
-    /// Whether the kernel was lost. Whether its variables were, too, is told by the execution's state.
+    /// Whether the kernel was lost. The execution's state says whether its variables were also
+    /// lost.
     pub kernel_lost: bool,
 }
 
-/// What is limited.
+/// A limited resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {
@@ -169,7 +170,7 @@ pub struct StreamText {
     pub bytes: u64,
 }
 
-/// A file that a cell made or changed.
+/// A file that a cell created or changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ProducedFile {
     /// Its path in the sandbox.
@@ -191,7 +192,7 @@ pub struct SkippedFile {
     pub reason: String,
 }
 
-/// Where a cell ran, and behind which walls.
+/// The sandbox of a cell and its protections.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SandboxReport {
     /// The backend.

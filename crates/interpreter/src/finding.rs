@@ -12,17 +12,17 @@ const MOST: usize = 100;
 /// Bytes of a finding's details as JSON.
 const DETAILS: usize = 16 * 1024;
 
-/// Something about the data, such as a line that covers little of its axis.
+/// A finding about the data, such as a line that covers little of its axis.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Finding {
-    /// What kind it is, such as `low_coverage`.
+    /// Kind of the finding, such as `low_coverage`.
     pub code: String,
-    /// What was found, and what it means.
+    /// Description of the finding.
     pub message: String,
-    /// The series, column or source that it is about.
+    /// The series, column or source concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series: Option<String>,
-    /// Figures and names to go with it.
+    /// Numbers and names that belong to the finding.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub details: Value,
 }

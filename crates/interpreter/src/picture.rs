@@ -48,7 +48,7 @@ pub struct Drawn {
     pub picture: Option<ArtifactRef>,
     /// Its width and height in pixels; only a PNG has them.
     pub size: Option<(u32, u32)>,
-    /// Why there is no picture.
+    /// Why there is no image.
     pub note: Option<String>,
 }
 

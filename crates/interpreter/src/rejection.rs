@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// One thing that is wrong with a cell or with what it declared.
+/// An error in a cell or in its declaration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Rejection {
-    /// What kind of mistake it is, such as `unknown_alias`; `guard` for code that breaks a rule of the guard.
+    /// Code of the error, such as `unknown_alias`; `guard` for code that violates a rule of the
+    /// guard.
     pub code: String,
     /// The guard's rule.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -16,10 +17,10 @@ pub struct Rejection {
     /// The field of the request, such as `inputAliases[0]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// What the field may hold, as far as it can be listed.
+    /// Valid values of the field, if they can be listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub valid: Vec<String>,
-    /// What is wrong, and how to repair it.
+    /// What is wrong and how to fix it.
     pub message: String,
 }
 

@@ -23,62 +23,64 @@ pub struct DerivationReport {
     /// What came of the call.
     #[serde(flatten)]
     pub envelope: Envelope,
-    /// The run; null where the call was refused before Python started.
+    /// The run; null if the call was rejected before Python started.
     pub execution: Option<CellReport>,
 }
 
 /// One cell.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CellReport {
-    /// How it ended: `completed`, `raised`, `interrupted`, `kernel_lost`, `limit_exceeded` or `rejected`.
+    /// Outcome: `completed`, `raised`, `interrupted`, `kernel_lost`, `limit_exceeded` or
+    /// `rejected`.
     pub outcome: &'static str,
-    /// What became of the session's variables: `kept`, `rescued` (they are as they were before the cell, which was killed) or `lost`.
+    /// State of the session's variables: `kept`, `rescued` (they are as before the cell, which was
+    /// killed) or `lost`.
     pub state: Variables,
-    /// What it showed, in order; also what it showed before a failure.
+    /// Displayed outputs in order, including those before a failure.
     pub outputs: Vec<Output>,
-    /// Outputs beyond the limit, which were dropped.
+    /// Number of outputs that exceeded the limit and were dropped.
     #[serde(skip_serializing_if = "is_zero")]
     pub outputs_dropped: u32,
-    /// What was written to stdout. Where it is truncated, a line in the middle says how much is left out.
+    /// Output to stdout. If it is truncated, a line in the middle says how much is omitted.
     pub stdout: String,
-    /// What was written to stderr, likewise.
+    /// Output to stderr, truncated in the same way.
     pub stderr: String,
-    /// Whether a part of stdout is left out.
+    /// Whether part of stdout is omitted.
     pub stdout_truncated: bool,
-    /// Whether a part of stderr is left out.
+    /// Whether part of stderr is omitted.
     pub stderr_truncated: bool,
-    /// How long the cell ran, in milliseconds.
+    /// Duration of the cell in milliseconds.
     pub duration_ms: f64,
-    /// Files that it made or changed in `/workspace` and `/tmp/output`.
+    /// Files that it created or changed in `/workspace` and `/tmp/output`.
     pub files: Vec<ProducedFile>,
-    /// Files that could not be collected.
+    /// Files that could not be collected, with reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped_files: Vec<SkippedFile>,
     /// The bytes of outputs and files.
     pub artifacts: Vec<ArtifactReport>,
-    /// What was saved under `--out`.
+    /// Files saved under `--out`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub saved: Vec<PathBuf>,
-    /// Where it ran.
+    /// The sandbox that it ran in.
     pub sandbox: SandboxJson,
-    /// What it raised, when it did.
+    /// The exception that it raised, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<RaisedReport>,
-    /// The limit that it ran into, when it did.
+    /// The limit that it exceeded, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<Exceeded>,
-    /// What a model has to know besides: lost variables, limits, and how to go on.
+    /// A note for the model: lost variables, limits, and how to continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Why it was not run, when it was not.
+    /// Why the cell was rejected, if it was.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rejections: Vec<Rejection>,
-    /// What was noticed about its data.
+    /// Findings about its data.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
 }
 
-/// What a cell raised, in short; the `exception` output has the rest.
+/// Summary of the exception that a cell raised; the `exception` output has the details.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RaisedReport {
     /// The name of the exception's type.
@@ -99,11 +101,11 @@ pub struct ArtifactReport {
     pub kind: Kind,
     /// How many there are.
     pub bytes: u64,
-    /// The file that holds them; it must not be changed.
+    /// File with the bytes; it must not be changed.
     pub path: Option<PathBuf>,
 }
 
-/// Where a cell ran, and behind which walls.
+/// The sandbox of a cell and its protections.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SandboxJson {
     /// The backend.
@@ -114,18 +116,18 @@ pub struct SandboxJson {
     pub protections: BTreeMap<String, ProtectionState>,
 }
 
-/// What became of a protection.
+/// State of a protection.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum ProtectionState {
-    /// In force.
+    /// Active.
     Active,
-    /// This machine lacks it, and the policy allows that.
+    /// Unavailable on this machine, which the policy allows.
     Degraded {
         /// Why.
         reason: String,
     },
-    /// The policy switched it off.
+    /// Disabled by the policy.
     Disabled,
 }
 

@@ -54,7 +54,7 @@ pub struct OfferedTools {
 pub struct ServerTool {
     /// Its name at its server.
     pub name: String,
-    /// What it does.
+    /// Description of the tool.
     pub description: Option<String>,
     /// A JSON Schema of its arguments, which are an object.
     pub input_schema: Map<String, Value>,

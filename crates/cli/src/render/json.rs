@@ -17,35 +17,35 @@ use crate::sanitize;
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum RunReport {
-    /// One cell was given, and it was run.
+    /// One cell was given and ran.
     Cell(Box<CellReport>),
     /// The code was a call of the derivation toolset.
     Derivation(Box<DerivationReport>),
     /// Several cells were given.
     Session(SessionReport),
-    /// Cellblock itself could not do its work.
+    /// Cellblock itself failed.
     Failure(FailureReport),
 }
 
 /// Several cells of one session.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SessionReport {
-    /// How the last cell that was run ended.
+    /// Outcome of the last cell that ran.
     pub(crate) outcome: &'static str,
-    /// The cells that were run, in order.
+    /// The cells that ran, in order.
     pub(crate) cells: Vec<CellReport>,
-    /// How many cells were not run because one before them did not complete.
+    /// Number of cells that did not run because an earlier one did not complete.
     pub(crate) cells_not_run: usize,
 }
 
-/// What Cellblock itself could not do.
+/// An error of Cellblock itself.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct FailureReport {
     /// Always `error`.
     pub(crate) outcome: &'static str,
-    /// What went wrong.
+    /// The error.
     pub(crate) error: ErrorReport,
-    /// Cells that were run before.
+    /// Cells that ran before the error.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) cells: Vec<CellReport>,
 }
@@ -53,11 +53,11 @@ pub(crate) struct FailureReport {
 /// An error of Cellblock's own.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ErrorReport {
-    /// Who has to act: `bad_request`, `policy`, `capacity`, `backend` or `cancelled`.
+    /// Category: `bad_request`, `policy`, `capacity`, `backend` or `cancelled`.
     pub(crate) code: &'static str,
-    /// What failed, and why.
+    /// What failed and why.
     pub(crate) message: String,
-    /// What to do about it.
+    /// Suggested fix.
     pub(crate) hints: Vec<String>,
 }
 

@@ -15,7 +15,7 @@ use anstyle::{AnsiColor, Style};
 pub(crate) const STRONG: Style = Style::new().bold();
 /// What is to be seen only when looked for.
 pub(crate) const FAINT: Style = Style::new().dimmed();
-/// What went wrong.
+/// The error.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 /// What is worth knowing.
 pub(crate) const NOTE: Style = AnsiColor::Yellow.on_default().bold();

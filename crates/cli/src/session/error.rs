@@ -56,7 +56,7 @@ impl SessionError {
         }
     }
 
-    /// What to do about it.
+    /// Suggested fix.
     pub(crate) fn hint(&self) -> String {
         match self {
             Self::NoId { .. } => "`cellblock session start` prints the id, `cellblock session list` shows those that run".to_owned(),
@@ -90,7 +90,7 @@ fn last_words(log: &str) -> String {
 pub(crate) struct Told {
     /// The message and its causes, outermost first.
     pub(crate) messages: Vec<String>,
-    /// What to do about it.
+    /// Suggested fix.
     pub(crate) hints: Vec<String>,
     /// What the command exits with.
     pub(crate) code: ExitCode,

@@ -23,7 +23,7 @@ use crate::server::{Caller, Gateway};
 const CACHE: HeaderValue = HeaderValue::from_static("private, max-age=31536000, immutable");
 const SANDBOXED: HeaderValue = HeaderValue::from_static("default-src 'none'; sandbox");
 
-/// The bytes of an artifact.
+/// Returns the bytes of an artifact.
 #[utoipa::path(
     get, operation_id = "read_artifact", path = "/v1/artifacts/{sha256}",
     tag = "artifacts",
@@ -32,12 +32,12 @@ const SANDBOXED: HeaderValue = HeaderValue::from_static("default-src 'none'; san
         ("format" = Option<String>, Query, description = "Converts a chart: `png`, `svg`, `html` (a page that needs no network) or `vega-lite`"),
     ),
     responses(
-        (status = 200, description = "The bytes, in their own media type. Types that a browser might run come as an attachment."),
-        (status = 206, description = "The part that `Range` asks for"),
-        (status = 304, description = "`If-None-Match` names it"),
+        (status = 200, description = "The bytes, with their own media type. Types that a browser might execute are sent as attachments."),
+        (status = 206, description = "The requested `Range`"),
+        (status = 304, description = "`If-None-Match` matches"),
         (status = 400, description = "The artifact cannot be converted to the format", body = crate::openapi::Error),
-        (status = 404, description = "There is no such artifact among the caller's", body = crate::openapi::Error),
-        (status = 416, description = "`Range` lies beyond its end"),
+        (status = 404, description = "The caller has no such artifact", body = crate::openapi::Error),
+        (status = 416, description = "`Range` is beyond the end"),
     )
 )]
 pub(crate) async fn serve(

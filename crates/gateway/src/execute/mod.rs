@@ -61,7 +61,7 @@ impl Slots {
     }
 }
 
-/// How the sandbox server is.
+/// State of the sandbox server.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct Health {
     /// `healthy`.
@@ -70,32 +70,32 @@ pub(crate) struct Health {
     mode: &'static str,
     /// Such as `Python 3.13.5`.
     runtime_version: String,
-    /// How many executions may run at a time.
+    /// Maximum number of concurrent executions.
     capacity: usize,
-    /// How many do.
+    /// Number of running executions.
     current_load: usize,
     /// Since the server was started.
     uptime_seconds: u64,
 }
 
-/// What is wrong, in the form of the original.
+/// An error, in the format of the original API.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct ExecuteError {
     /// In words.
     error: String,
 }
 
-/// Runs a Python program in a fresh sandbox, which is disposed of afterwards.
+/// Runs a Python program in a fresh sandbox, which is destroyed afterward.
 #[utoipa::path(
     post, operation_id = "execute", path = "/execute", tag = "sandbox server",
     request_body = ExecuteRequest,
     responses(
-        (status = 200, description = "What came of it, also where it failed, ran too long or packages could not be installed", body = ExecuteAnswer),
-        (status = 400, description = "The request is wrong or larger than 10 MiB", body = ExecuteError),
-        (status = 429, description = "As many run as may", body = ExecuteError),
-        (status = 501, description = "Code runs at another server, which keeps nothing", body = ExecuteError),
+        (status = 200, description = "The result, even if the program failed, timed out or packages could not be installed", body = ExecuteAnswer),
+        (status = 400, description = "The request is invalid or larger than 10 MiB", body = ExecuteError),
+        (status = 429, description = "The maximum number of programs is already running", body = ExecuteError),
+        (status = 501, description = "Code runs on another server, which keeps nothing", body = ExecuteError),
         (status = 502, description = "The sandbox failed", body = ExecuteError),
-        (status = 503, description = "No sandbox could be had in time; see `Retry-After`", body = ExecuteError),
+        (status = 503, description = "No sandbox became available in time; see `Retry-After`", body = ExecuteError),
     )
 )]
 pub(crate) async fn execute(State(gateway): State<Gateway>, caller: Caller, body: Body) -> Response {
@@ -176,12 +176,12 @@ pub(crate) async fn execute(State(gateway): State<Gateway>, caller: Caller, body
     }
 }
 
-/// How the sandbox server is.
+/// State of the sandbox server.
 #[utoipa::path(
     get, operation_id = "health", path = "/health", tag = "sandbox server",
     responses(
-        (status = 200, description = "It is there", body = Health),
-        (status = 501, description = "Code runs at another server, which keeps nothing", body = ExecuteError),
+        (status = 200, description = "The server is available", body = Health),
+        (status = 501, description = "Code runs on another server, which keeps nothing", body = ExecuteError),
     )
 )]
 pub(crate) async fn health(State(gateway): State<Gateway>) -> Response {

@@ -14,17 +14,18 @@ pub(super) const SCRIPT: &str = "script.py";
 /// The folder for results.
 pub(super) const OUTPUT: &str = "output";
 
-/// Code to run, alone in a sandbox of its own.
+/// Code to run in its own sandbox.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 pub(crate) struct ExecuteRequest {
     /// The program.
     code: Option<String>,
-    /// Seconds that it may run; 30 if there are none, or not more than none.
+    /// Timeout in seconds; 30 if it is absent or not positive.
     timeout_seconds: Option<f64>,
-    /// Packages that it needs, as requirement strings.
+    /// Packages to install, as requirement strings.
     requirements: Option<Vec<String>>,
-    /// Files that it finds in its folder: base64 by names, of which the last part counts.
+    /// Files in the program's folder: base64 by name; only the last path component of a name is
+    /// used.
     files: Option<BTreeMap<String, String>>,
 }
 

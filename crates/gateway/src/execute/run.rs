@@ -28,23 +28,25 @@ const KILL: i32 = 9;
 /// How often a program that is given up is told so.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// What came of a program.
+/// Result of a program.
 #[derive(Debug, Default, Serialize, utoipa::ToSchema)]
 pub(crate) struct ExecuteAnswer {
     /// `success` if it exited with 0, otherwise `error`.
     status: &'static str,
-    /// What it wrote. Of more than 10,000,000 bytes the middle is left out, which a line there tells.
+    /// Output to stdout. Above 10,000,000 bytes, a line replaces the middle.
     stdout: String,
-    /// What it wrote to stderr, likewise; then what has to be known besides, such as that its time was over.
+    /// Output to stderr, truncated in the same way, followed by notes such as a timeout.
     stderr: String,
-    /// The code it exited with; 128 + n if signal n killed it; -1 if its time was over, or packages could not be installed.
+    /// Exit code; 128 + n if signal n killed the program; -1 if it timed out or packages could not
+    /// be installed.
     exit_code: i32,
-    /// How long it ran.
+    /// Duration in milliseconds.
     execution_time_ms: u64,
-    /// What it left in `$OUTPUT_DIR` and `/tmp/output`: base64 by names, which have slashes for folders. Left out if there is none.
+    /// Files in `$OUTPUT_DIR` and `/tmp/output`: base64 by name, with slashes for folders. Omitted
+    /// if there are none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     files_produced: BTreeMap<String, String>,
-    /// What it left there and is not in `files_produced`, with reasons. Left out if there is none.
+    /// Files there that are not in `files_produced`, with reasons. Omitted if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     files_skipped: Vec<SkippedFile>,

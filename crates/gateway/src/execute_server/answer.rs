@@ -18,7 +18,7 @@ const NOT_INSTALLED: &str = "package installation failed:";
 /// Code that was run, or could not be, by a server that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Executed {
-    /// How it ended.
+    /// Outcome.
     pub ended: Ended,
     /// What it wrote.
     pub stdout: String,

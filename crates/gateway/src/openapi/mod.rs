@@ -56,15 +56,15 @@ pub(crate) fn routes() -> Router<Gateway> {
         sessions::aliases::list,
     ),
     tags(
-        (name = "sessions", description = "Cells that share variables and files, and tools over them"),
-        (name = "artifacts", description = "What code has made, by its sha256"),
-        (name = "sandbox server", description = "One program in one fresh sandbox"),
-        (name = "operations", description = "For whoever runs the gateway"),
+        (name = "sessions", description = "Cells that share variables and files, and tools that use them"),
+        (name = "artifacts", description = "Artifacts that code created, by their sha256"),
+        (name = "sandbox server", description = "One program in a fresh sandbox"),
+        (name = "operations", description = "For operators of the gateway"),
     ),
 )]
 struct Routes;
 
-/// This document.
+/// Returns this document.
 #[utoipa::path(
     get, path = "/openapi.json", tag = "operations",
     responses((status = 200, description = "OpenAPI 3.1", body = Object))

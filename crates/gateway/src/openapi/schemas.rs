@@ -48,9 +48,9 @@ names! {
     FileList
     /// A file that was written.
     FileWritten
-    /// Something that is no more.
+    /// A deleted object.
     Deleted
-    /// What an interrupt came to.
+    /// Result of an interrupt.
     Interrupted
     /// A dataset.
     Mounted

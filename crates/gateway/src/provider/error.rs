@@ -28,7 +28,7 @@ pub enum ProviderError {
     Unsupported {
         /// The parameter.
         param: &'static str,
-        /// What to do about it.
+        /// Suggested fix.
         message: String,
     },
     /// It cannot be reached, or the connection broke.

@@ -21,9 +21,9 @@ use crate::wire::ApiError;
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AliasRequest {
-    /// The tool whose result it is; the alias is made of its name and a number.
+    /// The tool that returned the result; the alias consists of its name and a number.
     tool: Option<String>,
-    /// The alias, where it is not made of the tool's name.
+    /// Custom alias, instead of one derived from the tool's name.
     alias: Option<String>,
     /// Any JSON.
     #[serde(default, deserialize_with = "super::inputs::present")]
@@ -31,7 +31,7 @@ pub(crate) struct AliasRequest {
     value: Option<Value>,
     /// A table as base64, in `format`.
     data: Option<String>,
-    /// The sha256 of an artifact of the caller's, in `format`.
+    /// The sha256 of one of the caller's artifacts, in `format`.
     artifact: Option<String>,
     /// `value` for JSON, `parquet` or `arrow` for a table.
     #[schema(value_type = Option<String>)]
@@ -49,7 +49,7 @@ pub(crate) struct AliasAnswer {
     tool: String,
     format: InputFormat,
     bytes: u64,
-    /// How many rows it has, where it is a table or a list.
+    /// Number of rows, if it is a table or a list.
     rows: Option<u64>,
     sha256: ArtifactId,
 }
@@ -74,7 +74,7 @@ impl From<&Entry> for AliasAnswer {
     params(("id" = String, Path)),
     request_body = AliasRequest,
     responses(
-        (status = 201, description = "Its alias", body = crate::openapi::Alias),
+        (status = 201, description = "The alias", body = crate::openapi::Alias),
         (status = 400, description = "It cannot be recorded, or the session has another toolset", body = crate::openapi::Error),
         (status = 404, description = "There is no such session or artifact", body = crate::openapi::Error),
     )
@@ -113,13 +113,13 @@ pub(crate) async fn add(
     Ok((StatusCode::CREATED, Json(AliasAnswer::from(&*entry))))
 }
 
-/// The recorded tool results.
+/// Lists the recorded tool results.
 #[utoipa::path(
     get, operation_id = "list_aliases", path = "/v1/sessions/{id}/aliases", tag = "sessions",
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "The results, in the order in which they were recorded", body = crate::openapi::AliasList),
-        (status = 404, description = "There is no such session among the caller's", body = crate::openapi::Error),
+        (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn list(

@@ -31,22 +31,22 @@ pub(crate) struct SessionAnswer {
     /// `session`.
     object: &'static str,
     toolset: ToolsetName,
-    /// Whether something runs in it.
+    /// Whether code is running in it.
     status: Status,
     /// In seconds since 1970, like the others.
     created_at: u64,
     last_used_at: u64,
-    /// When it ends unless it is used.
+    /// When it ends if it is not used.
     expires_at: u64,
     idle_seconds: f64,
     prelude: Vec<String>,
     guard: Guard,
     rescue: Rescue,
-    /// How many cells it has run.
+    /// Number of cells that it has run.
     cells: u64,
     inputs: BTreeMap<String, InputAnswer>,
     datasets: usize,
-    /// What it may use; each can be lowered when a session is made.
+    /// Limits of the session; each can be lowered when a session is created.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     limits: Limits,
 }
@@ -99,16 +99,16 @@ impl SessionAnswer {
     }
 }
 
-/// Something that is no more.
+/// A deleted object.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[expect(
     clippy::struct_field_names,
     reason = "the fields are those of OpenAI's answers"
 )]
 pub(crate) struct Deleted {
-    /// What it was, and `.deleted`.
+    /// Type of the object, followed by `.deleted`.
     object: String,
-    /// Its id or path.
+    /// Its ID or path.
     id: String,
     /// `true`.
     deleted: bool,

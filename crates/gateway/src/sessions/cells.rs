@@ -11,14 +11,14 @@ use super::held::lock;
 use crate::problem::Problem;
 use crate::server::{Caller, Gateway, Json};
 
-/// One cell, as `cellblock run --json` tells of it, and where it belongs.
+/// A cell as in `cellblock run --json`, with its session and number.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct CellAnswer {
     /// `session.cell`.
     pub(super) object: &'static str,
     /// The session's id.
     pub(super) session: String,
-    /// The cell's number in it, from 1.
+    /// Number of the cell in the session, starting at 1.
     pub(super) cell: u64,
     /// The code.
     pub(super) code: String,
@@ -72,13 +72,13 @@ impl Kept {
     }
 }
 
-/// The last cells, the oldest first.
+/// Lists the last cells, the oldest first.
 #[utoipa::path(
     get, operation_id = "list_cells", path = "/v1/sessions/{id}/cells", tag = "sessions",
     params(("id" = String, Path)),
     responses(
-        (status = 200, description = "The cells that are kept", body = crate::openapi::CellList),
-        (status = 404, body = crate::openapi::Error, description = "There is no such session among the caller's"),
+        (status = 200, description = "The stored cells", body = crate::openapi::CellList),
+        (status = 404, body = crate::openapi::Error, description = "The caller has no such session"),
     )
 )]
 pub(crate) async fn list(
@@ -94,10 +94,10 @@ pub(crate) async fn list(
     Ok(Json(Listed::new(cells.collect())))
 }
 
-/// One of the last cells.
+/// Returns one of the last cells.
 #[utoipa::path(
     get, operation_id = "get_cell", path = "/v1/sessions/{id}/cells/{cell}", tag = "sessions",
-    params(("id" = String, Path), ("cell" = u64, Path, description = "Its number, from 1")),
+    params(("id" = String, Path), ("cell" = u64, Path, description = "Number of the cell, starting at 1")),
     responses(
         (status = 200, description = "The cell", body = crate::openapi::Cell),
         (status = 404, body = crate::openapi::Error, description = "There is no such session or cell"),

@@ -27,38 +27,40 @@ use crate::wire::Ids;
 /// Sets of names that a kernel knows.
 const PRELUDES: [&str; 3] = ["analysis", "documents", "derivation"];
 
-/// What a session is to be.
+/// Options of a new session.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct CreateRequest {
-    /// Which tools it has.
+    /// Toolset of the session.
     #[schema(default = "interpreter")]
     toolset: ToolsetName,
-    /// Limits in place of the gateway's, each lower than that; `limits` of a session lists them. A derivation has the gateway's.
+    /// Limits below those of the gateway; `limits` of a session lists them. A derivation always
+    /// uses the gateway's limits.
     #[schema(value_type = Object)]
     limits: Map<String, Value>,
-    /// Sets of names that are bound from the start: `analysis`, `documents`, `derivation`. By default those of the toolset.
+    /// Sets of names to bind at the start: `analysis`, `documents`, `derivation`. By default those
+    /// of the toolset.
     prelude: Option<Vec<String>>,
-    /// What code is checked for before it runs: `off`, `standard` or `strict`.
+    /// Level of the check before code runs: `off`, `standard` or `strict`.
     #[schema(value_type = Option<String>)]
     guard: Option<Guard>,
     /// Whether variables survive a cell that kills its kernel: `off`, `idle` or `on`.
     #[schema(value_type = Option<String>)]
     rescue: Option<Rescue>,
-    /// Seconds after which the session ends when nothing is asked of it.
+    /// Idle timeout of the session in seconds.
     idle_seconds: Option<f64>,
-    /// Inputs that are bound before the first cell.
+    /// Inputs to bind before the first cell.
     #[schema(value_type = Object)]
     inputs: BTreeMap<String, Given>,
 }
 
-/// Makes a session. Its sandbox is made when it is first needed.
+/// Creates a session. Its sandbox is created on first use.
 #[utoipa::path(
     post, operation_id = "create_session", path = "/v1/sessions", tag = "sessions",
     request_body = CreateRequest,
     responses(
         (status = 201, description = "The session", body = crate::openapi::Session),
-        (status = 400, description = "A field is wrong", body = crate::openapi::Error),
+        (status = 400, description = "A field is invalid", body = crate::openapi::Error),
         (status = 429, description = "The caller has too many sessions", body = crate::openapi::Error),
     )
 )]

@@ -26,14 +26,14 @@ pub(crate) struct DatasetQuery {
     as_csv: bool,
 }
 
-/// Adds the body as a dataset: it appears in `/tmp/data` at once.
+/// Adds the body as a dataset, which appears in `/tmp/data` immediately.
 #[utoipa::path(
     post, operation_id = "add_dataset", path = "/v1/sessions/{id}/datasets", tag = "sessions",
     params(("id" = String, Path), DatasetQuery),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
-        (status = 201, description = "Where it is, and what is in it", body = crate::openapi::Mounted),
-        (status = 400, description = "It is not what its name says, or the session has another toolset", body = crate::openapi::Error),
+        (status = 201, description = "Its path and contents", body = crate::openapi::Mounted),
+        (status = 400, description = "The format does not match the name, or the session has another toolset", body = crate::openapi::Error),
         (status = 413, description = "It is too large", body = crate::openapi::Error),
     )
 )]
@@ -80,13 +80,13 @@ pub(crate) async fn add(
     Ok((StatusCode::CREATED, Json(mounted)))
 }
 
-/// The session's datasets.
+/// Lists the session's datasets.
 #[utoipa::path(
     get, operation_id = "list_datasets", path = "/v1/sessions/{id}/datasets", tag = "sessions",
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "The datasets", body = crate::openapi::MountedList),
-        (status = 404, description = "There is no such session among the caller's", body = crate::openapi::Error),
+        (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn list(

@@ -32,7 +32,7 @@ pub(crate) struct FileList {
     object: &'static str,
     /// Regular files below `/workspace` and `/tmp/output`.
     data: Vec<ListedFile>,
-    /// What is there and is not listed, with reasons.
+    /// Files that are not listed, with reasons.
     skipped: Vec<SkippedFile>,
     /// Whether there are more files than are listed.
     has_more: bool,
@@ -49,7 +49,7 @@ pub(crate) struct FileWritten {
     bytes: u64,
 }
 
-/// Lists the files that code has made.
+/// Lists the files that code created.
 #[utoipa::path(
     get, operation_id = "list_files", path = "/v1/sessions/{id}/files", tag = "sessions",
     params(("id" = String, Path)),
@@ -85,11 +85,11 @@ pub(crate) async fn list(
     get, operation_id = "read_file", path = "/v1/sessions/{id}/files/{path}", tag = "sessions",
     params(
         ("id" = String, Path),
-        ("path" = String, Path, description = "The path in the sandbox without its first slash: `workspace/a.csv`, `tmp/output/b.png`"),
+        ("path" = String, Path, description = "Path in the sandbox without the first slash: `workspace/a.csv`, `tmp/output/b.png`"),
     ),
     responses(
-        (status = 200, description = "Its bytes. Types that a browser might run come as an attachment."),
-        (status = 304, description = "`If-None-Match` names its version"),
+        (status = 200, description = "Its bytes. Types that a browser might execute are sent as attachments."),
+        (status = 304, description = "`If-None-Match` matches its version"),
         (status = 404, description = "There is no such session or file", body = crate::openapi::Error),
     )
 )]
@@ -129,17 +129,17 @@ pub(crate) async fn get(
     Ok((answer, Body::from_stream(ReaderStream::new(content))).into_response())
 }
 
-/// Writes a file; folders that it needs are made.
+/// Writes a file and creates missing folders.
 #[utoipa::path(
     put, operation_id = "write_file", path = "/v1/sessions/{id}/files/{path}", tag = "sessions",
     params(
         ("id" = String, Path),
-        ("path" = String, Path, description = "The path in the sandbox without its first slash: `workspace/a.csv`"),
+        ("path" = String, Path, description = "Path in the sandbox without the first slash: `workspace/a.csv`"),
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
         (status = 200, description = "It was written", body = crate::openapi::FileWritten),
-        (status = 400, description = "The path is not one of a file, or the sandbox has no room", body = crate::openapi::Error),
+        (status = 400, description = "The path is not a file path, or the sandbox has no space left", body = crate::openapi::Error),
         (status = 404, description = "There is no such session", body = crate::openapi::Error),
         (status = 413, description = "It is too large", body = crate::openapi::Error),
     )
@@ -170,7 +170,7 @@ pub(crate) async fn put(
     delete, operation_id = "delete_file", path = "/v1/sessions/{id}/files/{path}", tag = "sessions",
     params(
         ("id" = String, Path),
-        ("path" = String, Path, description = "The path in the sandbox without its first slash: `workspace/a.csv`"),
+        ("path" = String, Path, description = "Path in the sandbox without the first slash: `workspace/a.csv`"),
     ),
     responses(
         (status = 200, description = "It was removed", body = crate::openapi::Deleted),

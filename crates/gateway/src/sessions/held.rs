@@ -45,7 +45,7 @@ pub(crate) struct Held {
     _permit: SandboxPermit,
 }
 
-/// Which tools a session has.
+/// Toolset of a session.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema,
 )]
@@ -56,7 +56,7 @@ pub(crate) enum ToolsetName {
     Interpreter,
     /// Calls under a contract, over recorded tool results.
     Derivation,
-    /// Commands and files, beside cells.
+    /// Commands and files, in addition to cells.
     Workbench,
 }
 

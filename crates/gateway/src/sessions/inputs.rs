@@ -24,13 +24,13 @@ use crate::wire::{ApiError, ErrorKind};
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Given {
-    /// Any JSON, which code finds as the equal Python object.
+    /// Any JSON value, bound as the equivalent Python object.
     #[serde(deserialize_with = "present")]
     #[schema(value_type = Option<Object>)]
     pub(super) value: Option<Value>,
     /// Bytes as base64, in `format`.
     pub(super) data: Option<String>,
-    /// The sha256 of an artifact of the caller's, in `format`.
+    /// The sha256 of one of the caller's artifacts, in `format`.
     pub(super) artifact: Option<String>,
     /// `csv`, `tsv`, `parquet`, `json`, `ndjson`, `arrow`, `xlsx`, `bytes`, or `value` for a JSON document.
     #[schema(value_type = Option<String>)]
@@ -56,19 +56,19 @@ pub(crate) struct InputBound {
     bytes: u64,
 }
 
-/// Binds an input: the body's bytes with a `format` or a content type that tells it; or, as `application/json` without a `format`, one of
-/// `value`, `data` and `artifact`.
+/// Binds an input: the body's bytes with a `format` or a matching content type; or, as
+/// `application/json` without a `format`, one of `value`, `data` and `artifact`.
 #[utoipa::path(
     put, operation_id = "bind_input", path = "/v1/sessions/{id}/inputs/{name}", tag = "sessions",
     params(
         ("id" = String, Path),
         ("name" = String, Path, description = "A Python identifier"),
-        ("format" = Option<String>, Query, description = "How the body's bytes are read"),
+        ("format" = Option<String>, Query, description = "Format of the body"),
     ),
     request_body(content((Given = "application/json"), (Vec<u8> = "application/octet-stream"))),
     responses(
-        (status = 200, description = "It is bound", body = crate::openapi::InputBound),
-        (status = 400, description = "It cannot be bound", body = crate::openapi::Error),
+        (status = 200, description = "The input was bound", body = crate::openapi::InputBound),
+        (status = 400, description = "The input cannot be bound", body = crate::openapi::Error),
         (status = 404, description = "There is no such session or artifact", body = crate::openapi::Error),
         (status = 413, description = "It is too large", body = crate::openapi::Error),
     )

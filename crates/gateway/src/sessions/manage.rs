@@ -10,16 +10,16 @@ use super::run::attended;
 use crate::problem::Problem;
 use crate::server::{Caller, Gateway, Json};
 
-/// What an interrupt came to.
+/// Result of an interrupt.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct Interrupted {
     /// `session.interrupt`.
     object: &'static str,
-    /// Whether something ran.
+    /// Whether code was running.
     interrupted: bool,
 }
 
-/// The caller's sessions, the oldest first.
+/// Lists the caller's sessions, the oldest first.
 #[utoipa::path(
     get, operation_id = "list_sessions", path = "/v1/sessions", tag = "sessions",
     responses((status = 200, description = "The sessions", body = crate::openapi::SessionList))
@@ -37,7 +37,7 @@ pub(crate) async fn list(State(gateway): State<Gateway>, caller: Caller) -> Json
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "The session", body = crate::openapi::Session),
-        (status = 404, description = "There is no such session among the caller's", body = crate::openapi::Error),
+        (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn get(
@@ -49,13 +49,13 @@ pub(crate) async fn get(
     Ok(Json(SessionAnswer::of(&held)))
 }
 
-/// Ends a session; what runs in it is interrupted. Answered when its sandbox is gone.
+/// Deletes a session and interrupts its code. The response is sent when its sandbox is gone.
 #[utoipa::path(
     delete, operation_id = "delete_session", path = "/v1/sessions/{id}", tag = "sessions",
     params(("id" = String, Path)),
     responses(
-        (status = 200, description = "It is gone", body = crate::openapi::Deleted),
-        (status = 404, description = "There is no such session among the caller's", body = crate::openapi::Error),
+        (status = 200, description = "It was deleted", body = crate::openapi::Deleted),
+        (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn delete(
@@ -69,13 +69,13 @@ pub(crate) async fn delete(
     Ok(Json(Deleted::new("session", id)))
 }
 
-/// Stops what runs in a session. Variables are kept unless it does not listen.
+/// Interrupts the code of a session. Variables are kept unless the code does not react.
 #[utoipa::path(
     post, operation_id = "interrupt_session", path = "/v1/sessions/{id}/interrupt", tag = "sessions",
     params(("id" = String, Path)),
     responses(
-        (status = 200, description = "It was told; the cell's own answer says how it ended", body = crate::openapi::Interrupted),
-        (status = 404, description = "There is no such session among the caller's", body = crate::openapi::Error),
+        (status = 200, description = "The interrupt was sent; the cell's own result says how it ended", body = crate::openapi::Interrupted),
+        (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn interrupt(
@@ -90,13 +90,13 @@ pub(crate) async fn interrupt(
     Ok(Json(Interrupted { object, interrupted }))
 }
 
-/// Drops all variables but the inputs. Files stay.
+/// Deletes all variables except the inputs. Files are kept.
 #[utoipa::path(
     post, operation_id = "reset_session", path = "/v1/sessions/{id}/reset", tag = "sessions",
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "The session", body = crate::openapi::Session),
-        (status = 404, description = "There is no such session among the caller's", body = crate::openapi::Error),
+        (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn reset(
@@ -111,13 +111,13 @@ pub(crate) async fn reset(
     Ok(Json(SessionAnswer::of(&held)))
 }
 
-/// The session's variables.
+/// Lists the session's variables.
 #[utoipa::path(
     get, operation_id = "list_variables", path = "/v1/sessions/{id}/variables", tag = "sessions",
     params(("id" = String, Path)),
     responses(
-        (status = 200, description = "Those that code has bound", body = crate::openapi::VariableList),
-        (status = 404, description = "There is no such session among the caller's", body = crate::openapi::Error),
+        (status = 200, description = "The variables that code has bound", body = crate::openapi::VariableList),
+        (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn variables(

@@ -28,29 +28,30 @@ use crate::wire::ApiError;
 pub(crate) struct CellRequest {
     /// The code. The value of a trailing expression is displayed.
     code: Option<String>,
-    /// Seconds that it may run.
+    /// Timeout in seconds.
     timeout: Option<f64>,
-    /// Packages that it needs besides the image's, as requirement strings.
+    /// Additional packages, as requirement strings.
     requirements: Vec<String>,
-    /// Answer with events as they come; so does `Accept: text/event-stream`.
+    /// Stream the result as events; the same as `Accept: text/event-stream`.
     stream: bool,
 }
 
-/// Runs a cell. Code that raises, runs too long or is refused is a 200 whose `outcome` says so. A client that goes away interrupts its cell.
+/// Runs a cell. If code raises, times out or is rejected, the status is 200 and `outcome` says so.
+/// If the client disconnects, its cell is interrupted.
 #[utoipa::path(
     post, operation_id = "run_cell", path = "/v1/sessions/{id}/cells", tag = "sessions",
     params(("id" = String, Path)),
     request_body = CellRequest,
     responses(
-        (status = 200, description = "What came of it; or, as `text/event-stream`, the events of `CellEvent`", content(
+        (status = 200, description = "The result; or, as `text/event-stream`, the events of `CellEvent`", content(
             (crate::openapi::Cell = "application/json"),
             (crate::openapi::CellEvent = "text/event-stream"),
         )),
-        (status = 400, description = "A field is wrong, or packages cannot be had", body = crate::openapi::Error),
-        (status = 404, description = "There is no such session among the caller's", body = crate::openapi::Error),
-        (status = 429, description = "Too many requests wait for the session", body = crate::openapi::Error),
+        (status = 400, description = "A field is invalid, or packages are unavailable", body = crate::openapi::Error),
+        (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
+        (status = 429, description = "Too many requests are waiting for the session", body = crate::openapi::Error),
         (status = 502, description = "The sandbox failed", body = crate::openapi::Error),
-        (status = 503, description = "No sandbox could be had in time; see `Retry-After`", body = crate::openapi::Error),
+        (status = 503, description = "No sandbox became available in time; see `Retry-After`", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn run(

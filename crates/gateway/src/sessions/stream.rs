@@ -25,44 +25,45 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// How often a quiet stream says that it is there, which finds out clients that are gone.
 const BEAT: Duration = Duration::from_secs(10);
 
-/// An event of a cell that is streamed. `type` says which.
+/// An event of a streamed cell. `type` is its kind.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(tag = "type")]
 pub(crate) enum CellEvent<'a> {
-    /// The cell's turn has come.
+    /// The cell starts.
     #[serde(rename = "cell.started")]
     Started {
         /// The session's id.
         session: &'a str,
     },
-    /// It wrote to stdout.
+    /// Output to stdout.
     #[serde(rename = "cell.stdout")]
     Stdout {
-        /// What; bytes that are not UTF-8 are replaced.
+        /// The text; bytes that are not UTF-8 are replaced.
         text: String,
     },
-    /// It wrote to stderr.
+    /// Output to stderr.
     #[serde(rename = "cell.stderr")]
     Stderr {
-        /// What; bytes that are not UTF-8 are replaced.
+        /// The text; bytes that are not UTF-8 are replaced.
         text: String,
     },
-    /// It showed something.
+    /// A displayed value.
     #[serde(rename = "cell.output")]
     Output {
-        /// What it showed.
+        /// The displayed value.
         output: &'a Output,
     },
-    /// It made or changed a file.
+    /// A file was created or changed.
     #[serde(rename = "cell.file")]
     File {
         /// The file.
         file: &'a ProducedFile,
     },
-    /// It could not be run to its end by Cellblock. The last event, as `cell.done` is otherwise, which has the whole answer as `cell`.
+    /// Cellblock failed to run the cell to its end. This is the last event; otherwise the last
+    /// event is `cell.done`, with the complete result as `cell`.
     #[serde(rename = "cell.error")]
     Error {
-        /// As in an answer that is no stream.
+        /// The same as without a stream.
         #[schemars(with = "serde_json::Value")]
         error: ApiErrorFields<'a>,
     },

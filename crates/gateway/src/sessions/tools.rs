@@ -26,12 +26,12 @@ use crate::server::{Caller, Gateway, Json};
 /// Runs a cell.
 const RUN_PYTHON: &str = "run_python";
 
-/// A tool, for whoever lists tools to a model.
+/// A tool, for listing to a model.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct ToolAnswer {
     /// Its name.
     name: String,
-    /// What it does.
+    /// Description of the tool.
     description: String,
     /// The JSON Schema of its arguments.
     parameters: Value,
@@ -46,13 +46,13 @@ struct RunPython {
     timeout: Option<f64>,
 }
 
-/// The session's tools.
+/// Lists the session's tools.
 #[utoipa::path(
     get, operation_id = "list_tools", path = "/v1/sessions/{id}/tools", tag = "sessions",
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "The tools, with JSON Schemas", body = crate::openapi::ToolList),
-        (status = 404, description = "There is no such session among the caller's", body = crate::openapi::Error),
+        (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn list(
@@ -64,7 +64,8 @@ pub(crate) async fn list(
     Ok(Json(Listed::new(tools(&held))))
 }
 
-/// Calls a tool. What the toolset refuses is a 200 that says so, as a model is to read it.
+/// Calls a tool. If the toolset rejects the call, the status is 200 and the result explains the
+/// rejection to the model.
 #[utoipa::path(
     post, operation_id = "call_tool", path = "/v1/sessions/{id}/tools/{name}", tag = "sessions",
     params(("id" = String, Path), ("name" = String, Path, description = "Such as `run_python`, `sandbox_exec`, `code_interpreter`")),
@@ -72,8 +73,8 @@ pub(crate) async fn list(
     responses(
         (status = 200, description = "The tool's answer", body = Object),
         (status = 404, description = "There is no such session or tool", body = crate::openapi::Error),
-        (status = 429, description = "Too many requests wait for the session", body = crate::openapi::Error),
-        (status = 503, description = "No sandbox could be had in time; see `Retry-After`", body = crate::openapi::Error),
+        (status = 429, description = "Too many requests are waiting for the session", body = crate::openapi::Error),
+        (status = 503, description = "No sandbox became available in time; see `Retry-After`", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn call(

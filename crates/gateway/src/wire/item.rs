@@ -197,7 +197,7 @@ pub struct McpListTools {
 pub struct ListedTool {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Description of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// A JSON Schema of its arguments.

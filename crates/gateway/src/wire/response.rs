@@ -36,7 +36,7 @@ pub struct Response {
     pub instructions: Option<String>,
     /// What came of it.
     pub output: Vec<Item>,
-    /// What went wrong.
+    /// The error.
     pub error: Option<Failure>,
     /// Tools that were offered.
     pub tools: Vec<Tool>,

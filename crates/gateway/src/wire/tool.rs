@@ -118,7 +118,7 @@ pub enum AllowedTools {
 pub struct Function {
     /// 1 to 64 of `a-z A-Z 0-9 _ -`.
     pub name: String,
-    /// What it does.
+    /// Description of the tool.
     pub description: Option<String>,
     /// A JSON Schema of its arguments.
     pub parameters: Option<Map<String, Value>>,

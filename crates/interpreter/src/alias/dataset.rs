@@ -27,9 +27,9 @@ pub struct CanonicalDataset {
     pub dataset_id: String,
     /// The sha256 of the document.
     pub sha256: ArtifactId,
-    /// How many bytes the document has.
+    /// Size of the document in bytes.
     pub bytes: u64,
-    /// Where it can be had.
+    /// URL of the bytes.
     pub url: String,
     /// Rows of the result if it is a list, otherwise of the only alias.
     #[serde(default, skip_serializing_if = "Option::is_none")]

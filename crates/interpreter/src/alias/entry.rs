@@ -21,7 +21,7 @@ pub struct Entry {
     pub tool: String,
     /// `value` for JSON; `arrow` or `parquet` for a table.
     pub format: InputFormat,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub bytes: u64,
     /// Its bytes in the artifact store.
     pub sha256: ArtifactId,

@@ -35,7 +35,7 @@ pub struct Span {
     pub alias: String,
     /// Its first byte.
     pub offset: u64,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub length: u64,
     /// For a table the document only says where it is; this does, too.
     pub table: Option<TableFile>,
@@ -48,7 +48,7 @@ pub struct TableFile {
     pub format: InputFormat,
     /// Its path in the sandbox.
     pub path: String,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub bytes: u64,
 }
 

@@ -15,7 +15,7 @@ use crate::rejection::Rejection;
 /// What came of a call.
 #[derive(Clone, Debug)]
 pub struct Derived {
-    /// What the call was for.
+    /// Purpose of the call.
     pub intent: String,
     /// How it ended. A cell that ran and broke its contract is rejected, too.
     pub outcome: Outcome,
@@ -31,12 +31,12 @@ pub struct Derived {
     pub inputs: Vec<BoundInput>,
     /// The alias under which its result can be derived from further.
     pub output_alias: Option<String>,
-    /// How many calls may fail from now on.
+    /// Number of calls that may still fail.
     pub attempts_left: u32,
 }
 
 impl Derived {
-    /// Whether it completed and kept its contract.
+    /// Whether the call completed and satisfied its contract.
     pub const fn ok(&self) -> bool {
         matches!(self.outcome, Outcome::Completed)
     }
@@ -141,38 +141,39 @@ impl Derived {
 /// What came of a call, as faces print and send it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Envelope {
-    /// Whether it completed and kept its contract.
+    /// Whether the call completed and satisfied its contract.
     pub ok: bool,
-    /// How it ended: `completed`, `raised`, `interrupted`, `kernel_lost`, `limit_exceeded` or `rejected`.
+    /// Outcome: `completed`, `raised`, `interrupted`, `kernel_lost`, `limit_exceeded` or
+    /// `rejected`.
     pub outcome: &'static str,
-    /// What the call was for.
+    /// Purpose of the call.
     pub intent: String,
-    /// What it answered; null where it answered nothing.
+    /// The result; null if there is none.
     pub result: Option<Value>,
-    /// The pictures and charts that it emitted, in order.
+    /// The images and charts that it emitted, in order.
     pub artifacts: Vec<ArtifactEnvelope>,
-    /// All that was noticed.
+    /// All findings.
     pub findings: Vec<Finding>,
-    /// What it derived from, as it declared.
+    /// The declared results that it derived from.
     pub inputs: Vec<BoundInput>,
-    /// The lines that were written to stdout.
+    /// Lines of stdout.
     pub stdout: Vec<String>,
-    /// What was written to stderr.
+    /// Output to stderr.
     pub stderr: String,
-    /// How long the cell ran, in milliseconds.
+    /// Duration of the cell in milliseconds.
     pub duration_ms: f64,
     /// The alias of its result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_alias: Option<String>,
-    /// Why it is not ok.
+    /// Why the call failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<CallFailure>,
-    /// Why it was refused, one by one.
+    /// The reasons for the rejection.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rejections: Vec<Rejection>,
-    /// How many calls may fail from now on.
+    /// Number of calls that may still fail.
     pub attempts_left: u32,
-    /// What a model has to know besides: lost variables, limits, and how to go on.
+    /// A note for the model: lost variables, limits, and how to continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Earlier names of some fields.
@@ -197,28 +198,28 @@ pub struct EarlierNames {
     pub attempts_left: u32,
 }
 
-/// A tool result that a cell found bound, whole.
+/// A complete tool result that was bound for a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BoundInput {
     /// The name in the code.
     pub name: String,
     /// The alias.
     pub alias: String,
-    /// How many bytes it has as recorded.
+    /// Number of recorded bytes.
     pub bytes: u64,
-    /// How many rows it has, where it is a table or a list.
+    /// Number of rows, if it is a table or a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
     /// The sha256 of its bytes.
     pub sha256: ArtifactId,
 }
 
-/// Why a call is not ok, for a model.
+/// Why a call failed, for a model.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CallFailure {
-    /// How it ended.
+    /// Outcome.
     pub code: &'static str,
-    /// What went wrong, what to do, and how often it may be tried again.
+    /// What failed, how to fix it, and how many attempts are left.
     pub message: String,
     /// The line of the code.
     #[serde(skip_serializing_if = "Option::is_none")]

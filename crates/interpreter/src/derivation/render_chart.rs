@@ -39,7 +39,7 @@ pub struct ChartCall {
     pub path: Option<String>,
     /// What stands above the chart.
     pub title: Option<String>,
-    /// What it shows, in words.
+    /// Text alternative.
     pub alt: Option<String>,
 }
 

@@ -87,7 +87,7 @@ impl Derivation {
         &self.policy
     }
 
-    /// How many calls may fail from now on.
+    /// Number of calls that may still fail.
     pub fn attempts(&self) -> Attempts {
         self.attempts
     }

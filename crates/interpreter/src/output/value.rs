@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One value that a cell showed. `type` says which kind.
+/// A value that a cell displayed. `type` is its kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Output {
@@ -22,9 +22,9 @@ pub enum Output {
     Rich(Rich),
     /// A chart as a specification with its rows.
     Chart(Chart),
-    /// What the cell answered with `set_result`.
+    /// The value that the cell passed to `set_result`.
     Result(Answer),
-    /// What the cell raised; the last output of a cell that raised.
+    /// The exception that the cell raised; its last output.
     Exception(Exception),
 }
 
@@ -62,43 +62,43 @@ impl Output {
 /// Stored bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ArtifactRef {
-    /// The sha256 of the bytes, by which they are found in the artifact store.
+    /// The sha256 of the bytes, which identifies them in the artifact store.
     pub sha256: ArtifactId,
-    /// What the bytes are of.
+    /// Kind of the artifact.
     pub kind: Kind,
-    /// How many bytes there are.
+    /// Number of bytes.
     pub bytes: u64,
-    /// What format they are in, such as `image/png` or `application/vnd.apache.parquet`.
+    /// Media type of the bytes, such as `image/png` or `application/vnd.apache.parquet`.
     pub media_type: String,
 }
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Dataframe {
-    /// The name of the variable that was shown; null when it was an expression.
+    /// Name of the displayed variable; null for an expression.
     pub name: Option<String>,
-    /// The library that the table is of.
+    /// Library of the table.
     pub library: DataframeLibrary,
-    /// How many rows the table has in the kernel.
+    /// Number of rows of the table in the kernel.
     pub rows: u64,
-    /// How many of them are in `table`.
+    /// Number of rows in `table`.
     pub rows_stored: u64,
-    /// Whether `table` holds every row. If not, it holds the first and the last ones.
+    /// Whether `table` contains all rows. If not, it contains the first and the last ones.
     pub complete: bool,
-    /// The columns, those of the index included.
+    /// The columns, including those of the index.
     pub columns: Vec<Column>,
-    /// The names of the columns that were the index; a plain range index is left out.
+    /// Names of the columns that were the index; a plain range index is omitted.
     pub index: Vec<String>,
-    /// Whether it was a series rather than a frame.
+    /// Whether it is a series instead of a frame.
     pub series: bool,
-    /// The first rows, at most 10, one value per column. Numbers beyond 2^53, non-finite numbers, dates, times and
-    /// decimals are strings; long values are cut.
+    /// The first rows, at most 10, one value per column. Numbers beyond 2^53, non-finite numbers,
+    /// dates, times and decimals are strings; long values are truncated.
     pub head: Vec<Vec<Value>>,
-    /// The last rows, at most 5, without those that `head` has.
+    /// The last rows, at most 5, without those in `head`.
     pub tail: Vec<Vec<Value>>,
-    /// The rows as Parquet; null when they could not be stored, which `note` explains.
+    /// The rows as Parquet; null if they could not be stored, which `note` explains.
     pub table: Option<ArtifactRef>,
-    /// What a reader has to know besides.
+    /// A note for the reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -110,39 +110,39 @@ pub struct Column {
     pub name: String,
     /// Its type as its library prints it.
     pub dtype: String,
-    /// Its type as Arrow prints it; empty when the table could not be stored.
+    /// Its type as Arrow prints it; empty if the table could not be stored.
     pub arrow_type: String,
-    /// How many of the stored values are null.
+    /// Number of null values among the stored ones.
     pub nulls: u64,
 }
 
 /// A chart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
-    /// The figure's name, such as a label, a variable's name or `figure 1`.
+    /// Name of the figure, such as a label, a variable's name or `figure 1`.
     pub name: Option<String>,
-    /// What drew it.
+    /// Library that drew it.
     pub library: FigureLibrary,
     /// Its title.
     pub title: Option<String>,
     /// Its panels.
     pub axes: Vec<Axes>,
-    /// The data it shows, at most 1,000 points of each series.
+    /// The displayed data, at most 1,000 points of each series.
     pub series: Vec<Series>,
-    /// The picture as PNG; null when there is none.
+    /// The image as PNG; null if there is none.
     pub image: Option<ArtifactRef>,
-    /// The picture's width in pixels.
+    /// Width of the image in pixels.
     pub width: Option<u32>,
-    /// The picture's height in pixels.
+    /// Height of the image in pixels.
     pub height: Option<u32>,
-    /// The Vega-Lite specification as JSON; null when it was not drawn from one.
+    /// The Vega-Lite specification as JSON; null if it was not drawn from one.
     pub spec: Option<ArtifactRef>,
-    /// Whether a picture, a specification or data was left out or cut.
+    /// Whether an image, a specification or data was omitted or truncated.
     pub truncated: bool,
-    /// What a reader has to know besides.
+    /// A note for the reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What it shows, in words; only a figure that was emitted with `save_figure` has them.
+    /// Text alternative; only figures emitted with `save_figure` have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alt: Option<String>,
 }
@@ -152,31 +152,31 @@ pub struct Figure {
 pub struct Chart {
     /// Its title.
     pub title: Option<String>,
-    /// What it shows, in words.
+    /// Text alternative.
     pub alt: Option<String>,
     /// Its specification; see `docs/reference/chart.md`.
     pub spec: Value,
-    /// How many rows it has.
+    /// Number of rows.
     pub rows: u64,
     /// The specification with the rows, as one JSON document.
     pub document: ArtifactRef,
-    /// The chart as PNG; null when it could not be drawn, which `note` explains.
+    /// The chart as PNG; null if it could not be drawn, which `note` explains.
     pub image: Option<ArtifactRef>,
-    /// The picture's width in pixels.
+    /// Width of the image in pixels.
     pub width: Option<u32>,
-    /// The picture's height in pixels.
+    /// Height of the image in pixels.
     pub height: Option<u32>,
-    /// Why there is no picture.
+    /// Why there is no image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// What a cell answered with `set_result`.
+/// The value that a cell passed to `set_result`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
     /// The value.
     pub value: Value,
-    /// The name of its Python type.
+    /// Name of its Python type.
     pub python_type: String,
     /// The value as JSON.
     pub json: ArtifactRef,
@@ -185,30 +185,30 @@ pub struct Answer {
 /// A picture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Image {
-    /// The name of the variable that was shown; null when it was an expression.
+    /// Name of the displayed variable; null for an expression.
     pub name: Option<String>,
     /// Its format.
     pub mime: ImageMime,
-    /// Its width in pixels, as its bytes say; null for a drawing.
+    /// Width in pixels, read from the bytes; null for a vector image.
     pub width: Option<u32>,
-    /// Its height in pixels, as its bytes say; null for a drawing.
+    /// Height in pixels, read from the bytes; null for a vector image.
     pub height: Option<u32>,
-    /// Its bytes; null when they were more than a cell may show.
+    /// The bytes; null if they exceeded the limit of a cell.
     pub image: Option<ArtifactRef>,
 }
 
 /// A scalar.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Primitive {
-    /// The name of the variable that was shown; null when it was an expression.
+    /// Name of the displayed variable; null for an expression.
     pub name: Option<String>,
     /// The value; non-finite numbers and integers beyond 2^53 are strings.
     pub value: Scalar,
-    /// The name of its Python type.
+    /// Name of its Python type.
     pub python_type: String,
-    /// Whether a text was cut.
+    /// Whether a text was truncated.
     pub truncated: bool,
-    /// What a reader has to know besides.
+    /// A note for the reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -216,26 +216,26 @@ pub struct Primitive {
 /// A value in several representations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rich {
-    /// The name of the variable that was shown; null when it was an expression.
+    /// Name of the displayed variable; null for an expression.
     pub name: Option<String>,
     /// The plain text form.
     pub text: String,
     /// The other forms.
     pub bundle: Vec<Representation>,
-    /// Whether the text was cut or forms were left out.
+    /// Whether the text was truncated or forms were omitted.
     pub truncated: bool,
 }
 
 /// One form of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Representation {
-    /// Its media type, as the value gave it.
+    /// Media type, as reported by the value.
     pub mime: String,
     /// Its bytes.
     pub artifact: ArtifactRef,
 }
 
-/// What a cell raised. Secrets are taken out of each text.
+/// An exception that a cell raised, with secrets redacted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Exception {
     /// The name of the exception's type.
@@ -250,6 +250,6 @@ pub struct Exception {
     pub line: Option<u32>,
     /// Notes added to the exception.
     pub notes: Vec<String>,
-    /// Whether a text was cut.
+    /// Whether a text was truncated.
     pub truncated: bool,
 }

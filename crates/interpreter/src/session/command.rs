@@ -31,7 +31,7 @@ const KILLED: i32 = 128 + KILL;
 pub(crate) struct Order {
     pub(crate) argv: Vec<String>,
     pub(crate) timeout: Duration,
-    /// Packages that it needs, as requirement strings.
+    /// Packages to install, as requirement strings.
     pub(crate) requirements: Vec<String>,
     /// Its environment, on top of the one that commands of the sandbox have.
     pub(crate) env: BTreeMap<String, String>,

@@ -15,7 +15,7 @@ use crate::execution::SkippedFile;
 pub struct FileListing {
     /// Its regular files, in order of their paths.
     pub files: Vec<ListedFile>,
-    /// What is there and is not listed, with reasons.
+    /// Files that are not listed, with reasons.
     pub skipped: Vec<SkippedFile>,
     /// How many regular files there are in all.
     pub total: u64,
@@ -24,7 +24,8 @@ pub struct FileListing {
 /// A regular file of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ListedFile {
-    /// Its path in the sandbox; control characters are escaped, and a file with such a name cannot be asked for.
+    /// Its path in the sandbox; control characters are escaped, and a file with such a name cannot
+    /// be requested.
     pub path: String,
     /// Its size in bytes.
     pub bytes: u64,

@@ -25,16 +25,16 @@ pub struct Program {
     pub stream_bytes: usize,
 }
 
-/// What came of a program.
+/// Result of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramRun {
-    /// How it ended.
+    /// Outcome.
     pub end: CommandEnd,
     /// What it wrote to stdout.
     pub stdout: StreamText,
     /// What it wrote to stderr.
     pub stderr: StreamText,
-    /// How long it ran.
+    /// Duration of the program.
     pub duration: Duration,
     /// What has to be known besides, such as a limit that was hit.
     pub notes: Vec<String>,

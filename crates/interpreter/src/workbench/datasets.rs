@@ -24,34 +24,36 @@ pub enum DatasetSource {
 /// A dataset of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Mounted {
-    /// The name that was asked for.
+    /// The requested name.
     pub requested: String,
-    /// Its file's name in `/tmp/data`. It is another one than was asked for where that has unsafe characters or is taken.
+    /// Its file name in `/tmp/data`. It differs from the requested name if that has unsafe
+    /// characters or is taken.
     pub name: String,
     /// Its path in the sandbox.
     pub path: String,
     /// Its bytes.
     pub bytes: u64,
-    /// How it got there.
+    /// How it was made available.
     pub how: How,
-    /// Why it was not simply mounted.
+    /// Why the file was not mounted directly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Its rows and columns, where they can be told.
+    /// Its rows and columns, if they are known.
     pub shape: Shape,
 }
 
-/// How a dataset gets into a sandbox.
+/// How a dataset is made available in a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
-    /// The file itself is mounted, read-only: what the host writes to it is seen.
+    /// The file itself is mounted read-only; later changes by the host are visible.
     Mounted,
     /// A copy-on-write clone of it is mounted.
     Cloned,
-    /// A copy of it on the host's disk is mounted: as converted, or because the file itself cannot be.
+    /// A copy of it on the host's disk is mounted, because it was converted or cannot be mounted
+    /// itself.
     Copied,
-    /// It is copied into each sandbox, whose memory it takes: nothing can be mounted there.
+    /// It is copied into the memory of each sandbox, because nothing can be mounted there.
     Streamed,
 }
 

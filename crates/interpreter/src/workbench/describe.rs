@@ -36,12 +36,12 @@ pub(crate) enum Format {
 /// The size of a table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Shape {
-    /// Its rows, if they were counted or can be guessed.
+    /// Number of rows, if they were counted or estimated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
-    /// Whether they are a guess, from the length of the first ones.
+    /// Whether the number is an estimate, from the length of the first rows.
     pub about: bool,
-    /// Its columns; none where the file is no table that is understood.
+    /// Its columns; empty if the file is not a supported table.
     pub columns: Vec<ColumnType>,
 }
 

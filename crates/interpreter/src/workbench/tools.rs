@@ -18,12 +18,12 @@ pub const EDIT: &str = "sandbox_edit_file";
 /// All of them.
 pub(super) const NAMES: [&str; 3] = [EXEC, WRITE, EDIT];
 
-/// A tool, for whoever lists tools to a model.
+/// A tool, for listing to a model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ToolDefinition {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Description of the tool.
     pub description: String,
     /// The JSON Schema of its arguments.
     pub input_schema: Value,
