@@ -8,22 +8,22 @@ fn the_short_help_fits_a_screen() -> Result<()> {
     let finished = Cli::new(["-h"]).run()?;
     assert_eq!(finished.code(), 0);
     insta::assert_snapshot!(finished.stdout, @r"
-    Runs Python for AI agents in a sandbox that nothing leaves
+    Runs Python for AI agents in a sandbox without network access
 
     Usage: cellblock <COMMAND>
 
     Commands:
       run       Run Python code in a sandbox
       serve     Serve the OpenAI-compatible API over HTTP
-      key       Make, list and revoke keys of the API
+      key       Create, list and revoke API keys
       config    Check and show the configuration of `serve`
-      mcp       Serve tools to an MCP client that starts this command: over stdin and stdout
+      mcp       Serve tools over stdin and stdout to an MCP client that starts this command
       tools     List tools, and call them in sessions that outlive a command
       session   Start, list and stop sessions that outlive a command
-      image     Build, list and check images: what sandboxes start from
-      artifact  List, open and export what code made: tables, charts, pictures and files
-      doctor    Say what this machine offers, which protections are active, and what to do about those
-                that are not
+      image     Build, list and check the images that sandboxes start from
+      artifact  List, open and export artifacts of code: tables, charts, images and files
+      doctor    Show what this machine supports, which protections are active, and how to enable the
+                others
 
     Options:
       -h, --help     Print help (see more with '--help')
@@ -47,44 +47,43 @@ fn the_help_of_run_lists_its_options() -> Result<()> {
     Options:
       -c, --code <CODE>               Run this code instead of files; repeat it for several cells
           --input <NAME=PATH>         Bind a file's content to a variable: CSV, TSV, Parquet, JSON,
-                                      NDJSON, Arrow and xlsx as a data frame, anything else as bytes
-          --require <PKG>             Install a package besides the image's, as a requirement such as
+                                      NDJSON, Arrow and xlsx as a data frame, other formats as bytes
+          --require <PKG>             Install an additional package, as a requirement such as
                                       `lifelines` or `lifelines>=0.30`
-          --timeout <SECONDS>         Stop a cell after this many seconds; fractions are fine, 300 is
-                                      the most unless `CELLBLOCK_MAX_TIMEOUT` is set [default: 60]
-          --memory <SIZE>             Bound the sandbox's memory, files in it included, such as `512MiB`
+          --timeout <SECONDS>         Stop a cell after this many seconds, which may be a fraction; at
+                                      most 300 unless `CELLBLOCK_MAX_TIMEOUT` is set [default: 60]
+          --memory <SIZE>             Limit the sandbox's memory, including its files, such as `512MiB`
                                       [default: 2GiB]
-          --out <DIR>                 Save charts and files into this directory; it is made when there
-                                      is something to save, and what is there is replaced [default:
-                                      cellblock-out, with --json: nothing is saved]
-          --image <IMAGE>             Start from this image: a name, an id, or a TOML file that
-                                      describes one [default: default]
-          --protection <NAME=DEMAND>  Demand a protection (`strict`), do without it where it is lacking
-                                      (`degradable`), or switch it off (`disabled`)
-          --without-namespaces        Do without namespaces where the machine refuses them, as most
-                                      containers do: Landlock, seccomp and a user id then stand alone,
-                                      and every result says what is lacking. Where namespaces can be had
-                                      they are used all the same
+          --out <DIR>                 Save charts and files into this directory, which is created if
+                                      needed; existing files are replaced [default: cellblock-out, with
+                                      --json: nothing is saved]
+          --image <IMAGE>             Use this image: a name, an ID, or a TOML file that describes one
+                                      [default: default]
+          --protection <NAME=DEMAND>  Require a protection (`strict`), allow it to be missing
+                                      (`degradable`), or turn it off (`disabled`)
+          --without-namespaces        Allow running without namespaces if the machine does not permit
+                                      them, as in most containers: then only Landlock, seccomp and a
+                                      user ID protect the host, and every result lists what is missing.
+                                      Namespaces are still used if they are available
           --json                      Print one JSON object as the only line of stdout
-          --no-pool                   Keep no sandboxes ready; one run needs only one, so it is made on
-                                      demand in any case
+          --no-pool                   Keep no sandboxes ready; a single run always creates its sandbox
+                                      on demand
       -h, --help                      Print help (see more with '--help')
 
     Toolset:
           --toolset <TOOLSET>           Run the code as a call of this toolset: `derivation` derives
                                         from tool results under a contract [possible values: derivation]
-          --alias <NAME=PATH>           Record a file as the result of a tool, under this alias: JSON or
-                                        NDJSON, or a table as Parquet or Arrow; a pipe, such as
-                                        `x=<(command)`, is read to its end
-          --contract <FILE>             What the code declares, which `derivation` needs: a JSON file
-                                        with `operation`, `reason`, `inputAliases` and
-                                        `expectedArtifacts`, or a whole call with
-                                        `postProcessingContract`, and `inputs` and `intent` if it has
-                                        them
-          --require-inputs              Refuse a call that gives no alias a local name in `inputs`
-          --coverage-threshold <SHARE>  Find fault with lines that cover less of their axis' time range
-                                        than this share [default: 0.5]
-          --reject-low-coverage         Refuse what has such a line, rather than report it
+          --alias <NAME=PATH>           Record a file as a tool result under this alias: JSON or NDJSON,
+                                        or a table as Parquet or Arrow; a pipe, such as `x=<(command)`,
+                                        is read to its end
+          --contract <FILE>             Contract of the code, required by `derivation`: a JSON file with
+                                        `operation`, `reason`, `inputAliases` and `expectedArtifacts`,
+                                        or a complete call with `postProcessingContract` and optionally
+                                        `inputs` and `intent`
+          --require-inputs              Reject a call that gives no alias a local name in `inputs`
+          --coverage-threshold <SHARE>  Report lines that cover less than this share of their axis' time
+                                        range [default: 0.5]
+          --reject-low-coverage         Reject charts with such a line instead of only reporting it
     ");
     Ok(())
 }
