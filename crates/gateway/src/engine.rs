@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellblock_agent::wire::{ApiError, ErrorKind};
 use cellblock_artifact::Store;
 use cellblock_interpreter::Interpreter;
 
 use crate::execute_server::ExecuteServer;
-use crate::wire::{ApiError, ErrorKind};
 
 /// What runs code.
 #[derive(Clone, Debug)]

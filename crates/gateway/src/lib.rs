@@ -1,17 +1,12 @@
-//! The OpenAI-compatible face of Cellblock: only this crate knows OpenAI's names.
+//! The HTTP face of Cellblock: OpenAI's routes and our own REST, over the agent loop of `cellblock_agent`.
 //!
-//! - [`arguments`] decodes the arguments of a tool call while a provider streams them.
-//! - [`provider`] asks models, and puts together what they answer; [`Models`] says which provider has which model.
-//! - [`turn`] answers a request: a model's steps, and the code that they run.
-//! - [`tools`] are those of servers, which turns fetch data with.
-//! - [`wire`] has the forms of the Responses API (requests, responses, items, events), and of Chat Completions in terms of them.
+//! - [`Models`] says which provider has which model.
 //! - [`server`] is the HTTP server; `responses`, `conversations`, `containers`, `files`, `sessions`, `artifacts` and `execute` have its routes.
 //! - [`keys`] says who may call, [`quotas`] how much; `metrics` counts.
 //! - [`openapi`] describes the routes.
 //! - [`remote`] finds out what runs code elsewhere; [`execute_server`] asks servers that keep nothing.
 //! - [`records`] is what is remembered across restarts.
 
-pub mod arguments;
 mod artifacts;
 mod clock;
 mod containers;
@@ -28,17 +23,13 @@ mod models;
 pub mod openapi;
 mod options;
 mod problem;
-pub mod provider;
 pub mod quotas;
 pub mod records;
 pub mod remote;
 mod responses;
 pub mod server;
 mod sessions;
-pub mod tools;
-pub mod turn;
 mod welcome;
-pub mod wire;
 
 pub(crate) use clock::now;
 pub use containers::{ContainerOptions, Containers, StickyKey};

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use cellblock_agent::wire::ApiError;
 use serde_json::{Value, json};
 
 use crate::records::{Page, Paged};
-use crate::wire::ApiError;
 
 /// What an address asks for after its `?`.
 pub(crate) type Queried = axum::extract::Query<HashMap<String, String>>;

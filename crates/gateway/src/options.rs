@@ -3,9 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use cellblock_agent::tools::{DerivationOptions, Tools};
+use cellblock_agent::wire::{ApiError, Tool};
 use cellblock_interpreter::MAX_CELL_TIME;
-
-use crate::wire::{ApiError, Tool};
 
 use crate::containers::ContainerOptions;
 use crate::execute::ExecuteOptions;
@@ -16,7 +16,6 @@ use crate::remote::RemoteOptions;
 use crate::responses::ResponseOptions;
 use crate::server::{AuthOptions, ConnectionOptions, HostOptions, StopOptions, TlsOptions};
 use crate::sessions::SessionsOptions;
-use crate::tools::{DerivationOptions, Tools};
 
 /// How a gateway is set up.
 #[derive(Clone, Debug)]
@@ -111,7 +110,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Container;
+    use cellblock_agent::wire::Container;
 
     #[test]
     fn a_tool_that_is_switched_off_is_refused_and_named() {

@@ -3,10 +3,10 @@
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use cellblock_agent::wire::{ApiError, ErrorKind};
 use cellblock_interpreter::{Blame, Error, Retry};
 
 use crate::records::RecordsError;
-use crate::wire::{ApiError, ErrorKind};
 
 /// Seconds after which trying again makes sense where nobody knows better.
 const SOON: u64 = 1;
@@ -101,6 +101,18 @@ impl From<ApiError> for Problem {
             retry_after: None,
             error,
         }))
+    }
+}
+
+impl From<RecordsError> for ApiError {
+    fn from(error: RecordsError) -> Self {
+        tracing::error!(error = &error as &dyn std::error::Error, "use the records");
+        Self {
+            kind: ErrorKind::ServerError,
+            code: Some("server_error".to_owned()),
+            message: "the gateway could not read or write what it remembers; its log says why".to_owned(),
+            param: None,
+        }
     }
 }
 

@@ -30,7 +30,6 @@ pub mod report;
 mod serve;
 mod session;
 mod stream;
-mod tool_server;
 pub mod turn;
 pub mod watched;
 pub mod workbench;
@@ -58,9 +57,5 @@ pub use session::fuzz_file_name;
 pub use session::{
     CommandEnd, FileListing, ListedFile, OpenedFile, Prepared, Program, ProgramRun, Running, Session,
     SessionOptions,
-};
-pub use tool_server::{
-    LeftOutTool, OfferedTools, ServerTool, ToolReply, ToolServer, ToolServerAddress, ToolServerError,
-    ToolServers,
 };
 pub use workbench::Workbench;

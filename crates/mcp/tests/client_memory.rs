@@ -11,7 +11,7 @@ use axum::extract::Query;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use cellblock_interpreter::ToolServer;
+use cellblock_agent::ToolServer;
 use cellblock_mcp::client::{Address, ForeignServer, Program, ServerOptions, Transport};
 use futures_util::stream::{StreamExt, iter};
 use serde_json::{Map, Value, json};

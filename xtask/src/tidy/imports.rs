@@ -73,15 +73,21 @@ const RULES: &[Rule] = &[
         never: NETWORK,
     },
     Rule {
+        package: "cellblock-agent",
+        // The agent loop knows no HTTP server and no database.
+        ours: &["cellblock-interpreter", "cellblock-artifact"],
+        never: &["axum", "hyper", "tower-http", "rusqlite", "pyo3"],
+    },
+    Rule {
         package: "cellblock-gateway",
         // Which backend runs is none of its business.
-        ours: &["cellblock-interpreter", "cellblock-artifact"],
+        ours: &["cellblock-agent", "cellblock-interpreter", "cellblock-artifact"],
         never: &["pyo3"],
     },
     Rule {
         package: "cellblock-mcp",
         // Who its callers are it is told; how they are authenticated is the gateway's business.
-        ours: &["cellblock-interpreter", "cellblock-artifact"],
+        ours: &["cellblock-agent", "cellblock-interpreter", "cellblock-artifact"],
         never: &["axum", "pyo3"],
     },
     Rule {
@@ -94,6 +100,7 @@ const RULES: &[Rule] = &[
             "cellblock-image",
             "cellblock-sandbox",
             "cellblock-interpreter",
+            "cellblock-agent",
             "cellblock-gateway",
             "cellblock-mcp",
         ],

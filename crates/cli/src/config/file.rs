@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use cellblock_agent::provider::script::Script;
 use cellblock_gateway::Options;
-use cellblock_gateway::provider::script::Script;
 use cellblock_gateway::server::TlsOptions;
 
 use super::check::Check;

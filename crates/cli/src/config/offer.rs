@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use cellblock_gateway::provider::chat::{ChatCompletions, Dialect as Spoken, ReasoningBack};
-use cellblock_gateway::provider::demo::Demo;
-use cellblock_gateway::provider::responses::Responses;
-use cellblock_gateway::provider::script::Script;
-use cellblock_gateway::provider::{Endpoint, Key, Provider as Asked, Retries, Timeouts};
+use cellblock_agent::provider::chat::{ChatCompletions, Dialect as Spoken, ReasoningBack};
+use cellblock_agent::provider::demo::Demo;
+use cellblock_agent::provider::responses::Responses;
+use cellblock_agent::provider::script::Script;
+use cellblock_agent::provider::{Endpoint, Key, Provider as Asked, Retries, Timeouts};
 use cellblock_gateway::{Asking, Models, Offer};
 
 use super::check::Check;

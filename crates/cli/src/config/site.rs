@@ -1,6 +1,6 @@
 //! The server that runs code, where that is another one than this.
 
-use cellblock_gateway::provider::Key;
+use cellblock_agent::provider::Key;
 use cellblock_gateway::remote::Site;
 
 use super::check::Check;

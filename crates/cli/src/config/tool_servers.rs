@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cellblock_interpreter::{ToolServer, ToolServers};
+use cellblock_agent::{ToolServer, ToolServers};
 use cellblock_mcp::client::{Address, ForeignServer, Program, RequestedServers, ServerOptions, Transport};
 
 use super::check::Check;

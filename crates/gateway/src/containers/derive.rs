@@ -2,6 +2,8 @@
 
 use std::sync::PoisonError;
 
+use cellblock_agent::turn::{Derivation, Ran, Terms};
+use cellblock_agent::wire::{Output, Part};
 use cellblock_interpreter::Error;
 use cellblock_interpreter::derivation::Derived;
 use cellblock_interpreter::output::Output as Shown;
@@ -10,8 +12,6 @@ use tokio_util::sync::CancellationToken;
 use super::live::Held;
 use super::run::{keep, until};
 use crate::server::Gateway;
-use crate::turn::{Derivation, Ran, Terms};
-use crate::wire::{Output, Part};
 
 /// Tokens that a model reads of a call.
 const TOKENS: usize = 4000;

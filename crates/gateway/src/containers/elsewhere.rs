@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cellblock_agent::turn::{Made, Place, Runner};
+use cellblock_agent::wire::{ApiError, Container, Ids, Item, Request};
 use cellblock_artifact::{About, ArtifactId, Kind};
 use futures_util::future::BoxFuture;
 
@@ -17,8 +19,6 @@ use crate::files::attach::{Attached, Attachments};
 use crate::files::{fetch, media};
 use crate::records::{ContainerFileRow, ContainerRow};
 use crate::server::Gateway;
-use crate::turn::{Made, Place, Runner};
-use crate::wire::{ApiError, Container, Ids, Item, Request};
 
 /// The most bytes of files that are sent with a call: servers of this kind read 10 MiB, and base64 makes a third more of them.
 const MOST: u64 = 7 << 20;

@@ -5,6 +5,7 @@ use axum::extract::{DefaultBodyLimit, FromRequest as _, Path, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
 use axum::routing::get;
+use cellblock_agent::wire::{ApiError, ErrorKind, Ids};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -12,9 +13,9 @@ use super::object;
 use super::{expired, path, run, unknown};
 use crate::files::{fetch, upload};
 use crate::listing::{self, Queried};
+use crate::problem::Problem;
 use crate::records::ContainerFileRow;
 use crate::server::{Caller, Gateway, Json};
-use crate::wire::{ApiError, ErrorKind, Ids};
 
 /// The most files in one answer, and how many there are where nothing is said.
 const PAGE: (usize, usize) = (100, 20);
@@ -38,10 +39,10 @@ async fn add(
     caller: Caller,
     Path(container): Path<String>,
     request: Request,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     let owner = &caller.owner;
     if gateway.records.container(owner, &container).await?.is_none() {
-        return Err(unknown(&container));
+        return Err(unknown(&container).into());
     }
     let held = gateway.containers.hold(owner, &container);
     let held = held.ok_or_else(|| expired(&container, "container_id"))?;
@@ -86,14 +87,14 @@ async fn list(
     caller: Caller,
     Path(container): Path<String>,
     query: Queried,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     if gateway
         .records
         .container(&caller.owner, &container)
         .await?
         .is_none()
     {
-        return Err(unknown(&container));
+        return Err(unknown(&container).into());
     }
     let page = listing::page(&query, PAGE.0, PAGE.1)?;
     let found = gateway
@@ -107,7 +108,7 @@ async fn retrieve(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path((container, file)): Path<(String, String)>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     let row = find(&gateway, &caller.owner, &container, &file).await?;
     Ok(Json(object::file(&row)))
 }
@@ -116,17 +117,17 @@ async fn content(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path((container, file)): Path<(String, String)>,
-) -> Result<Response, ApiError> {
+) -> Result<Response, Problem> {
     let row = find(&gateway, &caller.owner, &container, &file).await?;
     let name = row.path.rsplit('/').next().unwrap_or_default();
-    fetch::send(&gateway, name, row.bytes, &row.sha256).await
+    Ok(fetch::send(&gateway, name, row.bytes, &row.sha256).await?)
 }
 
 async fn remove(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path((container, file)): Path<(String, String)>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     let row = find(&gateway, &caller.owner, &container, &file).await?;
     let versions = gateway.records.versions_at(&container, &row.path).await?;
     gateway

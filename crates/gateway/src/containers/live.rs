@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use cellblock_agent::wire::ApiError;
 use cellblock_interpreter::Session;
 use tokio::sync::Notify;
 
@@ -12,7 +13,6 @@ use super::cores::Cores;
 use super::options::ContainerOptions;
 use super::room::{self, Room, RoomPermit};
 use crate::server::Gateway;
-use crate::wire::ApiError;
 
 /// How long a session that is to end may take to hear an interrupt before it gets another.
 const AGAIN: Duration = Duration::from_millis(300);

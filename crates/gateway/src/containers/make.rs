@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use cellblock_agent::wire::{ApiError, Ids};
 use cellblock_interpreter::{Limits, SessionOptions};
 
 use super::live::{Held, Live, State};
@@ -11,7 +12,6 @@ use super::{memory, room, run};
 use crate::clock::now_ms;
 use crate::records::ContainerRow;
 use crate::server::Gateway;
-use crate::wire::{ApiError, Ids};
 
 /// The memory that clients can ask for, in GiB.
 const MEMORY: [(&str, u64); 4] = [("1g", 1), ("4g", 4), ("16g", 16), ("64g", 64)];

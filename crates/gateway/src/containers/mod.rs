@@ -28,6 +28,8 @@ pub(crate) use routes::routes;
 pub(crate) use run::address;
 pub(crate) use sweep::sweep;
 
+use cellblock_agent::turn::Runner;
+use cellblock_agent::wire::{ApiError, Container, ErrorKind, Request, Tool};
 use live::Held;
 use make::New;
 use place::Places;
@@ -36,8 +38,6 @@ use crate::engine::Engine;
 use crate::files::attach::Attachments;
 use crate::records::Page;
 use crate::server::{Caller, Gateway};
-use crate::turn::Runner;
-use crate::wire::{ApiError, Container, ErrorKind, Request, Tool};
 
 /// What a model is told whose sandbox has ended, and whose files are there again.
 const REVIVED: &str = "The sandbox in which code of earlier turns ran has ended. The variables, imports and functions of that code are gone; \

@@ -1,10 +1,10 @@
 //! What the API says of containers and their files, and what clients ask for.
 
+use cellblock_agent::wire::ApiError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::records::{ContainerFileRow, ContainerRow};
-use crate::wire::ApiError;
 
 /// The body of `POST /v1/containers`.
 #[derive(Debug, Deserialize)]

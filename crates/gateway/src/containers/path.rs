@@ -1,6 +1,6 @@
 //! Paths of container files: what sandboxes have in `/workspace`, clients and models know in `/mnt/data`.
 
-use crate::wire::ApiError;
+use cellblock_agent::wire::ApiError;
 
 const SHOWN: &str = "/mnt/data";
 const INSIDE: &str = "/workspace";

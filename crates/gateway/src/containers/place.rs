@@ -5,6 +5,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cellblock_agent::turn::{Code, Place, Ran, Runner};
+use cellblock_agent::wire::{ApiError, Ids, Item};
 use futures_util::future::BoxFuture;
 
 use super::cores::Slot;
@@ -13,8 +15,6 @@ use super::make::New;
 use super::run;
 use crate::files::attach::{Attached, Attachments};
 use crate::server::Gateway;
-use crate::turn::{Code, Place, Ran, Runner};
-use crate::wire::{ApiError, Ids, Item};
 
 /// Where a response's code runs.
 pub(super) struct Places {

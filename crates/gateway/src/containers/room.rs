@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use cellblock_agent::wire::{ApiError, ErrorKind};
 use tokio::sync::Notify;
 
 use super::memory;
@@ -13,7 +14,6 @@ use super::options::ContainerOptions;
 use crate::quotas::{Refused, SandboxPermit};
 use crate::records::RecordsError;
 use crate::server::Gateway;
-use crate::wire::{ApiError, ErrorKind};
 
 /// The places of all containers.
 #[derive(Debug)]

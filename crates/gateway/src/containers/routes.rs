@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::routing::get;
+use cellblock_agent::wire::{ApiError, Ids};
 use serde_json::Value;
 
 use super::make::New;
@@ -12,8 +13,8 @@ use super::object::{self, Create};
 use super::{file_routes, run, sweep, unknown};
 use crate::files::attach::Attachments;
 use crate::listing::{self, Queried};
+use crate::problem::Problem;
 use crate::server::{Caller, Gateway, Json};
-use crate::wire::{ApiError, Ids};
 
 /// The most containers in one answer, and how many there are where nothing is said.
 const PAGE: (usize, usize) = (100, 20);
@@ -30,7 +31,7 @@ async fn create(
     State(gateway): State<Gateway>,
     caller: Caller,
     Json(create): Json<Create>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     create.check()?;
     let idle = create
         .expires_after
@@ -73,7 +74,7 @@ async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
     query: Queried,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     let page = listing::page(&query, PAGE.0, PAGE.1)?;
     let name = query.get("name").cloned();
     let found = gateway.records.containers(&caller.owner, name, page).await?;
@@ -87,7 +88,7 @@ async fn retrieve(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     let row = gateway.records.container(&caller.owner, &id).await?;
     let row = row.ok_or_else(|| unknown(&id))?;
     Ok(Json(object::container(&row, gateway.containers.has(&id))))
@@ -97,10 +98,10 @@ async fn remove(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     if sweep::remove(&gateway, &caller.owner, &id).await? {
         Ok(Json(object::deleted(&id, "container.deleted")))
     } else {
-        Err(unknown(&id))
+        Err(unknown(&id).into())
     }
 }

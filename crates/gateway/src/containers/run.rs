@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellblock_agent::turn::{Code, Made, Ran, Shown, failed, tell};
+use cellblock_agent::wire::{ApiError, Ids};
 use cellblock_artifact::{ArtifactId, extension};
 use cellblock_interpreter::output::ArtifactRef;
 use cellblock_interpreter::render::{self, Block};
@@ -17,8 +19,6 @@ use crate::clock::now_ms;
 use crate::files::{fetch, media};
 use crate::records::{ContainerFileRow, Page};
 use crate::server::Gateway;
-use crate::turn::{Code, Made, Ran, Shown, failed, tell};
-use crate::wire::{ApiError, Ids};
 
 /// How long code that is to stop may take to hear an interrupt before it gets another.
 const AGAIN: Duration = Duration::from_millis(300);

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use cellblock_agent::wire::ApiError;
+
 use super::memory;
 use crate::clock::now_ms;
 use crate::files::fetch;
 use crate::records::whereabouts;
 use crate::server::Gateway;
-use crate::wire::ApiError;
 
 /// How often containers are looked after.
 const EVERY: Duration = Duration::from_secs(1);

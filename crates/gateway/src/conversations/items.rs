@@ -3,15 +3,16 @@
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, Query, State};
+use cellblock_agent::wire::{ApiError, ConversationRequest, ErrorKind, Ids};
 use serde_json::{Value, json};
 
 use super::{find, full, keep, routes, unknown};
 use crate::listing::{self, Queried};
 use crate::now;
+use crate::problem::Problem;
 use crate::records::{Added, ItemRow, Left};
 use crate::responses::{kept, read};
 use crate::server::{Caller, Gateway, Json};
-use crate::wire::{ApiError, ConversationRequest, ErrorKind, Ids};
 
 /// Maximum number of items in one answer, and how many there are where nothing is said.
 const PAGE: (usize, usize) = (100, 20);
@@ -25,7 +26,7 @@ pub(super) async fn list(
     Path(id): Path<String>,
     Query(query): Queried,
     address: axum::http::Uri,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     let page = listing::page(&query, PAGE.0, PAGE.1)?;
     find(&gateway, &caller.owner, &id).await?;
     let found = gateway
@@ -42,11 +43,11 @@ pub(super) async fn add(
     Path(id): Path<String>,
     address: axum::http::Uri,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     let request = ConversationRequest::parse(&read(body)?, &mut Ids::random())?;
     if request.items.is_empty() {
         let message = "`items` is required and has no items";
-        return Err(ApiError::invalid("items", "missing_required_parameter", message));
+        return Err(ApiError::invalid("items", "missing_required_parameter", message).into());
     }
     find(&gateway, &caller.owner, &id).await?;
     let items = keep::known(&gateway, &caller, &request.items).await?;
@@ -61,8 +62,8 @@ pub(super) async fn add(
         .await?
     {
         Added::Yes => {}
-        Added::Unknown => return Err(unknown(&id)),
-        Added::Full => return Err(full(&id)),
+        Added::Unknown => return Err(unknown(&id).into()),
+        Added::Full => return Err(full(&id).into()),
     }
     let outputs = wants_outputs(&address);
     let data: Vec<_> = items.iter().map(|row| told(row, outputs)).collect();
@@ -78,7 +79,7 @@ pub(super) async fn retrieve(
     caller: Caller,
     Path((id, item)): Path<(String, String)>,
     address: axum::http::Uri,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     find(&gateway, &caller.owner, &id).await?;
     let found = gateway
         .records
@@ -93,14 +94,14 @@ pub(super) async fn remove(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path((id, item)): Path<(String, String)>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     let conversation = find(&gateway, &caller.owner, &id).await?;
     let records = &gateway.records;
     if !records
         .remove_conversation_item(&caller.owner, &id, &item)
         .await?
     {
-        return Err(no_item(&id, &item));
+        return Err(no_item(&id, &item).into());
     }
     Ok(Json(routes::object(&conversation)?))
 }

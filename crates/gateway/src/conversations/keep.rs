@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cellblock_agent::wire::{ApiError, Item};
 use serde_json::json;
 
 use super::{MAX_ITEMS, find, full};
@@ -9,7 +10,6 @@ use crate::now;
 use crate::records::{Added, ItemRow, Left, RecordsError};
 use crate::responses::{kept, resolve};
 use crate::server::{Caller, Gateway};
-use crate::wire::{ApiError, Item};
 
 /// A conversation as a response goes on in it.
 #[derive(Debug)]

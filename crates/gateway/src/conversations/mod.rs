@@ -9,9 +9,10 @@ mod routes;
 pub(crate) use keep::{before, extend, known, sweep};
 pub(crate) use routes::routes;
 
+use cellblock_agent::wire::{ApiError, ErrorKind};
+
 use crate::records::ConversationRow;
 use crate::server::Gateway;
-use crate::wire::{ApiError, ErrorKind};
 
 /// Maximum number of items of a conversation: as many as a request may have as its input.
 const MAX_ITEMS: usize = 10_000;

@@ -4,14 +4,15 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::routing::{get, post};
+use cellblock_agent::wire::{ApiError, ConversationRequest, Ids};
 use serde_json::{Value, json};
 
 use super::{find, items, keep, unknown};
 use crate::now;
+use crate::problem::Problem;
 use crate::records::ConversationRow;
 use crate::responses::read;
 use crate::server::{Caller, Gateway, Json};
-use crate::wire::{ApiError, ConversationRequest, Ids};
 
 type Body = Result<Bytes, axum::extract::rejection::BytesRejection>;
 
@@ -33,7 +34,7 @@ pub(crate) fn routes() -> Router<Gateway> {
         )
 }
 
-async fn create(State(gateway): State<Gateway>, caller: Caller, body: Body) -> Result<Json<Value>, ApiError> {
+async fn create(State(gateway): State<Gateway>, caller: Caller, body: Body) -> Result<Json<Value>, Problem> {
     let mut ids = Ids::random();
     let request = ConversationRequest::parse(&read(body)?, &mut ids)?;
     let items = keep::known(&gateway, &caller, &request.items).await?;
@@ -53,7 +54,7 @@ async fn retrieve(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     Ok(Json(object(&find(&gateway, &caller.owner, &id).await?)?))
 }
 
@@ -63,7 +64,7 @@ async fn update(
     caller: Caller,
     Path(id): Path<String>,
     body: Body,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     let request = ConversationRequest::parse(&read(body)?, &mut Ids::random())?;
     let metadata = json!(request.metadata).to_string();
     let records = &gateway.records;
@@ -71,7 +72,7 @@ async fn update(
         .annotate_conversation(&caller.owner, &id, metadata)
         .await?
     {
-        return Err(unknown(&id));
+        return Err(unknown(&id).into());
     }
     Ok(Json(object(&find(&gateway, &caller.owner, &id).await?)?))
 }
@@ -80,9 +81,9 @@ async fn remove(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     if !gateway.records.remove_conversation(&caller.owner, &id).await? {
-        return Err(unknown(&id));
+        return Err(unknown(&id).into());
     }
     Ok(Json(
         json!({"id": id, "object": "conversation.deleted", "deleted": true}),

@@ -14,6 +14,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use cellblock_agent::wire::ApiError;
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -24,7 +25,6 @@ pub(crate) use run::ExecuteAnswer;
 
 use crate::problem::Problem;
 use crate::server::{Caller, Gateway};
-use crate::wire::ApiError;
 use request::Job;
 
 /// The routes.

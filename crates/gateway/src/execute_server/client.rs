@@ -7,6 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use cellblock_agent::provider::Key;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder, Response, Url};
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,6 @@ use tokio::time::{sleep, timeout};
 use super::address::base;
 use super::answer::{Executed, read};
 use super::error::ExecuteError;
-use crate::provider::Key;
 
 /// How long one try to connect may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);

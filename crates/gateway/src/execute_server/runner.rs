@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellblock_agent::turn::{Code, Made, Place, Ran, Runner};
+use cellblock_agent::wire::Ids;
 use futures_util::future::BoxFuture;
 
 use super::answer::Produced;
 use super::client::{Execute, ExecuteServer};
 use super::show::{NOTHING_KEPT, show};
-use crate::turn::{Code, Made, Place, Ran, Runner};
-use crate::wire::Ids;
 
 /// Keeps files that code made, so that whoever reads an answer can have them.
 pub trait Keep: Send + Sync {

@@ -2,10 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cellblock_agent::wire::{InterpreterOutput, ItemStatus, Output, Part};
 use cellblock_interpreter::render;
 
 use super::answer::{Ended, Executed, Produced};
-use crate::wire::{InterpreterOutput, ItemStatus, Output, Part};
 
 /// Tokens of text that a model reads of each stream.
 const TOKENS: usize = 4000;

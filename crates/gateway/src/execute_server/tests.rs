@@ -12,6 +12,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cellblock_agent::provider::Key;
+use cellblock_agent::turn::{Code, Made, Runner};
+use cellblock_agent::wire::{InterpreterOutput, ItemStatus, Output, Part};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,9 +24,6 @@ use tokio::task::JoinHandle;
 use super::{
     Ended, Execute, ExecuteError, ExecuteRunner, ExecuteServer, Keep, NOTHING_KEPT, Options, Produced, show,
 };
-use crate::provider::Key;
-use crate::turn::{Code, Made, Runner};
-use crate::wire::{InterpreterOutput, ItemStatus, Output, Part};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
 

@@ -2,13 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cellblock_agent::wire::{ApiError, Item, Output, Part};
 use cellblock_artifact::{About, ArtifactId, Kind};
 
 use super::fetch::failed;
 use super::media::{media_type, picture};
 use crate::containers::path;
 use crate::server::Gateway;
-use crate::wire::{ApiError, Item, Output, Part};
 
 /// A file that containers are to have.
 #[derive(Clone, Debug, PartialEq, Eq)]

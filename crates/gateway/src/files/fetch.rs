@@ -7,12 +7,12 @@ use std::io::{Seek as _, Write as _};
 use axum::body::Body;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponse as _, Response};
+use cellblock_agent::wire::{ApiError, ErrorKind};
 use cellblock_artifact::{ArtifactError, ArtifactId, Reader, Store};
 use futures_util::stream;
 
 use super::media::media_type;
 use crate::server::Gateway;
-use crate::wire::{ApiError, ErrorKind};
 
 /// Keeps bytes as long as what has this id is there.
 pub(crate) async fn pin(gateway: &Gateway, id: &str, sha256: &str) -> Result<(), ApiError> {

@@ -12,6 +12,7 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::response::Response;
 use axum::routing::get;
+use cellblock_agent::wire::{ApiError, ErrorKind, Ids};
 use serde_json::{Value, json};
 
 pub use options::FileOptions;
@@ -19,9 +20,9 @@ pub use options::FileOptions;
 use crate::clock::now_ms;
 use crate::containers::deleted;
 use crate::listing::{self, Queried};
+use crate::problem::Problem;
 use crate::records::FileRow;
 use crate::server::{Caller, Gateway, Json};
-use crate::wire::{ApiError, ErrorKind, Ids};
 
 /// The most files in one answer, also where nothing is said.
 const PAGE: usize = 10_000;
@@ -64,7 +65,7 @@ async fn create(
     State(gateway): State<Gateway>,
     caller: Caller,
     request: Request,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     let uploaded = upload::receive(&gateway, &caller.owner, request).await?;
     let now = now_ms();
     let row = FileRow {
@@ -136,7 +137,7 @@ async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
     query: Queried,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     let page = listing::page(&query, PAGE, PAGE)?;
     let purpose = query.get("purpose").cloned();
     let found = gateway.records.files(&caller.owner, purpose, page).await?;
@@ -147,7 +148,7 @@ async fn retrieve(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     Ok(Json(object(
         &find(&gateway, &caller.owner, &id, "file_id").await?,
     )))
@@ -157,16 +158,16 @@ async fn content(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Response, ApiError> {
+) -> Result<Response, Problem> {
     let row = find(&gateway, &caller.owner, &id, "file_id").await?;
-    fetch::send(&gateway, &row.filename, row.bytes, &row.sha256).await
+    Ok(fetch::send(&gateway, &row.filename, row.bytes, &row.sha256).await?)
 }
 
 async fn delete(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     find(&gateway, &caller.owner, &id, "file_id").await?;
     remove(&gateway, &caller.owner, &id).await?;
     Ok(Json(deleted(&id, "file")))

@@ -5,13 +5,13 @@ use std::io::Seek as _;
 
 use axum::extract::multipart::{Field, Multipart};
 use axum::extract::{FromRequest as _, Request};
+use cellblock_agent::wire::ApiError;
 use cellblock_artifact::{About, Kind};
 use tokio::io::AsyncWriteExt as _;
 
 use super::fetch::failed;
 use super::media::media_type;
 use crate::server::Gateway;
-use crate::wire::ApiError;
 
 /// The most bytes of a field beside the file.
 const FIELD: usize = 4096;

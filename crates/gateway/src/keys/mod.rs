@@ -6,9 +6,10 @@
 
 mod secret;
 
+use cellblock_agent::wire::Ids;
+
 use crate::quotas::Allowance;
 use crate::records::{Records, RecordsError, keys as rows};
-use crate::wire::Ids;
 
 pub use crate::records::keys::Found;
 pub use secret::Secret;

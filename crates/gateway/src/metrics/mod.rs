@@ -4,7 +4,6 @@ mod names;
 mod provider;
 #[cfg(test)]
 mod tests;
-mod tool;
 
 use std::collections::HashSet;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -15,10 +14,9 @@ use metrics::{counter, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::quotas::Quota;
-use crate::wire::{ResponseStatus, Usage};
+use cellblock_agent::wire::Usage;
 
 pub(crate) use provider::Observed;
-pub(crate) use tool::ToolCall;
 
 use names::{Kind, METRICS};
 
@@ -92,17 +90,6 @@ pub(crate) fn auth_failed(why: &'static str) {
 /// Something was refused because a quota is used up.
 pub(crate) fn quota_refused(quota: Quota) {
     counter!(names::QUOTA_REJECTIONS, "quota" => quota.name()).increment(1);
-}
-
-/// A turn has ended.
-pub(crate) fn turn_ended(status: ResponseStatus) {
-    let status = match status {
-        ResponseStatus::Completed => "completed",
-        ResponseStatus::Incomplete => "incomplete",
-        ResponseStatus::Failed => "failed",
-        _ => "other",
-    };
-    counter!(names::TURNS, "status" => status).increment(1);
 }
 
 /// A model was asked.

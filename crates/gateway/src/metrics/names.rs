@@ -1,5 +1,6 @@
 //! Every metric: its name, kind, labels and meaning.
 
+use cellblock_agent::metrics::{TOOL_CALL_SECONDS, TOOL_CALLS, TURNS};
 use metrics::{describe_counter, describe_gauge, describe_histogram};
 
 /// A metric.
@@ -45,9 +46,6 @@ pub(super) const QUOTA_REJECTIONS: &str = "cellblock_quota_rejections_total";
 pub(super) const SANDBOXES: &str = "cellblock_sandboxes";
 pub(super) const STEPS: &str = "cellblock_steps_total";
 pub(super) const TOKENS: &str = "cellblock_tokens_total";
-pub(super) const TOOL_CALLS: &str = "cellblock_tool_calls_total";
-pub(super) const TOOL_CALL_SECONDS: &str = "cellblock_tool_call_seconds";
-pub(super) const TURNS: &str = "cellblock_turns_total";
 
 /// All of them, by name. Those of executions and sandboxes are counted by the interpreter, whichever face asked for them.
 pub(super) const METRICS: &[Metric] = &[

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use cellblock_agent::provider::{ModelEvent, ModelRequest, ModelStream, OwnModel, Provider, ProviderError};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
-
-use crate::provider::{ModelEvent, ModelRequest, ModelStream, OwnModel, Provider, ProviderError};
 
 /// Asks another provider, and counts what comes of it.
 pub(crate) struct Observed {

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cellblock_agent::provider::OwnModel;
 use futures_util::future::join_all;
 use serde::Serialize;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::{Asking, Models, Route, fit};
-use crate::provider::OwnModel;
 
 /// The most models of one provider that are listed.
 const MOST: usize = 10_000;

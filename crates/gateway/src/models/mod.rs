@@ -15,8 +15,8 @@ pub(crate) use routes::routes;
 
 use crate::metrics::Observed;
 use crate::now;
-use crate::provider::Provider;
-use crate::wire::{ApiError, ErrorKind};
+use cellblock_agent::provider::Provider;
+use cellblock_agent::wire::{ApiError, ErrorKind};
 use list::Listing;
 use named::Named;
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cellblock_agent::provider::{ModelRequest, ModelStream, OwnModel, Provider, ProviderError};
+use cellblock_agent::wire::{Item, Output, Part};
 use futures_util::future::BoxFuture;
 
 use super::Offer;
-use crate::provider::{ModelRequest, ModelStream, OwnModel, Provider, ProviderError};
-use crate::wire::{Item, Output, Part};
 
 /// What stands for a picture that a model cannot see.
 const UNSEEN: &str = "(a picture, which the user sees)";

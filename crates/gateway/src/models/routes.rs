@@ -6,8 +6,8 @@ use axum::routing::get;
 use serde_json::{Value, json};
 
 use super::Model;
+use crate::problem::Problem;
 use crate::server::{Caller, Gateway, Json};
-use crate::wire::ApiError;
 
 /// The routes. Names of models may have slashes in them.
 pub(crate) fn routes() -> Router<Gateway> {
@@ -24,7 +24,9 @@ async fn find(
     State(gateway): State<Gateway>,
     _caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Model>, ApiError> {
+) -> Result<Json<Model>, Problem> {
     let found = gateway.models.find(&id).await;
-    found.map(Json).ok_or_else(|| gateway.models.not_found(&id))
+    found
+        .map(Json)
+        .ok_or_else(|| gateway.models.not_found(&id).into())
 }

@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use cellblock_agent::provider::scripted::{Answer, Scripted};
+use cellblock_agent::provider::{ModelRequest, ModelStream, OwnModel, Provider, ProviderError};
+use cellblock_agent::wire::{
+    ChoiceMode, FunctionCallOutput, Item, ItemStatus, Message, Output, Part, ReasoningOptions, Role, Text,
+    ToolChoice,
+};
 use futures_util::future::BoxFuture;
 
 use super::{Asking, Models, Offer};
-use crate::provider::scripted::{Answer, Scripted};
-use crate::provider::{ModelRequest, ModelStream, OwnModel, Provider, ProviderError};
-use crate::wire::{FunctionCallOutput, Item, ItemStatus, Output, Part};
 
 /// Lists models, or fails, or never answers; and counts how often it was asked.
 #[derive(Debug)]
@@ -191,12 +194,30 @@ async fn a_model_is_asked_under_its_own_name_and_without_pictures_that_it_cannot
             output: Output::Parts(parts),
         })
     };
-    let shown = crate::provider::tests::said(crate::wire::Role::User, vec![picture()]);
+    let shown = Item::Message(Message {
+        id: "msg_1".to_owned(),
+        status: ItemStatus::Completed,
+        role: Role::User,
+        content: vec![picture()],
+        phase: None,
+    });
     for model in ["fast", "qwen3"] {
         let request = ModelRequest {
             model: model.to_owned(),
             items: vec![shown.clone(), output(vec![picture()])],
-            ..crate::provider::tests::request()
+            instructions: None,
+            tools: Vec::new(),
+            tool_choice: ToolChoice::Mode(ChoiceMode::Auto),
+            parallel_tool_calls: true,
+            max_output_tokens: None,
+            temperature: None,
+            top_p: None,
+            presence_penalty: None,
+            frequency_penalty: None,
+            stop: Vec::new(),
+            seed: None,
+            text: Text::default(),
+            reasoning: ReasoningOptions::default(),
         };
         let provider = models.provider(model).unwrap();
         drop(provider.stream(request).await.unwrap());

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellblock_agent::turn::{Code, Place, Ran, Runner};
+use cellblock_agent::wire::Item;
 use futures_util::future::BoxFuture;
 
 use super::Quotas;
-use crate::turn::{Code, Place, Ran, Runner};
-use crate::wire::Item;
 
 /// Runs code as another runner does, when its owner's quotas have room for it. A model whose code has none is told so.
 pub(crate) struct Metered {

@@ -19,12 +19,12 @@ mod tests;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use cellblock_agent::wire::{ApiError, ErrorKind};
 use tokio::sync::Notify;
 
 use crate::records::usage::Used;
 use crate::records::{Records, RecordsError};
 use crate::server::retry;
-use crate::wire::{ApiError, ErrorKind};
 
 pub use allowance::{Allowance, Quota, UnknownQuota};
 pub(crate) use metered::Metered;

@@ -1,12 +1,12 @@
 //! Results of tools, which count against the bytes that their owner may have stored.
 
+use cellblock_agent::turn::Room;
+use cellblock_agent::wire::ApiError;
 use futures_util::future::BoxFuture;
 
 use super::Quotas;
 use crate::records::Records;
-use crate::records::results::KeptResult;
-use crate::turn::Room;
-use crate::wire::ApiError;
+use cellblock_agent::turn::KeptResult;
 
 /// The room of one owner for results.
 #[derive(Debug)]

@@ -1,9 +1,10 @@
 //! Responses, the conversations behind them, and the items that came out.
 
+use cellblock_agent::turn::KeptResult;
 use rusqlite::{Connection, OptionalExtension as _, Result, params};
 use serde_json::{Value, json};
 
-use super::results::{self, KeptResult};
+use super::results;
 
 /// A response that begins.
 #[derive(Clone, Debug)]

@@ -1,15 +1,9 @@
 //! What is remembered of the results of tools that turns keep.
 
+use cellblock_agent::turn::KeptResult;
 use rusqlite::{Connection, Result, params};
 
 use super::{Records, RecordsError};
-
-/// A result of a tool. Its bytes are in the artifact store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KeptResult {
-    pub(crate) sha256: String,
-    pub(crate) bytes: u64,
-}
 
 /// Keeps results for as long as a turn.
 pub(super) fn keep(connection: &Connection, owner: &str, turn: &str, results: &[KeptResult]) -> Result<()> {

@@ -4,6 +4,7 @@ mod options;
 mod routes;
 mod socket;
 
+use cellblock_agent::provider::Key;
 use cellblock_interpreter::remote::{RemoteBackend, RemoteConfig};
 use cellblock_interpreter::{Demands, Error};
 
@@ -12,7 +13,6 @@ pub(crate) use routes::routes;
 pub use socket::upgrade;
 
 use crate::execute_server::{ExecuteError, ExecuteServer, Health, Options};
-use crate::provider::Key;
 
 /// The path of the full protocol below an address.
 const SANDBOX: &str = "v1/sandbox";

@@ -10,8 +10,8 @@ use axum::routing::any;
 use cellblock_interpreter::Terms;
 
 use super::socket;
+use crate::problem::Problem;
 use crate::server::{Caller, Gateway};
-use crate::wire::ApiError;
 
 /// The route, where sandboxes are given. Elsewhere there is none: whoever asks then learns that code can only be executed.
 pub(crate) fn routes(gateway: &Gateway) -> Router<Gateway> {
@@ -26,7 +26,7 @@ async fn sandbox(
     State(gateway): State<Gateway>,
     caller: Caller,
     upgrade: WebSocketUpgrade,
-) -> Result<Response, ApiError> {
+) -> Result<Response, Problem> {
     let interpreter = Arc::clone(gateway.interpreter()?);
     let permit = gateway.quotas.sandbox(&caller.owner).await?;
     // The gateway's end waits for it as for other work, and then ends it.

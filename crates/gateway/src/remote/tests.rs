@@ -3,11 +3,11 @@
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{any, get};
+use cellblock_agent::provider::Key;
 use cellblock_interpreter::{Blame, Demands};
 use tokio::net::TcpListener;
 
 use super::{ConnectError, Found, Site, connect, shown};
-use crate::provider::Key;
 
 async fn serve(router: Router) -> Site {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -4,20 +4,21 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::response::{IntoResponse, Response as Answer};
+use cellblock_agent::wire::{ChatRequest, Completion, Dialect, Ids, Pieces};
 
 use super::create::{play, read};
 use super::prepare::prepare;
 use super::stream;
 use crate::containers;
 use crate::now;
+use crate::problem::Problem;
 use crate::server::{Caller, Gateway};
-use crate::wire::{ApiError, ChatRequest, Completion, Dialect, ErrorKind, Ids, Pieces};
 
 pub(super) async fn create(
     State(gateway): State<Gateway>,
     caller: Caller,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Answer, ApiError> {
+) -> Result<Answer, Problem> {
     let body = read(body)?;
     let mut ids = Ids::random();
     let chat = ChatRequest::parse(&body, &mut ids, gateway.options.chat_interpreter)?;
@@ -34,7 +35,7 @@ pub(super) async fn create(
     let job = prepare(&gateway, &caller, chat.request, Dialect::default(), None).await?;
     let mut events = play(job).await?;
     if stream {
-        let frames = move |event: crate::wire::Event| {
+        let frames = move |event: cellblock_agent::wire::Event| {
             let pieces = pieces.take(event.kind).into_iter();
             pieces.map(|piece| completion.frames(piece)).collect()
         };
@@ -48,11 +49,7 @@ pub(super) async fn create(
 }
 
 /// What is not stored cannot be read, changed or deleted.
-pub(super) async fn stored() -> ApiError {
-    ApiError {
-        kind: ErrorKind::NotFound,
-        code: Some("chat_completions_not_stored".to_owned()),
-        message: "chat completions are not stored; use `/v1/responses`, which stores responses".to_owned(),
-        param: None,
-    }
+pub(super) async fn stored() -> Problem {
+    let message = "chat completions are not stored; use `/v1/responses`, which stores responses";
+    Problem::missing("chat_completions_not_stored", message)
 }

@@ -4,6 +4,11 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::response::{IntoResponse, Response as Answer};
+use cellblock_agent::provider::{ModelEvent, ModelRequest, ProviderError};
+use cellblock_agent::wire::{
+    ApiError, ChoiceMode, Compaction, ErrorKind, Ids, Item, ItemStatus, Message, Part, Request, Role, Text,
+    ToolChoice, Usage,
+};
 use futures_util::StreamExt as _;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -12,12 +17,8 @@ use super::create::{dialect, read};
 use super::prepare::prepare;
 use super::run::Job;
 use super::seal::{self, Seal};
-use crate::provider::{ModelEvent, ModelRequest, ProviderError};
+use crate::problem::Problem;
 use crate::server::{Caller, Gateway};
-use crate::wire::{
-    ApiError, ChoiceMode, Compaction, ErrorKind, Ids, Item, ItemStatus, Message, Part, Request, Role, Text,
-    ToolChoice, Usage,
-};
 
 /// What the model is told to do.
 const TASK: &str = "Write a summary of the conversation so far, for an assistant that will go on with it and will see nothing else of \
@@ -43,7 +44,7 @@ pub(super) async fn compact(
     caller: Caller,
     headers: axum::http::HeaderMap,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Answer, ApiError> {
+) -> Result<Answer, Problem> {
     let request = request(&read(body)?)?;
     let provider = gateway.models.provider(&request.model)?;
     let dialect = dialect(&gateway, &headers);
@@ -53,15 +54,17 @@ pub(super) async fn compact(
     let answer = provider
         .stream(asked)
         .await
-        .map_err(|error| crate::turn::told(&error))?;
-    let (summary, usage) = summary(answer).await.map_err(|error| crate::turn::told(&error))?;
+        .map_err(|error| cellblock_agent::turn::told(&error))?;
+    let (summary, usage) = summary(answer)
+        .await
+        .map_err(|error| cellblock_agent::turn::told(&error))?;
     if summary.trim().is_empty() {
-        return Err(ApiError {
+        return Err(Problem::from(ApiError {
             kind: ErrorKind::ModelError,
             code: Some("server_error".to_owned()),
             message: "the model wrote no summary of the conversation".to_owned(),
             param: None,
-        });
+        }));
     }
     let sealed = seal::Compacted {
         summary,
@@ -129,7 +132,9 @@ fn ask(job: &Job) -> ModelRequest {
     }
 }
 
-async fn summary(mut answer: crate::provider::ModelStream) -> Result<(String, Usage), ProviderError> {
+async fn summary(
+    mut answer: cellblock_agent::provider::ModelStream,
+) -> Result<(String, Usage), ProviderError> {
     let (mut text, mut usage) = (String::new(), Usage::default());
     while let Some(event) = answer.next().await {
         match event? {

@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use cellblock_agent::wire::{ApiError, Container, Item, Request, Role, Tool};
 use ring::digest::{SHA256, digest};
 
 use super::prepare::Earlier;
@@ -13,7 +14,6 @@ use crate::clock::now_ms;
 use crate::containers::StickyKey;
 use crate::records::whereabouts::{self, Key, Lead};
 use crate::server::Gateway;
-use crate::wire::{ApiError, Container, Item, Request, Role, Tool};
 
 /// Returns the container, and the key by which later requests of the conversation find it.
 pub(super) async fn find(
@@ -109,7 +109,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::wire::Ids;
+    use cellblock_agent::wire::Ids;
 
     fn request(mut fields: Value) -> Request {
         fields["model"] = json!("m");

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response as Answer};
+use cellblock_agent::wire::{ApiError, Dialect, ErrorKind, Event, EventKind, Ids, Request, ResponseStatus};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -16,8 +17,8 @@ use super::log::Log;
 use super::prepare::prepare;
 use super::run::{Ear, Job, WAITING};
 use super::{keep, stream};
+use crate::problem::Problem;
 use crate::server::{Caller, Gateway};
-use crate::wire::{ApiError, Dialect, ErrorKind, Event, EventKind, Ids, Request, ResponseStatus};
 
 /// Asks for events besides those that everybody gets.
 const EVENTS: &str = "x-cellblock-events";
@@ -27,7 +28,7 @@ pub(super) async fn create(
     caller: Caller,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Answer, ApiError> {
+) -> Result<Answer, Problem> {
     let body = read(body)?;
     let request = Request::parse(&body, &mut Ids::random())?;
     let dialect = dialect(&gateway, &headers);
@@ -46,7 +47,7 @@ pub(super) async fn create(
     if stream {
         return Ok(stream::live(&gateway, events, |event| event.frame()));
     }
-    whole(events).await
+    Ok(whole(events).await?)
 }
 
 /// Plays a turn, and gives its events as they come. A client that drops them is gone.

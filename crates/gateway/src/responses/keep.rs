@@ -3,20 +3,20 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use cellblock_agent::provider::INTERPRETER;
+use cellblock_agent::wire::{
+    ApiError, ErrorKind, Failure, FunctionCall, FunctionCallOutput, Item, ItemStatus, McpCall, Output,
+    Request, Response, ResponseStatus,
+};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::run::{Played, word};
 use super::{stow, unwritten};
 use crate::conversations;
-use crate::provider::INTERPRETER;
 use crate::records::responses::{self, Begun, Ended};
 use crate::records::{ItemRow, Left, RecordsError};
 use crate::server::Gateway;
-use crate::wire::{
-    ApiError, ErrorKind, Failure, FunctionCall, FunctionCallOutput, Item, ItemStatus, McpCall, Output,
-    Request, Response, ResponseStatus,
-};
 
 /// How often an end that could not be written is tried again while its client waits, and after which time.
 const TRIES: u32 = 2;

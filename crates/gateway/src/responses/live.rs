@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use cellblock_agent::wire::{ApiError, ErrorKind};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -10,7 +11,6 @@ use super::log::Log;
 use super::options::ResponseOptions;
 use super::seal::Seal;
 use super::unwritten::Unwritten;
-use crate::wire::{ApiError, ErrorKind};
 
 /// What responses share while the process lives.
 #[derive(Debug)]

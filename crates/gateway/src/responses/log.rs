@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use cellblock_agent::wire::Event;
 use tokio::sync::watch;
-
-use crate::wire::Event;
 
 /// The most bytes of events that are kept of one response. Of more, the latest are.
 const MAX_BYTES: usize = 8 << 20;
@@ -131,7 +130,7 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{EventKind, Numbers};
+    use cellblock_agent::wire::{EventKind, Numbers};
 
     fn delta(numbers: &mut Numbers, delta: String) -> Event {
         numbers.next(EventKind::CodeDelta {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::wire::Dialect;
+use cellblock_agent::wire::Dialect;
 
 /// How responses are answered and kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,6 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use cellblock_agent::provider::Provider;
+use cellblock_agent::turn::{Evidence, Turn};
+use cellblock_agent::wire::{ApiError, Dialect, Ids, Item, Request, Response, Truncation};
+
 use super::container;
 use super::research::{Before, referenced, research};
 use super::resolve::{Resolved, resolve};
@@ -12,12 +16,9 @@ use super::truncate::Truncating;
 use crate::containers;
 use crate::conversations;
 use crate::now;
-use crate::provider::Provider;
 use crate::quotas::Metered;
 use crate::records::responses;
 use crate::server::{Caller, Gateway};
-use crate::turn::{Evidence, Turn};
-use crate::wire::{ApiError, Dialect, Ids, Item, Request, Response, Truncation};
 
 /// A conversation that a connection remembers, of a response that is not stored.
 #[derive(Clone, Debug)]

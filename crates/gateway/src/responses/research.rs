@@ -3,6 +3,9 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use cellblock_agent::tools::{ContractRule, sources};
+use cellblock_agent::turn::{Deriving, Evidence, Research, Runner};
+use cellblock_agent::wire::{ApiError, Item, Request, Response};
 use cellblock_artifact::{ArtifactId, Urls};
 use cellblock_interpreter::derivation::Policy;
 use cellblock_interpreter::turn::{ChartIntent, Plan};
@@ -13,9 +16,6 @@ use crate::artifacts;
 use crate::quotas::ResultRoom;
 use crate::records::responses;
 use crate::server::{Caller, Gateway};
-use crate::tools::{ContractRule, sources};
-use crate::turn::{Deriving, Evidence, Research, Runner};
-use crate::wire::{ApiError, Item, Request, Response};
 
 /// The note of a request that says whether the user wants a chart: `none`, `implicit` or `explicit`.
 const CHART_INTENT: &str = "chart_intent";

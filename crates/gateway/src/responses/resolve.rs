@@ -1,11 +1,12 @@
 //! Input as a model can read it: what a client sends by its id or sealed is put into words.
 
+use cellblock_agent::wire::{ApiError, Compaction, ErrorKind, Item, ItemStatus, Message, Part, Role};
+
 use super::seal::{Compacted, Seal};
 use super::stow;
 use crate::records::responses;
 use crate::records::whereabouts::Lead;
 use crate::server::{Caller, Gateway};
-use crate::wire::{ApiError, Compaction, ErrorKind, Item, ItemStatus, Message, Part, Role};
 
 /// Input as a model can read it, and what in it can lead to the container of its conversation.
 pub(crate) struct Resolved {

@@ -7,15 +7,16 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response as Answer};
+use cellblock_agent::wire::{ApiError, ErrorKind, Item, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::log::{At, Log};
 use super::{stow, stream};
 use crate::files::fetch;
+use crate::problem::Problem;
 use crate::records::responses::{self, Kept};
 use crate::server::{Caller, Gateway};
-use crate::wire::{ApiError, ErrorKind, Item, Response};
 
 /// What a client may say when it asks for a response.
 #[derive(Debug, Default, Deserialize)]
@@ -30,11 +31,11 @@ pub(super) async fn get(
     caller: Caller,
     Path(id): Path<String>,
     wanted: Result<Query<Wanted>, QueryRejection>,
-) -> Result<Answer, ApiError> {
+) -> Result<Answer, Problem> {
     let Query(wanted) = wanted.map_err(|error| query(&error))?;
     if !wanted.stream {
         let kept = find(&gateway, &caller, &id).await?;
-        return body(&gateway, kept).await;
+        return Ok(body(&gateway, kept).await?);
     }
     let from = wanted.starting_after.map_or(0, |number| number.saturating_add(1));
     let log = match gateway.responses.find(&caller.owner, &id) {
@@ -47,7 +48,7 @@ pub(super) async fn get(
         let message = format!(
             "the events before {first} are not kept any more; retrieve the response without `stream`"
         );
-        return Err(ApiError::invalid("starting_after", "events_not_kept", message));
+        return Err(ApiError::invalid("starting_after", "events_not_kept", message).into());
     }
     Ok(stream::follow(&gateway, log, from))
 }
@@ -56,7 +57,7 @@ pub(super) async fn delete(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Answer, ApiError> {
+) -> Result<Answer, Problem> {
     if let Some(running) = gateway.responses.find(&caller.owner, &id) {
         running.cancel.cancel();
     }
@@ -66,7 +67,7 @@ pub(super) async fn delete(
         .records
         .with(move |connection| responses::delete(connection, &owner, &wanted));
     let Some(unneeded) = deleted.await? else {
-        return Err(not_found(&id));
+        return Err(not_found(&id).into());
     };
     forget(&gateway, &unneeded).await;
     // What was fetched for it goes, too.
@@ -78,7 +79,7 @@ pub(super) async fn cancel(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Answer, ApiError> {
+) -> Result<Answer, Problem> {
     if let Some(running) = gateway.responses.find(&caller.owner, &id) {
         running.cancel.cancel();
         // Its code is stopped, so that this does not take long.
@@ -88,13 +89,13 @@ pub(super) async fn cancel(
     let response: Value = super::keep::read(&kept.body)?;
     if response["background"] != true {
         let message = "only background responses can be cancelled; to stop another, close its connection";
-        return Err(ApiError::invalid(
+        return Err(Problem::from(ApiError::invalid(
             "response_id",
             "response_not_cancellable",
             message,
-        ));
+        )));
     }
-    body(&gateway, kept).await
+    Ok(body(&gateway, kept).await?)
 }
 
 /// How a list is read.
@@ -110,7 +111,7 @@ pub(super) async fn input_items(
     caller: Caller,
     Path(id): Path<String>,
     page: Result<Query<Page>, QueryRejection>,
-) -> Result<Answer, ApiError> {
+) -> Result<Answer, Problem> {
     let Query(page) = page.map_err(|error| query(&error))?;
     let kept = find(&gateway, &caller, &id).await?;
     let mut items: Vec<Item> = super::keep::read(&kept.input)?;

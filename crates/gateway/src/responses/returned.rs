@@ -2,13 +2,13 @@
 
 use std::error::Error;
 
+use cellblock_agent::provider::called;
+use cellblock_agent::turn::{Evidence, whole_elsewhere};
+use cellblock_agent::wire::{Item, McpCall, Output};
 use cellblock_artifact::ArtifactId;
 use serde_json::{Value, json};
 
-use crate::provider::called;
 use crate::server::Gateway;
-use crate::turn::{Evidence, whole_elsewhere};
-use crate::wire::{Item, McpCall, Output};
 
 /// Puts calls of tools into the form that the model knows, with their results under aliases. A result that is not the caller's, or is gone, has
 /// none: its text is all that there is.

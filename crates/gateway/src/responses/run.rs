@@ -4,6 +4,11 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellblock_agent::turn::{Evidence, Turn};
+use cellblock_agent::wire::{
+    ApiError, Dialect, Draft, ErrorKind, Event, EventKind, Failure, Incomplete, Item, Numbers, Request,
+    Response, ResponseStatus, StreamError, Usage,
+};
 use futures_util::FutureExt as _;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -17,11 +22,6 @@ use crate::now;
 use crate::records::ItemRow;
 use crate::records::whereabouts::Key;
 use crate::server::Gateway;
-use crate::turn::{Evidence, Turn};
-use crate::wire::{
-    ApiError, Dialect, Draft, ErrorKind, Event, EventKind, Failure, Incomplete, Item, Numbers, Request,
-    Response, ResponseStatus, StreamError, Usage,
-};
 
 /// Events that wait for a client; when they are so many, the model waits too.
 pub(super) const WAITING: usize = 16;

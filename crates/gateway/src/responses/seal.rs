@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use cellblock_agent::wire::{ApiError, ErrorKind};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -9,7 +10,6 @@ use serde_json::json;
 use crate::random;
 use crate::records::responses;
 use crate::server::Gateway;
-use crate::wire::{ApiError, ErrorKind};
 
 /// The form of what is sealed: a [`Compacted`] as JSON.
 const VERSION: u8 = 2;

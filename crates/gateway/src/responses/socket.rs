@@ -9,6 +9,7 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::http::HeaderMap;
 use axum::response::Response as Answer;
+use cellblock_agent::wire::{ApiError, Dialect, ErrorKind, Ids, Request, ResponseStatus};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -19,8 +20,8 @@ use super::create::dialect;
 use super::keep;
 use super::prepare::{Memory, prepare};
 use super::run::{Ear, WAITING};
+use crate::problem::Problem;
 use crate::server::{Caller, Gateway};
-use crate::wire::{ApiError, Dialect, ErrorKind, Ids, Request, ResponseStatus};
 
 /// Requests that may wait for the turn that runs.
 const MAX_WAITING: usize = 8;
@@ -46,7 +47,7 @@ pub(super) async fn open(
     caller: Caller,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Result<Answer, ApiError> {
+) -> Result<Answer, Problem> {
     let upgrade = upgrade.map_err(|rejection| ApiError {
         kind: ErrorKind::InvalidRequestError,
         code: Some("websocket_expected".to_owned()),

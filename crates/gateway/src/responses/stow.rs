@@ -5,10 +5,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cellblock_agent::wire::{InterpreterOutput, Item, Output, Part};
 use cellblock_artifact::{About, ArtifactId, Kind, Store};
 
 use crate::server::Gateway;
-use crate::wire::{InterpreterOutput, Item, Output, Part};
 
 /// The beginning of a reference: the SHA-256 and the media type follow.
 const SCHEME: &str = "artifact:";

@@ -7,13 +7,13 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
 use axum::response::{IntoResponse, Response as Answer};
+use cellblock_agent::wire::{DONE, Event};
 use futures_util::stream::{self, Stream, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::log::{At, Log};
 use crate::server::Gateway;
-use crate::wire::{DONE, Event};
 
 /// A comment, which clients skip and which keeps proxies from closing the connection.
 const STILL_HERE: &str = ": keep-alive\n\n";

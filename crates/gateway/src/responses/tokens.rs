@@ -4,20 +4,21 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
+use cellblock_agent::provider::chat;
+use cellblock_agent::turn::told;
+use cellblock_agent::wire::{ApiError, Dialect, Ids, Request};
 use serde_json::{Value, json};
 
 use super::create::read;
 use super::prepare::prepare;
-use crate::provider::chat;
+use crate::problem::Problem;
 use crate::server::{Caller, Gateway};
-use crate::turn::told;
-use crate::wire::{ApiError, Dialect, Ids, Request};
 
 pub(super) async fn count(
     State(gateway): State<Gateway>,
     caller: Caller,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Value>, Problem> {
     // Nothing begins by being counted, so that the key still leads to the conversation that does.
     let request = Request {
         prompt_cache_key: None,

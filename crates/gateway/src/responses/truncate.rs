@@ -3,11 +3,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use cellblock_agent::provider::{ModelRequest, ModelStream, Provider, ProviderError};
+use cellblock_agent::wire::{Item, Role};
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
-
-use crate::provider::{ModelRequest, ModelStream, Provider, ProviderError};
-use crate::wire::{Item, Role};
 
 /// How often a conversation is cut before the provider's error is told. Each cut takes a quarter of what may go.
 const CUTS: usize = 8;
@@ -91,8 +90,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::provider::scripted::{Answer, Scripted};
-    use crate::wire::{Ids, Request};
+    use cellblock_agent::provider::scripted::{Answer, Scripted};
+    use cellblock_agent::wire::{Ids, Request};
 
     fn items(input: &serde_json::Value) -> Vec<Item> {
         let body = json!({"model": "m", "input": input}).to_string();

@@ -11,9 +11,10 @@ use axum::http::header::{
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use cellblock_agent::wire::{ApiError, ErrorKind};
 
 use crate::openapi;
-use crate::wire::{ApiError, ErrorKind};
+use crate::problem::Problem;
 
 /// More than any refusal of the framework says.
 const LONGEST: usize = 4096;
@@ -105,19 +106,15 @@ const fn of_status(status: StatusCode) -> &'static str {
 }
 
 /// The answer at an address below `/v1` that is not served.
-pub(super) async fn unknown(method: Method, address: Uri) -> ApiError {
+pub(super) async fn unknown(method: Method, address: Uri) -> Problem {
     static SERVED: LazyLock<String> = LazyLock::new(|| openapi::roots().join(", "));
     let path = address.path();
-    ApiError {
-        kind: ErrorKind::NotFound,
-        code: Some(code(StatusCode::NOT_FOUND).to_owned()),
-        message: format!(
-            "there is nothing at this address: {method} {path}. Served are {}, and what is below them; GET /openapi.json \
-             describes every route",
-            *SERVED
-        ),
-        param: None,
-    }
+    let message = format!(
+        "there is nothing at this address: {method} {path}. Served are {}, and what is below them; GET /openapi.json \
+         describes every route",
+        *SERVED
+    );
+    Problem::missing(code(StatusCode::NOT_FOUND), message)
 }
 
 /// The answer where a route panicked.
@@ -128,11 +125,7 @@ pub(super) fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     tracing::error!(panic = text, "a route panicked");
-    let error = ApiError {
-        kind: ErrorKind::ServerError,
-        code: Some("server_error".to_owned()),
-        message: "the gateway failed; its log says more".to_owned(),
-        param: None,
-    };
-    error.into_response()
+    let status = StatusCode::INTERNAL_SERVER_ERROR;
+    let message = "the gateway failed; its log says more";
+    Problem::new(status, ErrorKind::ServerError, "server_error", message).into_response()
 }

@@ -7,12 +7,13 @@ use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use cellblock_agent::wire::{ApiError, ErrorKind};
 
 use super::mount::refused;
 use super::throttle::Throttle;
 use super::{Caller, Gateway};
 use crate::keys::{Found, Secret};
-use crate::wire::{ApiError, ErrorKind};
+use crate::problem::Problem;
 
 /// How callers are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +41,7 @@ pub(super) async fn check(State(gateway): State<Gateway>, mut request: Request, 
     let secret = presented(request.headers());
     let found = match gateway.keys.find(secret.as_deref().and_then(Secret::parse)).await {
         Ok(found) => found,
-        Err(error) => return ApiError::from(error).into_response(),
+        Err(error) => return Problem::from(error).into_response(),
     };
     let required = gateway.options.auth.required || !gateway.options.listen.ip().is_loopback();
     let caller = match (found, secret.is_some()) {

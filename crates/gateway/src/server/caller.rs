@@ -1,9 +1,12 @@
 //! Who calls.
 
 use axum::extract::FromRequestParts;
+use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::response::{IntoResponse as _, Response};
+use cellblock_agent::wire::ErrorKind;
 
-use crate::wire::{ApiError, ErrorKind};
+use crate::problem::Problem;
 
 /// Who calls. What a caller makes belongs to its owner, and nobody else sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -21,15 +24,14 @@ impl Caller {
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
-    type Rejection = ApiError;
+    type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Response> {
         // A route that forgot to ask who calls is closed to everybody.
-        parts.extensions.get().cloned().ok_or_else(|| ApiError {
-            kind: ErrorKind::ServerError,
-            code: Some("server_error".to_owned()),
-            message: "nobody has said who calls".to_owned(),
-            param: None,
+        parts.extensions.get().cloned().ok_or_else(|| {
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            let message = "nobody has said who calls";
+            Problem::new(status, ErrorKind::ServerError, "server_error", message).into_response()
         })
     }
 }

@@ -11,6 +11,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use cellblock_agent::wire::{ApiError, ErrorKind};
 
 use tower_http::cors::CorsLayer;
 
@@ -18,7 +19,6 @@ use super::Gateway;
 use super::mount::{Mount, refused};
 use super::observe::REQUEST_ID;
 use super::throttle::Throttle;
-use crate::wire::{ApiError, ErrorKind};
 
 /// Which names and pages are answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

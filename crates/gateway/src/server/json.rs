@@ -3,10 +3,11 @@
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequest, Request};
 use axum::response::{IntoResponse, Response};
+use cellblock_agent::wire::{ApiError, ErrorKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::wire::{ApiError, ErrorKind};
+use crate::problem::Problem;
 
 /// A body of JSON. One that cannot be read is an [`ApiError`].
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +37,7 @@ fn refuse(rejection: &JsonRejection) -> Response {
         message: rejection.body_text(),
         param: None,
     };
-    let mut response = error.into_response();
+    let mut response = Problem::from(error).into_response();
     // 413 and 415 say more than 400.
     if rejection.status() != axum::http::StatusCode::UNPROCESSABLE_ENTITY {
         *response.status_mut() = rejection.status();

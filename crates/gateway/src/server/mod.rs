@@ -8,7 +8,6 @@ mod accept;
 mod answers;
 mod auth;
 mod caller;
-mod error;
 mod hosts;
 mod json;
 mod linger;
@@ -27,6 +26,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::any;
+use cellblock_agent::wire::ApiError;
 use cellblock_artifact::Store;
 use cellblock_interpreter::Interpreter;
 use tokio_util::sync::CancellationToken;
@@ -53,7 +53,6 @@ use crate::options::Options;
 use crate::quotas::Quotas;
 use crate::records::Records;
 use crate::sessions::Sessions;
-use crate::wire::ApiError;
 use crate::{
     artifacts, containers, conversations, execute, files, health, openapi, remote, responses, sessions,
     welcome,

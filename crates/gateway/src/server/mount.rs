@@ -9,10 +9,10 @@ use axum::http::HeaderName;
 use axum::http::header::CONTENT_LENGTH;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use cellblock_agent::wire::ApiError;
 use tower::Service;
 
 use super::Gateway;
-use crate::wire::ApiError;
 
 /// What is told of a refusal, made of its reason.
 pub type Form = fn(&str) -> String;

@@ -8,13 +8,13 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
+use cellblock_agent::wire::Ids;
 use http_body_util::BodyExt as _;
 use tower_http::timeout::TimeoutBody;
 use tracing::Instrument as _;
 
 use super::linger::linger;
 use super::retry;
-use crate::wire::Ids;
 
 /// The header with a request's id.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

@@ -3,6 +3,7 @@
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
+use cellblock_agent::wire::ApiError;
 use cellblock_artifact::ArtifactId;
 use cellblock_interpreter::InputFormat;
 use cellblock_interpreter::alias::{AliasStore, Entry};
@@ -15,7 +16,6 @@ use super::held::{Held, Tools};
 use super::inputs::{Given, file_of};
 use crate::problem::Problem;
 use crate::server::{Caller, Gateway, Json};
-use crate::wire::ApiError;
 
 /// A tool result to record.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]

@@ -6,11 +6,11 @@ use std::io::{Seek as _, Write as _};
 use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
+use cellblock_agent::wire::{ApiError, ErrorKind};
 use futures_util::StreamExt as _;
 use serde::de::DeserializeOwned;
 
 use crate::problem::Problem;
-use crate::wire::{ApiError, ErrorKind};
 
 /// Reads JSON. A page of another site can send any text without asking, but not under this content type.
 pub(super) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<T, Problem> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use cellblock_agent::wire::Ids;
 use cellblock_interpreter::alias::{AliasStore, Bounds};
 use cellblock_interpreter::derivation::Policy;
 use cellblock_interpreter::workbench::{Workbench, WorkbenchOptions};
@@ -22,7 +23,6 @@ use super::limits;
 use super::registry::Place;
 use crate::problem::Problem;
 use crate::server::{Caller, Gateway, Json};
-use crate::wire::Ids;
 
 /// Sets of names that a kernel knows.
 const PRELUDES: [&str; 3] = ["analysis", "documents", "derivation"];

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use cellblock_agent::wire::ApiError;
 use cellblock_interpreter::workbench::{DatasetSource, Mounted};
 use serde::Deserialize;
 use tempfile::NamedTempFile;
@@ -12,7 +13,6 @@ use super::body;
 use super::held::{Tools, lock};
 use crate::problem::Problem;
 use crate::server::{Caller, Gateway, Json};
-use crate::wire::ApiError;
 
 /// What a dataset is called.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]

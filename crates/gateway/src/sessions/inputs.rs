@@ -8,6 +8,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cellblock_agent::wire::{ApiError, ErrorKind};
 use cellblock_artifact::ArtifactId;
 use cellblock_interpreter::{Input, InputFormat};
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,6 @@ use super::held::{Bound, Held, lock};
 use crate::artifacts;
 use crate::problem::Problem;
 use crate::server::{Caller, Gateway, Json};
-use crate::wire::{ApiError, ErrorKind};
 
 /// Data in a request: one of `value`, `data` and `artifact`.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]

@@ -8,6 +8,7 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
+use cellblock_agent::wire::ApiError;
 use cellblock_interpreter::report::CellReport;
 use cellblock_interpreter::{Cell, Event, Execution};
 use serde::Deserialize;
@@ -20,7 +21,6 @@ use super::stream::{self, Teller};
 use crate::artifacts;
 use crate::problem::Problem;
 use crate::server::{Caller, Gateway};
-use crate::wire::ApiError;
 
 /// A cell to run.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::response::IntoResponse;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use cellblock_agent::wire::ApiError;
 use cellblock_interpreter::output::Output;
 use cellblock_interpreter::{Event, ProducedFile};
 use futures_util::stream;
@@ -16,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::held::{Held, lock};
 use crate::problem::Problem;
-use crate::wire::ApiError;
 
 /// Events that wait for a client.
 const WAITING: usize = 64;

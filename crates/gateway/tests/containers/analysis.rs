@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cellblock_gateway::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::Answer;
 use serde_json::{Value, json};
 
 use crate::support::{bench, block_on, logs, paths, runs, start};

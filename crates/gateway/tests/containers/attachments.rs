@@ -1,6 +1,6 @@
 //! Files and pictures in messages.
 
-use cellblock_gateway::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::Answer;
 use cellblock_gateway::records::Records;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use cellblock_gateway::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::Answer;
 use cellblock_gateway::quotas::{Allowance, Quota};
 use cellblock_gateway::records::Records;
 use cellblock_testkit::require;

@@ -1,6 +1,6 @@
 //! Records of responses refer to pictures: the bytes are in the artifact store once.
 
-use cellblock_gateway::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::Answer;
 use cellblock_gateway::records::Records;
 use serde_json::{Value, json};
 

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
+use cellblock_agent::provider::scripted::{Answer, Scripted};
+use cellblock_agent::provider::{ModelRequest, ModelStream, Provider, ProviderError};
 use cellblock_artifact::Store;
-use cellblock_gateway::provider::scripted::{Answer, Scripted};
-use cellblock_gateway::provider::{ModelRequest, ModelStream, Provider, ProviderError};
 use cellblock_gateway::records::Records;
 use cellblock_gateway::server::{Caller, Gateway};
 use cellblock_gateway::{Models, Options};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cellblock_gateway::provider::Provider;
+use cellblock_agent::provider::Provider;
 use serde_json::{Value, json};
 
 use crate::models::Waiting;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cellblock_gateway::provider::Provider;
-use cellblock_gateway::provider::scripted::{Answer, Scripted};
+use cellblock_agent::provider::Provider;
+use cellblock_agent::provider::scripted::{Answer, Scripted};
 use serde_json::{Value, json};
 
 use crate::support::{block_on, scripted, serve_with};

@@ -1,7 +1,7 @@
 //! Chat Completions: the loop of the Responses API behind OpenAI's older form.
 
-use cellblock_gateway::provider::ProviderError;
-use cellblock_gateway::provider::scripted::Answer;
+use cellblock_agent::provider::ProviderError;
+use cellblock_agent::provider::scripted::Answer;
 use serde_json::{Value, json};
 
 use crate::support::{Server, block_on, frames, runs, scripted, serve_with};
@@ -275,7 +275,7 @@ fn what_a_client_asks_for_reaches_the_model() {
 fn the_interpreter_is_offered_to_every_chat_only_where_the_configuration_says_so() {
     block_on(async {
         for on in [false, true] {
-            let provider = std::sync::Arc::new(cellblock_gateway::provider::scripted::Scripted::new([
+            let provider = std::sync::Arc::new(cellblock_agent::provider::scripted::Scripted::new([
                 Answer::new().text("a"),
                 Answer::new().text("b"),
             ]));

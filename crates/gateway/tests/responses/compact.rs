@@ -1,6 +1,6 @@
 //! Conversations in short.
 
-use cellblock_gateway::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::Answer;
 use serde_json::{Value, json};
 
 use crate::support::{Server, block_on, scripted, told};

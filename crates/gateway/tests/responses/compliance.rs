@@ -1,7 +1,7 @@
 //! What the compliance suite of Open Responses asserts over HTTP, asserted here again; its WebSocket tests are in `socket`, those of
 //! compactions in `compact`.
 
-use cellblock_gateway::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::Answer;
 use serde_json::{Value, json};
 
 use crate::order::Order;

@@ -1,6 +1,6 @@
 //! Conversations that go on from a response before.
 
-use cellblock_gateway::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::Answer;
 use serde_json::{Value, json};
 
 use crate::support::{block_on, interpreter_tool, runs, scripted, told};

@@ -1,6 +1,6 @@
 //! The Conversations API, and responses that go on in conversations.
 
-use cellblock_gateway::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::Answer;
 use serde_json::{Value, json};
 
 use crate::support::{Server, block_on, events, interpreter_tool, runs, scripted, told};

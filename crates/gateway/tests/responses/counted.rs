@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_gateway::provider::Provider;
-use cellblock_gateway::provider::scripted::{Answer, Scripted};
-use cellblock_gateway::tools::ConfiguredServer;
-use cellblock_interpreter::{
+use cellblock_agent::provider::Provider;
+use cellblock_agent::provider::scripted::{Answer, Scripted};
+use cellblock_agent::tools::ConfiguredServer;
+use cellblock_agent::{
     OfferedTools, ServerTool, ToolReply, ToolServer, ToolServerAddress, ToolServerError, ToolServers,
 };
 use futures_util::future::BoxFuture;

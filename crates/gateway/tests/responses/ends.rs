@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_gateway::provider::chat::ChatCompletions;
-use cellblock_gateway::provider::scripted::{Answer, Scripted};
-use cellblock_gateway::provider::{Endpoint, Provider, ProviderError, Retries};
+use cellblock_agent::provider::chat::ChatCompletions;
+use cellblock_agent::provider::scripted::{Answer, Scripted};
+use cellblock_agent::provider::{Endpoint, Provider, ProviderError, Retries};
 use serde_json::{Value, json};
 
 use crate::order::Order;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use cellblock_gateway::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::Answer;
 use serde_json::{Value, json};
 
 use crate::support::{PATIENCE, Server, block_on, events, names, scripted};

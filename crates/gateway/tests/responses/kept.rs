@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cellblock_agent::provider::Provider;
+use cellblock_agent::provider::scripted::{Answer, Scripted};
 use cellblock_gateway::Options;
-use cellblock_gateway::provider::Provider;
-use cellblock_gateway::provider::scripted::{Answer, Scripted};
 use cellblock_gateway::records::Records;
 use serde_json::json;
 

@@ -16,7 +16,7 @@ mod kept;
 mod market;
 mod models;
 mod namespaces;
-#[path = "../../src/wire/order.rs"]
+#[path = "../../../agent/src/wire/order.rs"]
 mod order;
 mod research;
 mod returned;

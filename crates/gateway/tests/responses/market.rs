@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use cellblock_agent::provider::Provider;
+use cellblock_agent::provider::scripted::{Answer, Scripted};
+use cellblock_agent::tools::ConfiguredServer;
+use cellblock_agent::{OfferedTools, ServerTool, ToolReply, ToolServer, ToolServerError};
 use cellblock_gateway::Options;
-use cellblock_gateway::provider::Provider;
-use cellblock_gateway::provider::scripted::{Answer, Scripted};
-use cellblock_gateway::tools::ConfiguredServer;
-use cellblock_interpreter::{OfferedTools, ServerTool, ToolReply, ToolServer, ToolServerError};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cellblock_gateway::provider::{Finish, ModelEvent, ModelRequest, ModelStream, Provider, ProviderError};
+use cellblock_agent::provider::{Finish, ModelEvent, ModelRequest, ModelStream, Provider, ProviderError};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::Semaphore;

@@ -1,6 +1,6 @@
 //! Functions in namespaces, as Codex offers them: called, answered, and gone on from in each way that a client can.
 
-use cellblock_gateway::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::Answer;
 use serde_json::{Value, json};
 
 use crate::support::{block_on, events, interpreter_tool, scripted};

@@ -1,7 +1,7 @@
 //! Turns that fetch with tools of servers and derive from what these gave, in real sandboxes.
 
-use cellblock_gateway::provider::scripted::Answer;
-use cellblock_gateway::tools::ContractRule;
+use cellblock_agent::provider::scripted::Answer;
+use cellblock_agent::tools::ContractRule;
 use serde_json::{Value, json};
 
 use crate::market::{DAYS, DRAWS, SAVES, asking, derives, fetches, items, read, says, series, start};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use cellblock_agent::provider::scripted::Answer;
 use cellblock_gateway::Options;
-use cellblock_gateway::provider::scripted::Answer;
 use serde_json::{Value, json};
 
 use crate::market::{Market, derives, fetches, items, read, says, start};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_gateway::provider::Provider;
-use cellblock_gateway::provider::scripted::{Answer, Scripted};
+use cellblock_agent::provider::Provider;
+use cellblock_agent::provider::scripted::{Answer, Scripted};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;

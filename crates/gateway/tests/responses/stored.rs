@@ -1,6 +1,6 @@
 //! Results of tools against the quota of stored bytes.
 
-use cellblock_gateway::provider::scripted::{Answer, Scripted};
+use cellblock_agent::provider::scripted::{Answer, Scripted};
 use cellblock_gateway::quotas::{Allowance, Quota};
 use serde_json::{Value, json};
 

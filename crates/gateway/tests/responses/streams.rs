@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_gateway::provider::Provider;
-use cellblock_gateway::provider::scripted::Answer;
+use cellblock_agent::provider::Provider;
+use cellblock_agent::provider::scripted::Answer;
 use serde_json::{Value, json};
 
 use crate::models::{Endless, Panicking, Waiting};

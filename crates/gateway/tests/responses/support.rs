@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
+use cellblock_agent::provider::Provider;
+use cellblock_agent::provider::scripted::{Answer, Scripted};
 use cellblock_artifact::Store;
-use cellblock_gateway::provider::Provider;
-use cellblock_gateway::provider::scripted::{Answer, Scripted};
 use cellblock_gateway::records::Records;
 use cellblock_gateway::server::{Caller, Gateway};
 use cellblock_gateway::{Models, Options};

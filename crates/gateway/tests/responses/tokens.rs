@@ -1,6 +1,6 @@
 //! `POST /v1/responses/input_tokens`.
 
-use cellblock_gateway::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::Answer;
 use serde_json::{Value, json};
 
 use crate::support::{Server, block_on, interpreter_tool, scripted};

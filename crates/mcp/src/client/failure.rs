@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_interpreter::ToolServerError;
+use cellblock_agent::ToolServerError;
 
 use super::words;
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use cellblock_interpreter::{LeftOutTool, OfferedTools, ServerTool};
+use cellblock_agent::{LeftOutTool, OfferedTools, ServerTool};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};

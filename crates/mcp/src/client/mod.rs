@@ -4,7 +4,7 @@
 //! - [`RequestedServers`] gives those that a request names, within an operator's [patterns](UrlPattern).
 //!
 //! All that a server sends is hostile: its sizes, its forms, its silence. Each has a bound, and what is beyond it is a
-//! [`ToolServerError`](cellblock_interpreter::ToolServerError) in words that a model can go on from; its cause goes to the log.
+//! [`ToolServerError`](cellblock_agent::ToolServerError) in words that a model can go on from; its cause goes to the log.
 //!
 //! The library `rmcp` speaks the protocol. What arrives passes [`wire`] first, which bounds and sorts it.
 

@@ -1,6 +1,6 @@
 //! What a tool's result is for code that derives from it: its data, without the protocol around it.
 
-use cellblock_interpreter::ToolReply;
+use cellblock_agent::ToolReply;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};

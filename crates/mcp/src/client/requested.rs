@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use cellblock_interpreter::{ToolServer, ToolServerAddress, ToolServerError, ToolServers};
+use cellblock_agent::{ToolServer, ToolServerAddress, ToolServerError, ToolServers};
 
 use super::allowed::UrlPattern;
 use super::http::{Address, parse};

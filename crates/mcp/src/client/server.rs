@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_interpreter::{OfferedTools, ToolReply, ToolServer, ToolServerError};
+use cellblock_agent::{OfferedTools, ToolReply, ToolServer, ToolServerError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rmcp::model::{

@@ -1,6 +1,6 @@
 //! A call that nobody awaits any more is cancelled at its server.
 
-use cellblock_interpreter::ToolServer;
+use cellblock_agent::ToolServer;
 use serde_json::Map;
 
 use crate::http::{Kind, serve};

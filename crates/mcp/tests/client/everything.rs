@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use cellblock_interpreter::{ToolReply, ToolServer};
+use cellblock_agent::{ToolReply, ToolServer};
 use cellblock_mcp::client::{ForeignServer, Program, ServerOptions, Transport};
 use cellblock_testkit::{require, workspace_root};
 use rustix::process::{Pid, Signal, kill_process_group};

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use cellblock_interpreter::{ToolServer, ToolServerAddress, ToolServers};
+use cellblock_agent::{ToolServer, ToolServerAddress, ToolServers};
 use cellblock_mcp::client::{Address, ForeignServer, RequestedServers, ServerOptions, Transport, UrlPattern};
 use futures_util::stream::{StreamExt, iter, pending, repeat};
 use serde_json::{Map, Value, json};
@@ -302,7 +302,7 @@ async fn a_redirect_at_the_same_server_is_followed_as_far_as_its_pattern_goes() 
     };
     let allowed = servers(&url).at(address(&url)).unwrap();
     let given = allowed.call("work", Map::new()).await.unwrap();
-    assert_eq!(given, cellblock_interpreter::ToolReply::Result(json!(5)));
+    assert_eq!(given, cellblock_agent::ToolReply::Result(json!(5)));
     assert!(servers(&format!("{url}x")).at(address(&url)).is_err());
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use cellblock_interpreter::ToolServer;
+use cellblock_agent::ToolServer;
 use serde_json::json;
 
 use crate::support::{good, options, refused, result, runs, scripted, until};

@@ -1,6 +1,6 @@
 //! Good servers over stdio.
 
-use cellblock_interpreter::{ToolReply, ToolServer};
+use cellblock_agent::{ToolReply, ToolServer};
 use cellblock_mcp::client::ServerOptions;
 use serde_json::{Map, json};
 

@@ -1,6 +1,6 @@
 //! Servers over stdio that do something wrong: each is bounded and named, and the next call works where it can.
 
-use cellblock_interpreter::ToolServer;
+use cellblock_agent::ToolServer;
 use cellblock_mcp::client::ServerOptions;
 use serde_json::{Value, json};
 

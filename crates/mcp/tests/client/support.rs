@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cellblock_interpreter::{ToolReply, ToolServer};
+use cellblock_agent::{ToolReply, ToolServer};
 use cellblock_mcp::client::{Address, ForeignServer, Program, ServerOptions, Transport};
 use serde_json::{Map, Value, json};
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use cellblock_agent::wire::ApiError;
 use cellblock_gateway::quotas::Quotas;
 use cellblock_gateway::server::{Caller, Gateway, Mount};
-use cellblock_gateway::wire::ApiError;
 use cellblock_mcp::http::{self, HttpOptions};
 use cellblock_mcp::{Asked, Denied, Engine, Meter, Options, Owner, Permit, Server};
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_gateway::provider::demo::Demo;
+use cellblock_agent::provider::demo::Demo;
+use cellblock_agent::tools::{ConfiguredServer, Tools};
 use cellblock_gateway::records::Records;
 use cellblock_gateway::remote::Site;
 use cellblock_gateway::server;
-use cellblock_gateway::tools::{ConfiguredServer, Tools};
 use cellblock_gateway::{Models, Options};
 use cellblock_image::{Home, Store};
 use cellblock_mcp::Options as McpOptions;

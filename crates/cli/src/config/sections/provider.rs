@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use cellblock_gateway::provider as gateway;
-use cellblock_gateway::provider::chat::Dialect as Spoken;
+use cellblock_agent::provider as gateway;
+use cellblock_agent::provider::chat::Dialect as Spoken;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

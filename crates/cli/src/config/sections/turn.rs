@@ -1,7 +1,7 @@
 //! How a request is answered.
 
+use cellblock_agent::tools::{ContractRule, DerivationOptions};
 use cellblock_gateway::Options;
-use cellblock_gateway::tools::{ContractRule, DerivationOptions};
 use cellblock_interpreter::derivation::LowCoverage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

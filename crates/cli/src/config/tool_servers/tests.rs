@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use cellblock_interpreter::{ToolReply, ToolServerAddress};
+use cellblock_agent::{ToolReply, ToolServerAddress};
 use serde_json::{Map, json};
 
 use super::*;

@@ -1,0 +1,119 @@
+//! Keys of providers: from the environment or a file, and never shown.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// A provider's key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(String);
+
+/// Why there is no key.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The variable is not set.
+    #[error("read the provider's key: the environment variable `{name}` is not set or is not text")]
+    Variable {
+        /// Its name.
+        name: String,
+    },
+    /// The file cannot be read.
+    #[error("read the provider's key from `{}`", path.display())]
+    File {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// It is empty, or holds what no header may.
+    #[error("read the provider's key: it is empty, or holds characters other than visible ASCII")]
+    Unfit,
+}
+
+impl Key {
+    /// A key; blanks around it are dropped.
+    pub fn new(key: &str) -> Result<Self, KeyError> {
+        let key = key.trim();
+        if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(KeyError::Unfit);
+        }
+        Ok(Self(key.to_owned()))
+    }
+
+    /// The key in an environment variable.
+    pub fn from_environment(name: &str) -> Result<Self, KeyError> {
+        let name = name.to_owned();
+        let key = std::env::var(&name).map_err(|_| KeyError::Variable { name })?;
+        Self::new(&key)
+    }
+
+    /// The key in a file.
+    pub fn from_file(path: &Path) -> Result<Self, KeyError> {
+        let path = path.to_owned();
+        match std::fs::read_to_string(&path) {
+            Ok(key) => Self::new(&key),
+            Err(source) => Err(KeyError::File { path, source }),
+        }
+    }
+
+    /// The key itself, for a client that makes its own header.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// The header that carries it.
+    pub fn header(&self) -> Option<reqwest::header::HeaderValue> {
+        let mut value = reqwest::header::HeaderValue::from_str(&format!("Bearer {}", self.0)).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+
+    /// A text without it: some providers repeat a key that they refuse.
+    pub fn remove_from(&self, text: &str) -> String {
+        text.replace(&self.0, "[key]")
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Key([redacted])")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_read_from_a_file_and_never_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        std::fs::write(&path, "sk-secret\n").unwrap();
+        let key = Key::from_file(&path).unwrap();
+        assert_eq!(key, Key::new("sk-secret").unwrap());
+        assert_eq!(format!("{key:?}"), "Key([redacted])");
+        let header = key.header().unwrap();
+        assert_eq!(header, "Bearer sk-secret");
+        assert_eq!(format!("{header:?}"), "Sensitive");
+        assert_eq!(key.remove_from("bad key sk-secret!"), "bad key [key]!");
+    }
+
+    #[test]
+    fn a_key_that_is_missing_or_unfit_is_an_error() {
+        assert!(matches!(
+            Key::from_environment("CELLBLOCK_TEST_NO_SUCH_KEY"),
+            Err(KeyError::Variable { .. })
+        ));
+        assert!(matches!(
+            Key::from_file(Path::new("/nowhere/key")),
+            Err(KeyError::File { .. })
+        ));
+        for unfit in ["", " \n", "a b", "a\nb", "ключ"] {
+            assert!(matches!(Key::new(unfit), Err(KeyError::Unfit)), "{unfit:?}");
+        }
+        // Some variable that every test run has.
+        assert_eq!(
+            Key::from_environment("CARGO_PKG_NAME").unwrap(),
+            Key::new("cellblock-agent").unwrap()
+        );
+    }
+}

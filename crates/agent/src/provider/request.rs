@@ -1,0 +1,195 @@
+//! What a model is asked, whichever provider it has.
+
+use serde_json::{Value, json};
+
+use crate::tools::{model_name, qualified};
+use crate::wire::{
+    AllowedMode, ChoiceMode, CodeInterpreterCall, Function, FunctionCall, FunctionCallOutput,
+    InterpreterOutput, Item, ItemStatus, McpCall, Output, ReasoningOptions, Text, ToolChoice, ToolName,
+};
+
+/// What a model is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelRequest {
+    /// The provider's name of the model.
+    pub model: String,
+    /// What the application tells it.
+    pub instructions: Option<String>,
+    /// The conversation, the latest last.
+    pub items: Vec<Item>,
+    /// Tools, each as a function.
+    pub tools: Vec<Function>,
+    /// Which of them may or must be chosen. Names of hosted tools are those of their functions.
+    pub tool_choice: ToolChoice,
+    /// Whether several may be called at once.
+    pub parallel_tool_calls: bool,
+    /// The most tokens of output.
+    pub max_output_tokens: Option<u64>,
+    /// How freely it samples, 0 to 2.
+    pub temperature: Option<f64>,
+    /// Sampling among the most probable tokens, 0 to 1.
+    pub top_p: Option<f64>,
+    /// Against what was said already, -2 to 2.
+    pub presence_penalty: Option<f64>,
+    /// Against what was said often, -2 to 2.
+    pub frequency_penalty: Option<f64>,
+    /// Sequences that end the answer.
+    pub stop: Vec<String>,
+    /// Seed of the sampling, for providers that have one.
+    pub seed: Option<i64>,
+    /// The form of the answer.
+    pub text: Text,
+    /// How it thinks.
+    pub reasoning: ReasoningOptions,
+}
+
+impl ModelRequest {
+    /// The tools that may be chosen. Of others, models are not even told.
+    pub(super) fn offered(&self) -> impl Iterator<Item = &Function> {
+        self.tools.iter().filter(|tool| match &self.tool_choice {
+            ToolChoice::Allowed { tools, .. } => tools.iter().any(|name| function_name(name) == tool.name),
+            _ => true,
+        })
+    }
+}
+
+/// What a model calls a tool.
+fn function_name(tool: &ToolName) -> &str {
+    match tool {
+        // A turn names those in namespaces as the model knows them.
+        ToolName::Function { name, .. } => name,
+        ToolName::CodeInterpreter => INTERPRETER,
+        // A turn names the tools of servers as functions.
+        ToolName::Mcp { server_label, name } => name.as_ref().unwrap_or(server_label),
+    }
+}
+
+/// What a model has to choose, as both APIs write it, but for one function by name, which each writes in a form of its own.
+pub(super) fn choice(choice: &ToolChoice, named: impl FnOnce(&str) -> Value) -> Value {
+    match choice {
+        ToolChoice::Mode(ChoiceMode::None) => json!("none"),
+        ToolChoice::Mode(ChoiceMode::Auto)
+        | ToolChoice::Allowed {
+            mode: AllowedMode::Auto,
+            ..
+        } => json!("auto"),
+        ToolChoice::Mode(ChoiceMode::Required) | ToolChoice::Allowed { .. } => json!("required"),
+        ToolChoice::Tool(tool) => named(function_name(tool)),
+    }
+}
+
+/// The name under which a model knows the interpreter.
+pub const INTERPRETER: &str = "code_interpreter";
+
+/// The conversation in items that every provider knows: code that ran is a function's call and its output.
+pub(super) fn plain(items: &[Item]) -> Vec<Item> {
+    let mut plain = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        match item {
+            Item::CodeInterpreterCall(call) => plain.extend(ran(call, index)),
+            Item::McpCall(call) => plain.extend(called(call, index)),
+            // Tools are offered anew in each request.
+            Item::McpListTools(_) => {}
+            // Where nothing is offered, as for a summary, no turn has put it under the name that the model knows.
+            Item::FunctionCall(call) if call.namespace.is_some() => {
+                plain.push(Item::FunctionCall(flat(call)));
+            }
+            other => plain.push(other.clone()),
+        }
+    }
+    plain
+}
+
+fn flat(call: &FunctionCall) -> FunctionCall {
+    let mut flat = call.clone();
+    if let Some(namespace) = flat.namespace.take() {
+        flat.name = qualified(&namespace, &flat.name);
+    }
+    flat
+}
+
+fn ran(call: &CodeInterpreterCall, index: usize) -> [Item; 2] {
+    let arguments = json!({"code": call.code.as_deref().unwrap_or_default()}).to_string();
+    let logs: Vec<_> = call.outputs.iter().flatten().map(log).collect();
+    let text = match (logs.join("\n"), &call.outputs) {
+        (_, None) => "(the output was not kept)".to_owned(),
+        (text, Some(_)) if text.is_empty() => "(no output)".to_owned(),
+        (text, Some(_)) => text,
+    };
+    let text = match call.status {
+        ItemStatus::Completed => text,
+        _ => format!("{text}\n(the code did not run to its end)"),
+    };
+    pair(&call.id, index, INTERPRETER.to_owned(), arguments, text)
+}
+
+/// A call of a server's tool, as a function's.
+pub fn called(call: &McpCall, index: usize) -> [Item; 2] {
+    let text = match (&call.output, &call.error) {
+        (Some(output), _) => output.clone(),
+        (None, Some(error)) => format!("The tool gave nothing: {}", error.words()),
+        (None, None) => "(the output was not kept)".to_owned(),
+    };
+    pair(
+        &call.id,
+        index,
+        model_name(&call.name),
+        call.arguments.clone(),
+        text,
+    )
+}
+
+fn pair(id: &str, index: usize, name: String, arguments: String, text: String) -> [Item; 2] {
+    // Ids of calls have at most 64 characters, ids of items may be longer.
+    let call_id = if id.len() <= 64 {
+        id.to_owned()
+    } else {
+        format!("call_at_{index}")
+    };
+    [
+        Item::FunctionCall(FunctionCall {
+            id: format!("fc_{id}"),
+            status: ItemStatus::Completed,
+            call_id: call_id.clone(),
+            name,
+            namespace: None,
+            arguments,
+        }),
+        Item::FunctionCallOutput(FunctionCallOutput {
+            id: format!("fco_{id}"),
+            status: ItemStatus::Completed,
+            call_id,
+            output: Output::Text(text),
+        }),
+    ]
+}
+
+fn log(output: &InterpreterOutput) -> &str {
+    match output {
+        InterpreterOutput::Logs { logs } => logs,
+        InterpreterOutput::Image { .. } => "(a picture, which the user sees)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_in_a_namespace_has_a_flat_name_where_no_turn_gave_it_one() {
+        let call = FunctionCall {
+            id: "fc_1".to_owned(),
+            status: ItemStatus::Completed,
+            call_id: "c1".to_owned(),
+            name: "find".to_owned(),
+            namespace: Some("n".repeat(60)),
+            arguments: "{}".to_owned(),
+        };
+        let plain = json!(plain(&[Item::FunctionCall(call)]));
+        assert_eq!(
+            plain,
+            json!([{"type": "function_call", "id": "fc_1", "status": "completed", "call_id": "c1",
+                    "name": format!("{}__fi", "n".repeat(60)), "arguments": "{}"}])
+        );
+    }
+}

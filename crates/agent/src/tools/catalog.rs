@@ -1,0 +1,177 @@
+//! What servers offer, under names that a model can call.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+
+use super::source::Source;
+use crate::wire::{Function, ListedTool};
+use crate::{ServerTool, ToolServer};
+
+/// The most tools that a model is offered. Providers refuse more, and models are lost in fewer.
+const MAX_TOOLS: usize = 128;
+/// Characters of a name, as providers allow them.
+const MAX_NAME: usize = 64;
+
+/// The tools that one turn may call.
+#[derive(Debug, Default)]
+pub(crate) struct Catalog {
+    tools: Vec<Bound>,
+}
+
+/// A tool, and who is behind it.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
+    /// What the model calls it.
+    pub(crate) name: String,
+    /// Its server's label.
+    pub(crate) label: String,
+    pub(crate) server: Arc<dyn ToolServer>,
+    pub(crate) tool: ServerTool,
+    /// Whether its server is at an address that the request names.
+    requested: bool,
+    /// What its server is for, in the client's words.
+    about: Option<String>,
+}
+
+/// What a server answered that was asked for its tools.
+pub(crate) struct Answered {
+    pub(crate) label: String,
+    /// What it offers to this request, or why nothing.
+    pub(crate) offers: Result<Vec<ListedTool>, String>,
+}
+
+impl Catalog {
+    /// Asks all servers at once, each for as long as it bounds itself. Names in `taken` are those of the request's own tools.
+    pub(crate) async fn ask(sources: &[Source], taken: &[&str]) -> (Self, Vec<Answered>) {
+        let asked = sources.iter().map(|source| source.server.tools());
+        let offered = join_all(asked).await;
+        let mut catalog = Self::default();
+        let mut names: HashSet<String> = taken.iter().map(|&name| name.to_owned()).collect();
+        let mut answers = Vec::new();
+        for (source, offered) in sources.iter().zip(offered) {
+            let offers = match offered {
+                // What caused it is in the operator's log.
+                Err(error) => Err(error.to_string()),
+                Ok(offered) => {
+                    let allowed = offered.tools.iter().filter(|tool| source.allows(tool));
+                    let mut listed = Vec::new();
+                    for tool in allowed {
+                        if catalog.tools.len() == MAX_TOOLS {
+                            tracing::warn!(
+                                server = source.label,
+                                limit = MAX_TOOLS,
+                                "there are more tools than a model is offered"
+                            );
+                            break;
+                        }
+                        catalog.bind(source, tool, &mut names);
+                        listed.push(shown(tool));
+                    }
+                    Ok(listed)
+                }
+            };
+            answers.push(Answered {
+                label: source.label.clone(),
+                offers,
+            });
+        }
+        (catalog, answers)
+    }
+
+    fn bind(&mut self, source: &Source, tool: &ServerTool, names: &mut HashSet<String>) {
+        let mut name = model_name(&tool.name);
+        if names.contains(&name) {
+            name = free(qualified(&source.label, &tool.name), names);
+        }
+        names.insert(name.clone());
+        self.tools.push(Bound {
+            name,
+            label: source.label.clone(),
+            server: Arc::clone(&source.server),
+            tool: tool.clone(),
+            requested: source.requested,
+            about: source.description.clone(),
+        });
+    }
+
+    /// The tool that a model calls by this name.
+    pub(crate) fn find(&self, name: &str) -> Option<&Bound> {
+        self.tools.iter().find(|bound| bound.name == name)
+    }
+
+    /// The names by which a model knows the tools of a server, or one of them.
+    pub(crate) fn names<'a>(
+        &'a self,
+        label: &'a str,
+        tool: Option<&'a str>,
+    ) -> impl Iterator<Item = &'a str> {
+        let fits =
+            move |bound: &&Bound| bound.label == label && tool.is_none_or(|tool| tool == bound.tool.name);
+        self.tools.iter().filter(fits).map(|bound| bound.name.as_str())
+    }
+
+    /// The tools as a model is told of them.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = Function> {
+        self.tools.iter().map(|bound| {
+            let mut description = bound.tool.description.clone().unwrap_or_default();
+            if let Some(about) = &bound.about {
+                let before = if description.is_empty() { "" } else { "\n\n" };
+                // Writing to a string does not fail.
+                let _ = write!(description, "{before}(`{}`: {about})", bound.label);
+            }
+            Function {
+                name: bound.name.clone(),
+                description: (!description.is_empty()).then_some(description),
+                parameters: Some(bound.tool.input_schema.clone()),
+                strict: None,
+            }
+        })
+    }
+}
+
+impl Bound {
+    /// Its server among those that the operator has set up, if it is one of them.
+    pub(crate) fn configured(&self) -> Option<&str> {
+        (!self.requested).then_some(&*self.label)
+    }
+}
+
+fn shown(tool: &ServerTool) -> ListedTool {
+    ListedTool {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        input_schema: tool.input_schema.clone().into(),
+        annotations: tool.annotations.clone().filter(serde_json::Value::is_object),
+    }
+}
+
+/// The name of a tool with that of what it belongs to before it.
+pub(crate) fn qualified(before: &str, name: &str) -> String {
+    model_name(&format!("{before}__{name}"))
+}
+
+/// A name that is not taken: this one, or else with a number.
+pub(crate) fn free(name: String, taken: &HashSet<String>) -> String {
+    let numbered = (2..).map(|number: usize| {
+        let number = format!("_{number}");
+        let room = MAX_NAME - number.len();
+        format!("{}{number}", &name[..name.len().min(room)])
+    });
+    let mut candidates = std::iter::once(name.clone()).chain(numbered);
+    // There are more numbers than names.
+    candidates.find(|name| !taken.contains(name)).unwrap_or(name)
+}
+
+/// A name as providers allow it: 1 to 64 of `a-z A-Z 0-9 _ -`.
+pub(crate) fn model_name(name: &str) -> String {
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let name: String = name
+        .chars()
+        .map(|c| if legal(c) { c } else { '_' })
+        .take(MAX_NAME)
+        .collect();
+    if name.is_empty() { "tool".to_owned() } else { name }
+}

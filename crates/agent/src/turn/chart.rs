@@ -1,0 +1,126 @@
+//! Charts that a model draws from one result, without code and without a sandbox.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cellblock_interpreter::SessionOptions;
+use cellblock_interpreter::contract::Attempts;
+use cellblock_interpreter::derivation::ChartCall;
+use cellblock_interpreter::derivation::tools::RENDER_CHART;
+use serde_json::Value;
+
+use super::Telling;
+use super::evidence::Evidence;
+use super::research::{Derivation, Deriving};
+use crate::wire::{McpCall, McpError, McpSlot, Output};
+
+/// Tokens that a model reads of a chart that was drawn.
+const TOKENS: usize = 1000;
+
+/// The server of the tool, as a client is told of it.
+pub(super) const LABEL: &str = "cellblock";
+
+impl McpCall {
+    /// Whether it drew a chart here, and so fetched nothing.
+    pub fn is_chart(&self) -> bool {
+        self.server_label == LABEL && self.name == RENDER_CHART
+    }
+}
+
+/// A chart that is to be drawn.
+pub(super) struct Drawing {
+    deriving: Deriving,
+    evidence: Evidence,
+    arguments: Value,
+    attempts: Arc<Mutex<Attempts>>,
+}
+
+/// What came of it; nothing where the host itself failed.
+pub(super) type Drawn = Option<Derivation>;
+
+impl Drawing {
+    /// Draws it. What is wrong with it counts as a failed attempt.
+    pub(super) async fn run(self) -> Drawn {
+        let left = *self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        // A session without a cell costs nothing: it has no sandbox.
+        let session = self.deriving.interpreter.session(SessionOptions::default());
+        let aliases = self.evidence.aliases().clone();
+        let derivation = self
+            .deriving
+            .interpreter
+            .derivation_in(session, aliases, self.deriving.policy.clone(), left)
+            .await;
+        let drawn = match derivation {
+            Ok(mut derivation) => {
+                let drawn = match ChartCall::read(&self.arguments) {
+                    Ok(call) => derivation.render_chart(&call).await,
+                    Err(rejections) => Ok(derivation.refuse("", rejections)),
+                };
+                *self.attempts.lock().unwrap_or_else(PoisonError::into_inner) = derivation.attempts();
+                drawn
+            }
+            Err(error) => Err(error),
+        };
+        match drawn {
+            Ok(drawn) => {
+                let mut told = drawn.told();
+                told.text = drawn.for_model(TOKENS);
+                Some(Derivation {
+                    told,
+                    artifacts: drawn.artifacts,
+                    result: None,
+                })
+            }
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "a chart could not be drawn"
+                );
+                None
+            }
+        }
+    }
+}
+
+impl Telling<'_> {
+    /// Whether the model may draw charts.
+    pub(super) fn draws(&self) -> bool {
+        let own = self.functions.find(RENDER_CHART).is_some();
+        !own && self.research.is_some_and(|research| research.deriving.is_some())
+    }
+
+    /// A chart by the arguments of its call.
+    pub(super) fn drawing(&self, arguments: &str) -> Result<Drawing, McpError> {
+        let deriving = self.research.and_then(|it| Some((it, it.deriving.clone()?)));
+        let (research, deriving) = deriving.ok_or_else(|| McpError::protocol("no charts are drawn here"))?;
+        Ok(Drawing {
+            deriving,
+            evidence: research.evidence.clone(),
+            // What is no JSON is refused as what it is: text.
+            arguments: serde_json::from_str(arguments).unwrap_or_else(|_| arguments.into()),
+            attempts: Arc::clone(&self.attempts),
+        })
+    }
+
+    /// Ends a chart's call, and gives what the model reads of it.
+    pub(super) fn end_drawing(&mut self, slot: McpSlot, drawn: Drawn) -> Output {
+        let Some(derivation) = drawn else {
+            self.progress.broke();
+            return self.failed(
+                slot,
+                McpError::protocol(
+                    "the chart could not be drawn, for a reason that is not in it; go on without it",
+                ),
+            );
+        };
+        self.progress.derived(&derivation.told);
+        self.emitted.extend(derivation.artifacts);
+        let text = derivation.told.text;
+        let came = if derivation.told.ok {
+            Ok(text.clone())
+        } else {
+            Err(McpError::execution(text.clone()))
+        };
+        self.draft.end_mcp_call(slot, came);
+        Output::Text(text)
+    }
+}

@@ -1,0 +1,188 @@
+//! What tools gave: whole under aliases, and shown to the model within a budget.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use cellblock_artifact::{ArtifactId, Store};
+use cellblock_interpreter::alias::{AliasError, AliasStore, Bounds, Entry};
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::wire::{FunctionCallOutput, Item, Output};
+
+/// Tokens of a result that stands in a conversation until there is a budget for all of them.
+const TOKENS: usize = 2000;
+
+/// Results of tools. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    aliases: AliasStore,
+    /// Items of the conversation that show a result, by their ids, with its alias.
+    shown: Arc<Mutex<BTreeMap<String, String>>>,
+    /// Where there is a bound to what is kept of all turns.
+    room: Option<Arc<dyn Room>>,
+}
+
+/// A result of a tool. Its bytes are in the artifact store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptResult {
+    /// SHA-256 of its bytes, in hexadecimal.
+    pub sha256: String,
+    /// Size in bytes.
+    pub bytes: u64,
+}
+
+/// How much of tools' results may be kept.
+pub trait Room: Debug + Send + Sync {
+    /// Whether there is room for a new result beside those that a turn holds; else why not, in words for a model.
+    fn ask(&self, held: Vec<KeptResult>, new: KeptResult) -> BoxFuture<'_, Result<(), String>>;
+}
+
+/// Why a result is not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum NotKept {
+    /// It cannot be recorded.
+    #[error(transparent)]
+    Alias(#[from] AliasError),
+    /// There is no room for it.
+    #[error("{0}")]
+    NoRoom(String),
+}
+
+impl NotKept {
+    /// Whether it is the result that is wrong, rather than this host.
+    pub fn is_repairable(&self) -> bool {
+        match self {
+            Self::Alias(error) => error.code().is_some(),
+            Self::NoRoom(_) => true,
+        }
+    }
+}
+
+/// What is remembered of results across turns.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// The list of aliases in the store.
+    aliases: ArtifactId,
+    shown: BTreeMap<String, String>,
+}
+
+impl Evidence {
+    /// Keeps results for `owner` in the store.
+    pub fn new(store: Store, owner: &str) -> Self {
+        Self {
+            aliases: AliasStore::new(store, owner, Bounds::default()),
+            shown: Arc::default(),
+            room: None,
+        }
+    }
+
+    /// Keeps no more than there is room for.
+    #[must_use]
+    pub fn within(mut self, room: Arc<dyn Room>) -> Self {
+        self.room = Some(room);
+        self
+    }
+
+    /// Goes on, for another owner, with what was kept. It is given up when this is dropped, unless it is saved.
+    pub async fn load(store: Store, owner: &str, kept: &str) -> Result<Self, AliasError> {
+        let kept: Kept = serde_json::from_str(kept).map_err(AliasError::Manifest)?;
+        let aliases = AliasStore::load(store, owner, Bounds::default(), kept.aliases).await?;
+        aliases.lend();
+        Ok(Self {
+            aliases,
+            shown: Arc::new(Mutex::new(kept.shown)),
+            room: None,
+        })
+    }
+
+    /// Whether all that was shown by `earlier` is shown by `kept` too, under the same aliases: it is the later of one conversation.
+    pub fn goes_on(kept: &str, earlier: &str) -> bool {
+        let read = |kept| serde_json::from_str::<Kept>(kept);
+        let (Ok(kept), Ok(earlier)) = (read(kept), read(earlier)) else {
+            return false;
+        };
+        let mut shown = earlier.shown.iter();
+        shown.all(|(item, alias)| kept.shown.get(item) == Some(alias))
+    }
+
+    /// Keeps all results from now on; gives what [`load`](Self::load) needs. Nothing where nothing was recorded.
+    pub async fn save(&self) -> Result<Option<String>, AliasError> {
+        if self.aliases.aliases().is_empty() {
+            return Ok(None);
+        }
+        let aliases = self.aliases.save().await?;
+        let shown = self.shown().clone();
+        let kept = serde_json::to_string(&Kept { aliases, shown });
+        kept.map(Some).map_err(AliasError::Manifest)
+    }
+
+    /// The aliases.
+    pub const fn aliases(&self) -> &AliasStore {
+        &self.aliases
+    }
+
+    /// Keeps a result whole. `item` is that of the conversation which shows it: gives its text.
+    pub async fn record(
+        &self,
+        tool: &str,
+        value: &Value,
+        item: &str,
+    ) -> Result<(Arc<Entry>, String), NotKept> {
+        let unreadable = |source| AliasError::Json {
+            tool: tool.to_owned(),
+            source,
+        };
+        let bytes = Bytes::from(serde_json::to_vec(value).map_err(unreadable)?);
+        if let Some(room) = &self.room {
+            let new = KeptResult {
+                sha256: ArtifactId::of(&bytes).to_string(),
+                bytes: bytes.len() as u64,
+            };
+            room.ask(self.results(), new).await.map_err(NotKept::NoRoom)?;
+        }
+        let entry = self.aliases.record_json(tool, bytes).await?;
+        let text = self.aliases.model_view(&entry.alias, TOKENS)?;
+        self.shown().insert(item.to_owned(), entry.alias.clone());
+        Ok((entry, text))
+    }
+
+    /// All of them.
+    pub fn results(&self) -> Vec<KeptResult> {
+        let entries = self.aliases.entries();
+        let results = entries.iter().map(|entry| KeptResult {
+            sha256: entry.sha256.to_string(),
+            bytes: entry.bytes,
+        });
+        results.collect()
+    }
+
+    /// Shows the results in a conversation at the length that so many tokens allow for all of them. No alias is ever left out.
+    pub(super) fn fit(&self, items: &mut [Item], tokens: usize) {
+        let shown = self.shown();
+        if shown.is_empty() {
+            return;
+        }
+        let views: BTreeMap<_, _> = self
+            .aliases
+            .model_views(tokens)
+            .into_iter()
+            .map(|view| (view.alias, view.text))
+            .collect();
+        for item in items {
+            if let Item::FunctionCallOutput(FunctionCallOutput { id, output, .. }) = item
+                && let Some(view) = shown.get(id).and_then(|alias| views.get(alias))
+            {
+                *output = Output::Text(view.clone());
+            }
+        }
+    }
+
+    fn shown(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
+        // An insert leaves nothing half done.
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,390 @@
+//! A turn: a request, the model's steps that answer it, and the code that these run.
+//!
+//! ```text
+//! Turn::run ── Provider::stream ──> text, reasoning, calls ──> Events, as they come
+//!     ▲              │                 │
+//!     │              └ no calls: the end ├ code_interpreter: Runner::run    function of the client: the end
+//!     │                                  └ tool of a server: ToolServer::call, kept whole under an alias
+//!     └───────────── results ────────────────────┘
+//! ```
+//!
+//! The end is always told: `completed`, `incomplete` with a reason, or `failed`. A client that is gone stops the model and the code.
+
+mod calls;
+mod chart;
+mod cite;
+mod conclude;
+mod evidence;
+mod fetch;
+mod functions;
+mod offer;
+mod research;
+mod runner;
+mod session;
+mod step;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cellblock_artifact::ArtifactEnvelope;
+use cellblock_interpreter::contract::Attempts;
+use cellblock_interpreter::turn::Progress;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::provider::{Finish, INTERPRETER, ModelRequest, Provider, ProviderError};
+use crate::tools::Catalog;
+use crate::wire::{
+    ApiError, Draft, ErrorKind, Event, Ids, Item, ItemStatus, Message, Part, Request, Response, Role, Tool,
+    Usage,
+};
+
+pub use evidence::{Evidence, KeptResult, NotKept, Room};
+pub use fetch::whole_elsewhere;
+pub use research::{Derivation, Deriving, Research, Terms};
+pub use runner::{Code, Made, Place, Ran, Runner};
+pub use session::{SessionRunner, Shown, failed, tell};
+
+use functions::Functions;
+use step::{Step, Stop, Wants};
+
+/// Answers requests with a model and a runner of its code.
+#[derive(Clone)]
+pub struct Turn {
+    provider: Arc<dyn Provider>,
+    runner: Arc<dyn Runner>,
+    steps: u32,
+    ids: Ids,
+    until: CancellationToken,
+    research: Option<Arc<Research>>,
+}
+
+impl std::fmt::Debug for Turn {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Turn")
+            .field("steps", &self.steps)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is told, and to whom.
+struct Telling<'a> {
+    draft: Draft,
+    events: mpsc::Sender<Event>,
+    ids: Ids,
+    /// What runs code, if the request allows any.
+    runner: Option<&'a dyn Runner>,
+    functions: Functions,
+    /// Whether outputs of code are told.
+    outputs: bool,
+    /// Files that code made and no text has cited yet.
+    made: Vec<Made>,
+    /// The tools of servers.
+    catalog: Catalog,
+    /// What fetches and derives, if anything does.
+    research: Option<&'a Research>,
+    progress: Progress,
+    /// How often derivations may still fail.
+    attempts: Arc<Mutex<Attempts>>,
+    /// What derivations emitted, and what the last of them answered.
+    emitted: Vec<ArtifactEnvelope>,
+    result: Option<Value>,
+}
+
+/// How the steps ended.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// The model answered with this text.
+    Answer(String),
+    /// The client has to call its functions.
+    Client,
+    /// The steps are used up.
+    Steps,
+    /// Derivations failed too often, and the model wanted nothing else.
+    Attempts,
+    /// The model's answer was cut off, for this reason.
+    Cut(&'static str),
+}
+
+impl Telling<'_> {
+    /// Sends what there is to tell. A client that reads slowly is waited for; nothing piles up.
+    async fn flush(&mut self) -> Result<(), Stop> {
+        for event in self.draft.take() {
+            self.events.send(event).await.map_err(|_| Stop::Gone)?;
+        }
+        Ok(())
+    }
+}
+
+impl Turn {
+    /// A turn of at most 20 model calls.
+    pub fn new(provider: Arc<dyn Provider>, runner: Arc<dyn Runner>) -> Self {
+        Self {
+            provider,
+            runner,
+            steps: 20,
+            ids: Ids::random(),
+            until: CancellationToken::new(),
+            research: None,
+        }
+    }
+
+    /// Fetches with tools of servers, and lets code derive from what they gave.
+    #[must_use]
+    pub fn research(mut self, research: Option<Research>) -> Self {
+        self.research = research.map(Arc::new);
+        self
+    }
+
+    /// Takes at most so many model calls.
+    #[must_use]
+    pub const fn steps(mut self, steps: u32) -> Self {
+        self.steps = steps;
+        self
+    }
+
+    /// Fails when this is cancelled, as the server is ending.
+    #[must_use]
+    pub fn until(mut self, ending: CancellationToken) -> Self {
+        self.until = ending;
+        self
+    }
+
+    /// Makes ids with these.
+    #[must_use]
+    pub fn ids(mut self, ids: Ids) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    /// Answers a request. `response` is its response before anything came of it; `earlier` is the conversation that it goes on from. Events
+    /// are sent as they happen, the last one before this returns.
+    pub async fn run(
+        &self,
+        request: &Request,
+        response: Response,
+        earlier: Vec<Item>,
+        events: mpsc::Sender<Event>,
+    ) -> Response {
+        let mut conversation = earlier;
+        conversation.extend(request.input.iter().cloned());
+        self.converse(request, response, &mut conversation, events).await
+    }
+
+    /// The same where `conversation` is everything that the model is asked, the request's input too. What the model said and read is added
+    /// to it, so that another turn can go on from there.
+    pub async fn converse(
+        &self,
+        request: &Request,
+        response: Response,
+        conversation: &mut Vec<Item>,
+        events: mpsc::Sender<Event>,
+    ) -> Response {
+        let mut telling = self.telling(request, response, events.clone());
+        if let Some(deriving) = self
+            .research
+            .as_ref()
+            .and_then(|research| research.deriving.as_ref())
+        {
+            telling.attempts = Arc::new(Mutex::new(Attempts::new(deriving.policy.max_attempts)));
+        }
+        let mut usage = Usage::default();
+        let ended = tokio::select! {
+            ended = self.steps_of(request, conversation, &mut telling, &mut usage) => ended,
+            // Dropping the steps stops the code that they run.
+            () = self.until.cancelled() => Err(Stop::Ending),
+        };
+        telling.conclude(&ended, conversation).await;
+        let draft = telling.draft;
+        let (response, last) = match ended {
+            Ok(End::Answer(_) | End::Client) => draft.complete(usage, now()),
+            Ok(End::Cut(reason)) => draft.incomplete(reason, usage),
+            Ok(End::Steps) => draft.incomplete("max_steps", usage),
+            Ok(End::Attempts) => draft.incomplete("max_attempts", usage),
+            Err(Stop::Gone) => draft.incomplete("client_gone", usage),
+            Err(Stop::Failed(error)) => draft.fail(told(&error), counted(usage)),
+            Err(Stop::Ending) => draft.fail(server_ending(), counted(usage)),
+        };
+        crate::metrics::turn_ended(response.status);
+        for event in last {
+            if events.send(event).await.is_err() {
+                break;
+            }
+        }
+        response
+    }
+
+    /// What the model would be asked first, for nothing but to be counted.
+    pub async fn first(
+        &self,
+        request: &Request,
+        response: Response,
+        conversation: Vec<Item>,
+    ) -> Result<ModelRequest, ApiError> {
+        let (sender, mut events) = mpsc::channel(1);
+        let mut telling = self.telling(request, response, sender);
+        let asking = async {
+            telling.ask_servers().await?;
+            let items = self.runner.read(conversation).await;
+            Ok::<_, Stop>(telling.asked(request, items, &self.alike(), false))
+        };
+        let mut asking = std::pin::pin!(asking);
+        loop {
+            let asked = tokio::select! {
+                asked = &mut asking => asked,
+                // Nobody is told.
+                Some(_) = events.recv() => continue,
+            };
+            return asked.map_err(|stop| match stop {
+                Stop::Failed(error) => told(&error),
+                Stop::Gone | Stop::Ending => server_ending(),
+            });
+        }
+    }
+
+    fn telling<'a>(
+        &'a self,
+        request: &Request,
+        response: Response,
+        events: mpsc::Sender<Event>,
+    ) -> Telling<'a> {
+        let hosted = |tool: &Tool| matches!(tool, Tool::CodeInterpreter { .. });
+        Telling {
+            draft: Draft::begin(response),
+            events,
+            ids: self.ids.clone(),
+            runner: request.tools.iter().any(hosted).then_some(&*self.runner),
+            functions: Functions::of(&request.tools),
+            outputs: request.includes_outputs(),
+            made: Vec::new(),
+            catalog: Catalog::default(),
+            research: self.research.as_deref(),
+            progress: self.progress(),
+            attempts: Arc::default(),
+            emitted: Vec::new(),
+            result: None,
+        }
+    }
+
+    /// Takes steps until there is an answer, or a reason why it is not whole.
+    async fn steps_of(
+        &self,
+        request: &Request,
+        items: &mut Vec<Item>,
+        telling: &mut Telling<'_>,
+        usage: &mut Usage,
+    ) -> Result<End, Stop> {
+        let mut left = request.max_tool_calls.unwrap_or(u64::MAX);
+        telling.flush().await?;
+        telling.ask_servers().await?;
+        // What the model reads of what came before this turn.
+        let (read, before) = (self.runner.read(items.clone()).await, items.len());
+        let alike = self.alike();
+        let mut again = false;
+        while telling.progress.steps_left() > 0 {
+            telling.progress.step();
+            let asked = [&read[..], &items[before..]].concat();
+            let asked = telling.asked(request, asked, &alike, again);
+            again = true;
+            let stream = tokio::select! {
+                stream = self.provider.stream(asked) => stream?,
+                () = telling.events.closed() => return Err(Stop::Gone),
+            };
+            let step = Step::follow(stream, telling).await?;
+            *usage += step.usage;
+            items.extend(step.thoughts(&mut telling.ids));
+            items.extend(step.message(telling.ids.mint("msg")));
+            match step.finish {
+                // Calls that were cut off are not run.
+                Finish::Length => return Ok(End::Cut("max_output_tokens")),
+                Finish::ContentFilter => return Ok(End::Cut("content_filter")),
+                Finish::Stop | Finish::Calls if step.calls.is_empty() => {
+                    let Some(reminder) = telling.progress.reminder() else {
+                        return Ok(End::Answer(step.said));
+                    };
+                    items.push(notice(telling.ids.mint("msg"), reminder));
+                    continue;
+                }
+                Finish::Stop | Finish::Calls => {}
+            }
+            let given_up = telling.progress.exhausted()
+                && step
+                    .calls
+                    .iter()
+                    .all(|call| call.namespace.is_none() && call.name == INTERPRETER);
+            items.extend(step.calls.iter().map(|call| call.item(&mut telling.ids)));
+            let for_client = step
+                .calls
+                .iter()
+                .any(|call| matches!(call.wants, Wants::Client(_)));
+            items.extend(calls::serve(step.calls, &mut left, telling).await?);
+            if for_client {
+                return Ok(End::Client);
+            }
+            if given_up {
+                return Ok(End::Attempts);
+            }
+        }
+        Ok(End::Steps)
+    }
+}
+
+/// Something that the model is told in the course of its turn. Templates of many models refuse other roles in the middle of a conversation.
+fn notice(id: String, text: &str) -> Item {
+    Item::Message(Message {
+        id,
+        status: ItemStatus::Completed,
+        role: Role::User,
+        content: vec![Part::InputText {
+            text: format!("({text})"),
+        }],
+        phase: None,
+    })
+}
+
+/// What nobody counted is not nothing.
+fn counted(usage: Usage) -> Option<Usage> {
+    (usage != Usage::default()).then_some(usage)
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+fn server_ending() -> ApiError {
+    ApiError {
+        kind: ErrorKind::ServerError,
+        code: Some("server_error".to_owned()),
+        message: "the gateway was stopped before the response was whole; send the request again".to_owned(),
+        param: None,
+    }
+}
+
+/// What a client is told of a provider that failed.
+pub fn told(error: &ProviderError) -> ApiError {
+    tracing::warn!(
+        error = error as &dyn std::error::Error,
+        "the model's provider failed"
+    );
+    let (kind, code) = match error {
+        ProviderError::Status { status: 429, .. } => (ErrorKind::TooManyRequests, "rate_limit_exceeded"),
+        ProviderError::Unsupported { .. } => (ErrorKind::InvalidRequestError, "unsupported_parameter"),
+        error if error.is_too_long() => (ErrorKind::InvalidRequestError, "context_length_exceeded"),
+        _ => (ErrorKind::ModelError, "server_error"),
+    };
+    ApiError {
+        kind,
+        code: Some(code.to_owned()),
+        message: error.to_string(),
+        param: match error {
+            ProviderError::Unsupported { param, .. } => Some((*param).to_owned()),
+            _ => None,
+        },
+    }
+}

@@ -1,0 +1,285 @@
+//! A session of the interpreter as a turn's runner.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cellblock_artifact::{ArtifactId, Store};
+use cellblock_interpreter::render::{self, Block};
+use cellblock_interpreter::{Blame, Cell, Error, Execution, Outcome, Retry, Session};
+use futures_util::future::BoxFuture;
+
+use super::runner::{Code, Place, Ran, Runner};
+use crate::wire::{InterpreterOutput, ItemStatus, Output, Part};
+
+/// Tokens of text that a model reads of one execution's outputs, and of each stream.
+const TOKENS: usize = 4000;
+
+/// Runs code in a session: variables and files live from call to call, and from turn to turn.
+#[derive(Clone, Debug)]
+pub struct SessionRunner {
+    container: String,
+    session: Session,
+    store: Store,
+}
+
+impl SessionRunner {
+    /// The session behind a container; pictures are taken from the store that its interpreter puts them in.
+    pub const fn new(container: String, session: Session, store: Store) -> Self {
+        Self {
+            container,
+            session,
+            store,
+        }
+    }
+}
+
+impl Runner for SessionRunner {
+    fn place(&self, _before: usize) -> BoxFuture<'_, Arc<dyn Place>> {
+        let place: Arc<dyn Place> = Arc::new(self.clone());
+        Box::pin(async move { place })
+    }
+}
+
+/// Interrupts what runs unless it has come to its end.
+struct Interrupt<'a>(Option<&'a Session>);
+
+impl Drop for Interrupt<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = self.0 {
+            session.interrupt();
+        }
+    }
+}
+
+impl Place for SessionRunner {
+    fn container(&self) -> &str {
+        &self.container
+    }
+
+    fn run(&self, code: Code) -> BoxFuture<'_, Ran> {
+        Box::pin(async move {
+            if code.terms.is_some() {
+                return Ran::refused(
+                    "The code was not run: nothing can be derived from here. Send it without a contract.",
+                );
+            }
+            let cell = Cell::new(code.code).with_requirements(code.requirements);
+            let mut interrupt = Interrupt(Some(&self.session));
+            let executed = self.session.execute(cell).await;
+            interrupt.0 = None;
+            match executed {
+                Ok(execution) => {
+                    let files = execution.files.iter();
+                    let shown = Shown {
+                        files: files.map(|file| (file.path.clone(), file.bytes)).collect(),
+                        ..Shown::default()
+                    };
+                    tell(&execution, &self.store, &shown).await
+                }
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "run code of a model");
+                    failed(&error)
+                }
+            }
+        })
+    }
+}
+
+/// How an execution is shown.
+#[derive(Debug, Default)]
+pub struct Shown {
+    /// Its files and their bytes, as models and users call them.
+    pub files: Vec<(String, u64)>,
+    /// Addresses of pictures that are too large to be sent as they are.
+    pub links: HashMap<ArtifactId, String>,
+}
+
+/// What a client and a model are told of an execution.
+pub async fn tell(execution: &Execution, store: &Store, shown: &Shown) -> Ran {
+    let mut parts = Vec::new();
+    let mut outputs = Vec::new();
+    let (stdout, stderr) = (&execution.stdout.text, &execution.stderr.text);
+    if !stdout.is_empty() {
+        say(&mut parts, &mut outputs, render::stream(stdout, TOKENS));
+    }
+    if !stderr.is_empty() {
+        let shown = render::stream(stderr, TOKENS);
+        say(&mut parts, &mut outputs, format!("[stderr]\n{shown}"));
+    }
+    for block in render::to_model(&execution.outputs, TOKENS) {
+        match block {
+            Block::Text { text } => say(&mut parts, &mut outputs, text),
+            Block::Image { image, .. } => match (shown.links.get(&image.sha256), store.get(image.sha256)) {
+                (Some(url), _) => {
+                    outputs.push(InterpreterOutput::Image { url: url.clone() });
+                    let text = format!(
+                        "(a picture of {} bytes, which the user sees and which is too large for you)",
+                        image.bytes
+                    );
+                    parts.push(Part::InputText { text });
+                }
+                (None, bytes) => match bytes.await {
+                    Ok(bytes) => {
+                        let url = format!("data:{};base64,{}", image.media_type, STANDARD.encode(&bytes));
+                        outputs.push(InterpreterOutput::Image { url: url.clone() });
+                        parts.push(Part::InputImage {
+                            image_url: Some(url),
+                            file_id: None,
+                            detail: "auto".to_owned(),
+                        });
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "read a picture of an execution");
+                        say(
+                            &mut parts,
+                            &mut outputs,
+                            "(a picture could not be read)".to_owned(),
+                        );
+                    }
+                },
+            },
+        }
+    }
+    let files: Vec<_> = shown
+        .files
+        .iter()
+        .map(|(path, bytes)| format!("{path} ({bytes} bytes)"))
+        .collect();
+    if !files.is_empty() {
+        say(&mut parts, &mut outputs, format!("[files]\n{}", files.join("\n")));
+    }
+    for file in &execution.skipped_files {
+        let text = format!("[file left out] {}: {}", file.path, file.reason);
+        say(&mut parts, &mut outputs, text);
+    }
+    if let Some(note) = &execution.note {
+        say(&mut parts, &mut outputs, note.clone());
+    }
+    if let Outcome::Rejected { rejections } = &execution.outcome {
+        for rejection in rejections {
+            say(&mut parts, &mut outputs, rejection.message.clone());
+        }
+    }
+    if parts.is_empty() {
+        parts.push(Part::InputText {
+            text: "(no output)".to_owned(),
+        });
+    }
+    // For the model alone: clients read the item's status.
+    parts.push(Part::InputText {
+        text: format!("[exit code] {}", execution.outcome.exit_code()),
+    });
+    Ran {
+        status: status(&execution.outcome),
+        outputs,
+        result: Output::Parts(parts),
+        made: Vec::new(),
+        derivation: None,
+    }
+}
+
+/// What came of code whose execution failed here, rather than in Python.
+pub fn failed(error: &Error) -> Ran {
+    let ran = Ran::refused(words(error));
+    if has_run(error) {
+        let status = ItemStatus::Incomplete;
+        return Ran { status, ..ran };
+    }
+    ran
+}
+
+/// Whether code had run when this went wrong: only what it gave is stored.
+fn has_run(error: &Error) -> bool {
+    match error {
+        Error::Store(_) | Error::Spool(_) => true,
+        Error::Output(error) => !error.is_from_the_kernel(),
+        _ => false,
+    }
+}
+
+/// An error in words for the model. What is not the caller's to repair may name the host's paths, and stays in the log.
+fn words(error: &Error) -> String {
+    if has_run(error) {
+        return "The code ran, but its output could not be stored: the server's disk may be full. Its variables and the files in the \
+                sandbox are kept. Running it again will not help; continue without this output, or tell the user."
+            .to_owned();
+    }
+    match (error.blame(), error.retry()) {
+        (Blame::Caller, _) => match error {
+            Error::Input { name, reason } => {
+                format!("The code was not run: the input `{name}` could not be bound: {reason}.")
+            }
+            error => format!("The code was not run: {error}."),
+        },
+        (_, Retry::Never) => {
+            "The code was not run: the sandbox failed, and trying again will not help.".to_owned()
+        }
+        _ => "The code was not run: no sandbox was available. Try again, or answer without it.".to_owned(),
+    }
+}
+
+/// The item's status; Python that raises has run to its end.
+const fn status(outcome: &Outcome) -> ItemStatus {
+    match outcome {
+        Outcome::Completed | Outcome::Raised => ItemStatus::Completed,
+        Outcome::Interrupted | Outcome::KernelLost { .. } | Outcome::LimitExceeded(_) => {
+            ItemStatus::Incomplete
+        }
+        Outcome::Rejected { .. } => ItemStatus::Failed,
+    }
+}
+
+fn say(parts: &mut Vec<Part>, outputs: &mut Vec<InterpreterOutput>, text: String) {
+    outputs.push(InterpreterOutput::Logs { logs: text.clone() });
+    parts.push(Part::InputText { text });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_caller_can_repair_is_told_in_its_own_words() {
+        let name = "sales".to_owned();
+        let reason = "it is not a table".to_owned();
+        assert_eq!(
+            words(&Error::Input { name, reason }),
+            "The code was not run: the input `sales` could not be bound: it is not a table."
+        );
+        let clients = Error::Clients {
+            image: "/var/lib/secret".to_owned(),
+            found: String::new(),
+        };
+        assert_eq!(
+            words(&clients),
+            "The code was not run: the sandbox failed, and trying again will not help."
+        );
+    }
+
+    #[test]
+    fn code_that_ran_is_not_said_not_to_have_run_because_its_output_is_lost() {
+        let spool = Error::Spool(std::io::Error::other("/var/lib/secret is full"));
+        let ran = failed(&spool);
+        assert_eq!(ran.status, ItemStatus::Incomplete);
+        let Output::Text(text) = ran.result else {
+            panic!("one text: {:?}", ran.result)
+        };
+        assert!(
+            text.starts_with("The code ran, but its output could not be stored"),
+            "{text}"
+        );
+        assert!(!text.contains("secret"), "{text}");
+    }
+
+    #[test]
+    fn python_that_raises_has_run_to_its_end() {
+        let reason = String::new();
+        assert_eq!(status(&Outcome::Raised), ItemStatus::Completed);
+        assert_eq!(status(&Outcome::Interrupted), ItemStatus::Incomplete);
+        assert_eq!(status(&Outcome::KernelLost { reason }), ItemStatus::Incomplete);
+        let rejections = Vec::new();
+        assert_eq!(status(&Outcome::Rejected { rejections }), ItemStatus::Failed);
+    }
+}

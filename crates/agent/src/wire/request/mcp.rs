@@ -1,0 +1,159 @@
+//! Servers of tools that a request names, and what earlier responses told of them.
+
+use serde_json::Value;
+
+use super::fields::{Fields, wrong};
+use crate::wire::error::ApiError;
+use crate::wire::item::{ItemStatus, ListedTool, McpCall, McpError, McpListTools};
+use crate::wire::tool::{AllowedTools, McpTool, Secrets};
+
+/// The most headers that a request may give for a server, and bytes of one.
+const MAX_HEADERS: usize = 32;
+const MAX_HEADER: usize = 8 << 10;
+
+/// Reads `{"type": "mcp"}`.
+pub(super) fn tool(fields: &Fields<'_>) -> Result<McpTool, ApiError> {
+    for (key, instead) in [
+        ("connector_id", "there are no connectors here; send `server_url`"),
+        ("tunnel_id", "there are no tunnels here; send `server_url`"),
+    ] {
+        if fields.get(key).is_some() {
+            let path = fields.path(key);
+            let message = format!("`{path}` is not supported: {instead}");
+            return Err(ApiError::invalid(path, "unsupported_parameter", message));
+        }
+    }
+    approval(fields)?;
+    Ok(McpTool {
+        server_label: super::tools::name(fields, "server_label")?,
+        server_url: fields.text("server_url")?,
+        server_description: fields.text("server_description")?,
+        allowed_tools: allowed(fields)?,
+        require_approval: "never".to_owned(),
+        headers: Secrets(headers(fields)?),
+    })
+}
+
+/// Nobody can be asked before a call, so a request has to say that nobody need be.
+fn approval(fields: &Fields<'_>) -> Result<(), ApiError> {
+    match fields.get("require_approval") {
+        Some(Value::String(never)) if never == "never" => Ok(()),
+        _ => Err(no_approvals(fields, "require_approval")),
+    }
+}
+
+pub(super) fn no_approvals(fields: &Fields<'_>, key: &str) -> ApiError {
+    let path = fields.path(key);
+    let message = format!(
+        "`{path}`: approvals are not supported; send the tool with `\"require_approval\": \"never\"`, and `allowed_tools` to bound what may \
+         be called"
+    );
+    ApiError::invalid(path, "unsupported_parameter", message)
+}
+
+fn allowed(fields: &Fields<'_>) -> Result<Option<AllowedTools>, ApiError> {
+    match fields.get("allowed_tools") {
+        None => Ok(None),
+        Some(Value::Array(_)) => Ok(Some(AllowedTools::Names(fields.texts("allowed_tools")?))),
+        Some(value @ Value::Object(_)) => {
+            let filter = Fields::of(value, fields.path("allowed_tools"))?;
+            let tool_names = match filter.get("tool_names") {
+                None => None,
+                Some(_) => Some(filter.texts("tool_names")?),
+            };
+            let read_only = filter.flag("read_only")?;
+            Ok(Some(AllowedTools::Filter {
+                tool_names,
+                read_only,
+            }))
+        }
+        Some(other) => Err(wrong(fields.path("allowed_tools"), "a list or an object", other)),
+    }
+}
+
+/// `headers`, and `authorization` as the bearer token that it is.
+fn headers(fields: &Fields<'_>) -> Result<Vec<(String, String)>, ApiError> {
+    let path = fields.path("headers");
+    let mut headers = Vec::new();
+    for (name, value) in fields.object("headers")?.unwrap_or_default() {
+        match value {
+            Value::String(value) => headers.push((name, value)),
+            other => return Err(wrong(format!("{path}.{name}"), "a string", &other)),
+        }
+    }
+    if let Some(token) = fields.text("authorization")? {
+        headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
+        headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
+    }
+    let invalid = |message: String| Err(ApiError::invalid(path.clone(), "invalid_value", message));
+    if headers.len() > MAX_HEADERS {
+        return invalid(format!(
+            "`{path}` has {} entries; at most {MAX_HEADERS} are allowed",
+            headers.len()
+        ));
+    }
+    for (name, value) in &headers {
+        // Values are not repeated: they may be secrets.
+        if http::HeaderName::try_from(name.as_str()).is_err()
+            || http::HeaderValue::try_from(value.as_str()).is_err()
+            || value.len() > MAX_HEADER
+        {
+            return invalid(format!(
+                "`{path}.{name}` is no header, or has more than {MAX_HEADER} bytes"
+            ));
+        }
+    }
+    Ok(headers)
+}
+
+/// Reads `mcp_list_tools`, as an earlier response told it.
+pub(super) fn list(fields: &Fields<'_>, id: String) -> Result<McpListTools, ApiError> {
+    let path = fields.path("tools");
+    let tool = |(index, value): (usize, &Value)| {
+        let fields = Fields::of(value, format!("{path}[{index}]"))?;
+        Ok::<_, ApiError>(ListedTool {
+            name: fields.required("name")?,
+            description: fields.text("description")?,
+            input_schema: fields.get("input_schema").cloned().unwrap_or_default(),
+            annotations: fields.get("annotations").cloned(),
+        })
+    };
+    Ok(McpListTools {
+        id,
+        server_label: fields.required("server_label")?,
+        tools: fields
+            .list("tools")?
+            .iter()
+            .enumerate()
+            .map(tool)
+            .collect::<Result<_, _>>()?,
+        error: fields.get("error").map(said),
+    })
+}
+
+/// Reads `mcp_call`, as an earlier response told it.
+pub(super) fn call(fields: &Fields<'_>, id: String, status: ItemStatus) -> Result<McpCall, ApiError> {
+    Ok(McpCall {
+        id,
+        status,
+        server_label: fields.required("server_label")?,
+        name: fields.required("name")?,
+        arguments: fields.required("arguments")?,
+        output: fields.text("output")?,
+        error: fields.get("error").map(|error| {
+            serde_json::from_value(error.clone()).unwrap_or_else(|_| McpError::protocol(said(error)))
+        }),
+        approval_request_id: None,
+    })
+}
+
+/// An error in words, in whichever form a client knows it.
+fn said(error: &Value) -> String {
+    match error {
+        Value::String(text) => text.clone(),
+        other => match other.get("message").and_then(Value::as_str) {
+            Some(message) => message.to_owned(),
+            None => other.to_string(),
+        },
+    }
+}
