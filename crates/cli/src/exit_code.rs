@@ -2,14 +2,14 @@
 //!
 //! | code | meaning |
 //! |---|---|
-//! | 0 | the code ran to its end |
+//! | 0 | the code completed |
 //! | 1 | the code raised an exception |
-//! | 2 | the code was rejected, or the request or the command line cannot be served as it is |
-//! | 70 | the sandbox, or what makes it, failed |
-//! | 75 | there was no room for a sandbox in time; try again later |
-//! | 78 | the policy demands a protection that this machine lacks |
-//! | 124 | the code ran out of time or was interrupted; its variables are kept |
-//! | 125 | the kernel was lost, or the code ran into a limit |
+//! | 2 | the code was rejected, or the request or the command line is invalid |
+//! | 70 | the sandbox or its backend failed |
+//! | 75 | no sandbox became available in time; try again later |
+//! | 78 | the policy requires a protection that this machine lacks |
+//! | 124 | the code timed out or was interrupted; its variables are kept |
+//! | 125 | the kernel was lost, or the code exceeded a limit |
 //! | 130 | Ctrl-C ended `cellblock` itself |
 
 use cellblock_interpreter::{Blame, Outcome};
