@@ -1,25 +1,35 @@
 //! Checks the rules of this codebase that no compiler checks.
 //!
-//! Every rule is a plain function from a file, or from the workspace's metadata, to [`Violation`]s, and has a
-//! test that breaks it. The whole also runs under `cargo test --workspace`.
+//! Every rule is a plain function from a file, from all files or from the workspace's metadata, to [`Violation`]s, and has a
+//! test that breaks it. Violations that are older than their rule are in a list below
+//! `xtask/tidy`, which may only shrink. The whole also runs under `cargo test --workspace`.
 
-use std::fmt;
 use std::path::Path;
+use std::{fmt, thread};
 
 use anyhow::Result;
 
 mod banners;
+mod budget;
+mod cycles;
 mod docs;
 mod imports;
+mod modules;
 mod names;
+mod phrases;
 mod sizes;
 mod skips;
 mod strings;
 mod tokens;
 mod tree;
+mod types;
 mod unsafety;
 
+use budget::Counts;
+use cycles::Cycles;
+use phrases::Found;
 use tree::File;
+use types::Types;
 
 /// One broken rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,12 +80,68 @@ pub fn run(root: &Path) -> Result<bool> {
 /// Checks the tree at `root`.
 pub fn check(root: &Path) -> Result<Report> {
     let files = tree::files(root)?;
+    let phrases = phrases::BUDGET.read(root)?;
     let mut report = Report {
         violations: imports::check(&imports::packages(root)?),
-        notes: Vec::new(),
+        notes: files.iter().filter_map(sizes::note).collect(),
     };
-    for file in &files {
-        let per_file = [
+    let checked = check_each(&files, &phrases);
+    let cycles = Cycles::of(&files).check(&cycles::BUDGET.read(root)?);
+    let types = Types::of(&files).check(&types::BUDGET.read(root)?);
+    report.violations.extend(checked.violations);
+    report.violations.extend(strings::unused(&files));
+    report.violations.extend(cycles);
+    report.violations.extend(types);
+    report.notes.extend(phrases::note(&checked.phrases, &phrases));
+    Ok(report)
+}
+
+/// Writes the lists of known violations below `xtask/tidy` anew. Fails if one would grow.
+pub fn update(root: &Path) -> Result<()> {
+    let files = tree::files(root)?;
+    let phrases = check_each(&files, &Counts::new()).phrases;
+    cycles::BUDGET.write(root, &Cycles::of(&files).found())?;
+    types::BUDGET.write(root, &Types::of(&files).found())?;
+    phrases::BUDGET.write(root, &phrases)
+}
+
+/// What the checks of single files found.
+#[derive(Default)]
+struct Checked {
+    violations: Vec<Violation>,
+    phrases: Counts,
+}
+
+/// Checks every file by itself, on all processors: reading the tokens of all Rust files takes a second or two.
+fn check_each(files: &[File], allowed: &Counts) -> Checked {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    // Files of one folder are alike, so each processor gets every n-th file.
+    let part = |first: usize| {
+        let mut checked = Checked::default();
+        for file in files.iter().skip(first).step_by(processors) {
+            checked.add(file, allowed);
+        }
+        checked
+    };
+    let mut all = Checked::default();
+    thread::scope(|scope| {
+        let parts: Vec<_> = (0..processors)
+            .map(|first| scope.spawn(move || part(first)))
+            .collect();
+        for part in parts {
+            let part = part.join().expect("no check panics");
+            all.violations.extend(part.violations);
+            all.phrases.extend(part.phrases);
+        }
+    });
+    all.violations
+        .sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
+    all
+}
+
+impl Checked {
+    fn add(&mut self, file: &File, allowed: &Counts) {
+        let checks = [
             banners::check,
             docs::check,
             names::check,
@@ -84,11 +150,12 @@ pub fn check(root: &Path) -> Result<Report> {
             strings::check,
             unsafety::check,
         ];
-        report
-            .violations
-            .extend(per_file.iter().flat_map(|check| check(file)));
-        report.notes.extend(sizes::note(file));
+        self.violations
+            .extend(checks.iter().flat_map(|check| check(file)));
+        let found = Found::of(file);
+        self.violations.extend(found.check(file, allowed));
+        if found.count() > 0 {
+            self.phrases.insert(file.path.clone(), found.count());
+        }
     }
-    report.violations.extend(strings::unused(&files));
-    Ok(report)
 }

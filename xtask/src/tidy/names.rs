@@ -1,7 +1,7 @@
 //! Types are named after what they are, not after the fact that they do something.
 
+use super::Violation;
 use super::tree::File;
-use super::{Violation, tokens};
 
 const EMPTY_WORDS: [&str; 7] = ["Manager", "Helper", "Context", "Utils", "Data", "Info", "Handler"];
 
@@ -28,7 +28,7 @@ pub(super) fn check(file: &File) -> Vec<Violation> {
 }
 
 fn rust_types(file: &File) -> Vec<(usize, String)> {
-    let tokens = tokens::all(file);
+    let tokens = file.tokens();
     let declares = |text: &str| matches!(text, "struct" | "enum" | "trait" | "type" | "union");
     let pairs = tokens.windows(2).filter(|pair| declares(&pair[0].text));
     pairs.map(|pair| (pair[1].line, pair[1].text.clone())).collect()

@@ -1,7 +1,7 @@
 //! No test is skipped without a record.
 
+use super::Violation;
 use super::tree::File;
-use super::{Violation, tokens};
 
 /// The one function that skips Python tests, and records it.
 const PYTHON_RECORDER: &str = "crates/guest/python/tests/needs.py";
@@ -36,7 +36,7 @@ pub(super) fn check(file: &File) -> Vec<Violation> {
 
 /// Finds `#[ignore]`, `#[ignore = "…"]` and `#[cfg_attr(…, ignore)]`.
 fn ignored_tests(file: &File) -> Vec<usize> {
-    let tokens = tokens::all(file);
+    let tokens = file.tokens();
     let text = |index: usize| tokens.get(index).map_or("", |token| &*token.text);
     let attributes = (0..tokens.len()).filter(|start| text(*start) == "#" && text(start + 1) == "[");
     let ignores = |start: &usize| match text(start + 2) {

@@ -2,8 +2,6 @@
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use super::tree::File;
-
 /// A token and the line it stands on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
@@ -13,10 +11,10 @@ pub(super) struct Token {
 
 /// Lists all tokens in order; a group is its opening bracket, its tokens and its closing bracket.
 ///
-/// Empty for what is not Rust; the compiler complains about Rust that cannot be read.
-pub(super) fn all(file: &File) -> Vec<Token> {
+/// Empty for text that is not valid Rust, which the compiler reports.
+pub(super) fn all(text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
-    if let Some(stream) = file.tokens() {
+    if let Ok(stream) = text.parse() {
         flatten(stream, &mut tokens);
     }
     tokens
@@ -56,8 +54,7 @@ mod tests {
 
     #[test]
     fn tokens_inside_macros_are_listed_and_those_in_strings_and_comments_are_not() {
-        let file = File::of("a.rs", "// unsafe\nfn f() {\n    vec![g(\"unsafe\")];\n}\n");
-        let tokens: Vec<_> = all(&file)
+        let tokens: Vec<_> = all("// unsafe\nfn f() {\n    vec![g(\"unsafe\")];\n}\n")
             .into_iter()
             .map(|token| (token.text, token.line))
             .collect();

@@ -1,11 +1,13 @@
 //! The files of the tree: all that git would track.
 
 use std::path::Path;
+use std::sync::OnceLock;
 use std::{fs, io};
 
 use anyhow::{Context as _, Result};
 use ignore::WalkBuilder;
-use proc_macro2::TokenStream;
+
+use super::tokens::{self, Token};
 
 /// A text file of the tree.
 #[derive(Debug)]
@@ -14,6 +16,7 @@ pub(super) struct File {
     pub(super) path: String,
     /// The whole content.
     pub(super) text: String,
+    tokens: OnceLock<Vec<Token>>,
 }
 
 impl File {
@@ -32,17 +35,28 @@ impl File {
             .map(|(index, line)| (index + 1, line))
     }
 
-    /// Returns the tokens of a Rust file; comments are not among them.
-    pub(super) fn tokens(&self) -> Option<TokenStream> {
-        self.is("rs").then(|| self.text.parse().ok()).flatten()
+    /// Returns the tokens of a Rust file, read once; none for other files.
+    pub(super) fn tokens(&self) -> &[Token] {
+        self.tokens.get_or_init(|| {
+            if self.is("rs") {
+                tokens::all(&self.text)
+            } else {
+                Vec::new()
+            }
+        })
+    }
+
+    fn new(path: String, text: String) -> Self {
+        Self {
+            path,
+            text,
+            tokens: OnceLock::new(),
+        }
     }
 
     #[cfg(test)]
     pub(super) fn of(path: &str, text: &str) -> Self {
-        Self {
-            path: path.to_owned(),
-            text: text.to_owned(),
-        }
+        Self::new(path.to_owned(), text.to_owned())
     }
 }
 
@@ -72,10 +86,7 @@ pub(super) fn files(root: &Path) -> Result<Vec<File>> {
             Err(error) => return Err(error).with_context(|| format!("read `{}`", entry.path().display())),
         };
         let path = entry.path().strip_prefix(root).context("stay below the root")?;
-        files.push(File {
-            path: path.display().to_string(),
-            text,
-        });
+        files.push(File::new(path.display().to_string(), text));
     }
     Ok(files)
 }

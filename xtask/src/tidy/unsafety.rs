@@ -1,7 +1,6 @@
 //! `unsafe` stays in two crates, and each use says why it is sound.
 
 use super::Violation;
-use super::tokens;
 use super::tree::File;
 
 /// The crates at the boundary to the kernel, the only ones that may opt out of `unsafe_code = "deny"`.
@@ -12,8 +11,9 @@ const REACH: usize = 12;
 
 /// Refuses `unsafe` outside the perimeter, and inside it without a `SAFETY:` comment or a `# Safety` section.
 pub(super) fn check(file: &File) -> Vec<Violation> {
-    let uses = tokens::all(file)
-        .into_iter()
+    let uses = file
+        .tokens()
+        .iter()
         .filter(|token| token.text == "unsafe")
         .map(|token| token.line);
     let inside = PERIMETER.iter().any(|folder| file.path.starts_with(folder));

@@ -1,0 +1,214 @@
+//! Docs, messages and doc comments are free of a few phrases that readers stumble over.
+
+use super::Violation;
+use super::budget::{Budget, Counts};
+use super::tree::File;
+
+pub(super) const BUDGET: Budget = Budget {
+    file: "phrases.txt",
+    title: "Files with phrases of xtask/src/tidy/phrases.rs.",
+};
+
+/// A sequence of words, and what to write instead.
+struct Phrase {
+    words: &'static [&'static str],
+    instead: &'static str,
+}
+
+const PHRASES: &[Phrase] = &[
+    Phrase {
+        words: &["told"],
+        instead: "reported, returned or sent",
+    },
+    Phrase {
+        words: &["is", "no"],
+        instead: "is not a valid …",
+    },
+    Phrase {
+        words: &["but", "for"],
+        instead: "except",
+    },
+    Phrase {
+        words: &["whoever"],
+        instead: "the actor's name",
+    },
+    Phrase {
+        words: &["for", "want", "of"],
+        instead: "because … is missing",
+    },
+    Phrase {
+        words: &["may", "be", "had"],
+        instead: "is available",
+    },
+    Phrase {
+        words: &["cannot", "be", "had"],
+        instead: "is unavailable",
+    },
+    Phrase {
+        words: &["is", "asked", "for"],
+        instead: "is requested or required",
+    },
+    Phrase {
+        words: &["are", "asked", "for"],
+        instead: "are requested or required",
+    },
+    Phrase {
+        words: &["comes", "of", "it"],
+        instead: "its result",
+    },
+    Phrase {
+        words: &["stands", "in"],
+        instead: "is in",
+    },
+    Phrase {
+        words: &["besides"],
+        instead: "also",
+    },
+];
+
+/// What makes an "is no" a plain sentence: "there is no file", "is no longer".
+const PLAIN_BEFORE: &str = "there";
+const PLAIN_AFTER: [&str; 3] = ["longer", "more", "different"];
+
+/// The phrases of one file: the line of each, and which it is.
+#[derive(Debug)]
+pub(super) struct Found(Vec<(usize, usize)>);
+
+impl Found {
+    /// Reads the prose of a file: documents, strings and doc comments of Rust, and the kernel's Python.
+    pub(super) fn of(file: &File) -> Self {
+        let words = words(file);
+        let matches = |start: usize, phrase: &Phrase| {
+            let here = words[start..].iter().map(|(_, word)| word.as_str());
+            here.take(phrase.words.len()).eq(phrase.words.iter().copied())
+        };
+        let word = |index: usize| words.get(index).map_or("", |(_, word)| word.as_str());
+        let plain = |start: usize, phrase: &Phrase| {
+            phrase.words == ["is", "no"]
+                && (start > 0 && word(start - 1) == PLAIN_BEFORE || PLAIN_AFTER.contains(&word(start + 2)))
+        };
+        let mut found = Vec::new();
+        for (start, (line, _)) in words.iter().enumerate() {
+            let phrases = PHRASES.iter().enumerate();
+            let here = phrases.filter(|(_, phrase)| matches(start, phrase) && !plain(start, phrase));
+            found.extend(here.map(|(phrase, _)| (*line, phrase)));
+        }
+        Self(found)
+    }
+
+    /// Counts the phrases.
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Rejects the phrases of a file that has more than the list allows.
+    pub(super) fn check(&self, file: &File, allowed: &Counts) -> Vec<Violation> {
+        let allowed = allowed.get(&file.path).copied().unwrap_or_default();
+        if self.count() <= allowed {
+            return Vec::new();
+        }
+        let refused = |(line, phrase): &(usize, usize)| {
+            let Phrase { words, instead } = &PHRASES[*phrase];
+            let message = format!(
+                "\"{}\": write \"{instead}\" (this file has {} such phrases, {allowed} allowed)",
+                words.join(" "),
+                self.count()
+            );
+            Violation::new(file, *line, message)
+        };
+        self.0.iter().map(refused).collect()
+    }
+}
+
+/// Notes that the list allows more than there is.
+pub(super) fn note(found: &Counts, allowed: &Counts) -> Option<String> {
+    let fewer = allowed
+        .iter()
+        .filter(|(path, count)| found.get(*path).copied().unwrap_or_default() < **count)
+        .count();
+    (fewer > 0)
+        .then(|| format!("{fewer} files have fewer phrases than allowed; run `cargo xtask tidy --update`"))
+}
+
+/// Lists the words of a file's prose in lowercase, with their lines.
+fn words(file: &File) -> Vec<(usize, String)> {
+    let own = file.path == "xtask/src/tidy/phrases.rs";
+    let is_test = file
+        .path
+        .split('/')
+        .any(|part| matches!(part, "tests" | "tests.rs"));
+    if own || is_test && !file.is("md") {
+        return Vec::new();
+    }
+    if file.is("rs") {
+        // A doc comment is a string among the tokens.
+        let strings = file.tokens().iter().filter(|token| token.text.ends_with('"'));
+        return strings.flat_map(|token| split(token.line, &token.text)).collect();
+    }
+    if file.is("md") || file.is("py") && file.path.starts_with("crates/guest/") {
+        return file.lines().flat_map(|(line, text)| split(line, text)).collect();
+    }
+    Vec::new()
+}
+
+fn split(line: usize, text: &str) -> impl Iterator<Item = (usize, String)> {
+    let words = text.split(|c: char| c.is_whitespace() || c == '\\');
+    let bare = words.map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+    bare.filter(|word| !word.is_empty())
+        .map(move |word| (line, word.to_lowercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &str, text: &str) -> Vec<(usize, &'static str)> {
+        let found = Found::of(&File::of(path, text)).0.into_iter();
+        found
+            .map(|(line, phrase)| (line, PHRASES[phrase].words[0]))
+            .collect()
+    }
+
+    #[test]
+    fn phrases_in_documents_strings_and_doc_comments_are_found_across_lines() {
+        assert_eq!(
+            found("a.md", "Everything is deleted but\nfor files. *Told* once."),
+            [(1, "but"), (2, "told")]
+        );
+        let rust = "//! Whoever asks.\n/// `x` is\n/// no name.\nfn f() {\n    // told\n    g(\"x is no number\", told);\n}\n";
+        assert_eq!(found("a.rs", rust), [(1, "whoever"), (2, "is"), (6, "is")]);
+        assert_eq!(
+            found("crates/guest/python/a.py", "\"\"\"Is told.\"\"\"\n"),
+            [(1, "told")]
+        );
+        assert_eq!(found("crates/x/tests/a.rs", "const A: &str = \"told\";\n"), []);
+    }
+
+    #[test]
+    fn plain_sentences_are_left_alone() {
+        assert_eq!(
+            found(
+                "a.md",
+                "There is no file. It is no longer there, and not but it is for you."
+            ),
+            []
+        );
+    }
+
+    #[test]
+    fn a_file_with_more_than_its_share_is_rejected() {
+        let file = File::of("a.md", "told\ntold\n");
+        let allowed = |count| Counts::from([("a.md".to_owned(), count)]);
+        let found = Found::of(&file);
+        assert_eq!(found.check(&file, &allowed(2)), []);
+        assert_eq!(
+            found.check(&file, &allowed(1))[1].to_string(),
+            "a.md:2: \"told\": write \"reported, returned or sent\" (this file has 2 such phrases, 1 allowed)"
+        );
+        assert_eq!(note(&allowed(2), &allowed(2)), None);
+        assert_eq!(
+            note(&allowed(1), &allowed(2)).unwrap(),
+            "1 files have fewer phrases than allowed; run `cargo xtask tidy --update`"
+        );
+    }
+}
