@@ -110,7 +110,7 @@ impl Found {
         let refused = |(line, phrase): &(usize, usize)| {
             let Phrase { words, instead } = &PHRASES[*phrase];
             let message = format!(
-                "\"{}\": write \"{instead}\" (this file has {} such phrases, {allowed} allowed)",
+                "\"{}\": write \"{instead}\" ({} such phrases in this file, {allowed} allowed)",
                 words.join(" "),
                 self.count()
             );
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(found.check(&file, &allowed(2)), []);
         assert_eq!(
             found.check(&file, &allowed(1))[1].to_string(),
-            "a.md:2: \"told\": write \"reported, returned or sent\" (this file has 2 such phrases, 1 allowed)"
+            "a.md:2: \"told\": write \"reported, returned or sent\" (2 such phrases in this file, 1 allowed)"
         );
         assert_eq!(note(&allowed(2), &allowed(2)), None);
         assert_eq!(
