@@ -17,7 +17,7 @@ reserves = safe_merge_timeseries(
 )
 levels = reserves[["alpha_reserve", "beta_reserve", "gamma_reserve"]].rename(columns=lambda name: name.removesuffix("_reserve"))
 
-# A listing moves the total, and is no flow.
+# A listing changes the total but is not a flow.
 change = derive_change_series(levels)
 listing = change.attrs["coverage_events"][0]
 
