@@ -5,13 +5,10 @@
 //! - [`Engine`] is the interpreter behind it, there already or started when it is first needed.
 //! - [`Meter`] says how much an owner may have and run.
 //!
-//! - [`client`] is the other side: servers of others, whose tools agents call.
-//!
 //! A session is named by an explicit handle, belongs to the [`Owner`] who made it, and expires. Nothing here knows OpenAI's names, a
 //! terminal, or how callers are authenticated: `http::service` is told who calls.
 
 mod answer;
-pub mod client;
 mod engine;
 pub mod http;
 mod meter;

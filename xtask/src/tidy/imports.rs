@@ -87,8 +87,14 @@ const RULES: &[Rule] = &[
     Rule {
         package: "cellblock-mcp",
         // Who its callers are it is told; how they are authenticated is the gateway's business.
-        ours: &["cellblock-agent", "cellblock-interpreter", "cellblock-artifact"],
+        ours: &["cellblock-interpreter", "cellblock-artifact"],
         never: &["axum", "pyo3"],
+    },
+    Rule {
+        package: "cellblock-mcp-client",
+        // It knows which calls a turn makes, not who serves them.
+        ours: &["cellblock-agent", "cellblock-interpreter"],
+        never: &["axum", "hyper", "pyo3"],
     },
     Rule {
         package: "cellblock",
@@ -103,6 +109,7 @@ const RULES: &[Rule] = &[
             "cellblock-agent",
             "cellblock-gateway",
             "cellblock-mcp",
+            "cellblock-mcp-client",
         ],
         never: &[],
     },

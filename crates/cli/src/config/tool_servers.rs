@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cellblock_agent::{ToolServer, ToolServers};
-use cellblock_mcp::client::{Address, ForeignServer, Program, RequestedServers, ServerOptions, Transport};
+use cellblock_mcp_client::{Address, ForeignServer, Program, RequestedServers, ServerOptions, Transport};
 
 use super::check::Check;
 use super::sections::mcp_servers::{McpServer, OfferPolicy};

@@ -1,6 +1,6 @@
 //! Servers of tools that a request names.
 
-use cellblock_mcp::client::UrlPattern;
+use cellblock_mcp_client::UrlPattern;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use cellblock_mcp::client::ServerOptions;
+use cellblock_mcp_client::ServerOptions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -10,9 +10,9 @@ use tokio::process::{Child, Command};
 use super::Program;
 use super::lines::{Line, Lines};
 use super::transport::Stdio as Transport;
-use crate::client::failure::Failure;
-use crate::client::wire::Wire;
-use crate::client::words;
+use crate::failure::Failure;
+use crate::wire::Wire;
+use crate::words;
 
 /// What a server gets of our environment. Everything else may be a secret of somebody else.
 const INHERITED: [&str; 9] = [
@@ -25,11 +25,7 @@ const STDERR_LINE: usize = 64 << 10;
 const LOGGED: usize = 1000;
 
 /// Starts a server.
-pub(in crate::client) fn start(
-    program: &Program,
-    label: &str,
-    wire: Arc<Wire>,
-) -> Result<Transport, Failure> {
+pub(crate) fn start(program: &Program, label: &str, wire: Arc<Wire>) -> Result<Transport, Failure> {
     let failed = |error: std::io::Error| Failure::NotStarted(Arc::new(error));
     let Some((first, arguments)) = program.command.split_first() else {
         return Err(failed(std::io::Error::other("its command is empty")));

@@ -23,8 +23,8 @@ use sse_stream::Sse;
 use super::address::{Address, is_loopback};
 use super::body;
 use super::events;
-use crate::client::failure::Failure;
-use crate::client::wire::Wire;
+use crate::failure::Failure;
+use crate::wire::Wire;
 
 /// Bytes of an answer that is an error.
 const ERROR: u64 = 64 << 10;
@@ -38,7 +38,7 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 type Error = StreamableHttpError<Failure>;
 
 /// A connection to the server at an address. Nothing is sent yet.
-pub(in crate::client) fn start(
+pub(crate) fn start(
     address: &Address,
     connect: Duration,
     wire: Arc<Wire>,
@@ -89,7 +89,7 @@ fn following(address: Address) -> redirect::Policy {
 
 /// A client of one server.
 #[derive(Clone, Debug)]
-pub(in crate::client) struct Http {
+pub(crate) struct Http {
     client: Client,
     wire: Arc<Wire>,
 }
@@ -282,7 +282,7 @@ fn kind(response: &Response) -> Kind {
     match essence.as_str() {
         JSON_MIME_TYPE => Kind::Json,
         EVENT_STREAM_MIME_TYPE => Kind::Events,
-        other => Kind::Other(format!("`{}`", crate::client::words::told(other, 100))),
+        other => Kind::Other(format!("`{}`", crate::words::told(other, 100))),
     }
 }
 

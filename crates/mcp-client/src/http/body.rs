@@ -7,8 +7,8 @@ use futures_util::Stream;
 use futures_util::stream::unfold;
 use reqwest::Response;
 
-use crate::client::failure::Failure;
-use crate::client::wire::Wire;
+use crate::failure::Failure;
+use crate::wire::Wire;
 
 /// The whole of a body.
 pub(super) async fn whole(mut response: Response, wire: &Wire) -> Result<String, Failure> {

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use cellblock_agent::{ToolServer, ToolServerAddress, ToolServers};
-use cellblock_mcp::client::{Address, ForeignServer, RequestedServers, ServerOptions, Transport, UrlPattern};
+use cellblock_mcp_client::{Address, ForeignServer, RequestedServers, ServerOptions, Transport, UrlPattern};
 use futures_util::stream::{StreamExt, iter, pending, repeat};
 use serde_json::{Map, Value, json};
 

@@ -13,9 +13,9 @@ use tokio::time::timeout;
 
 use super::child::Process;
 use super::lines::{Line, Lines};
-use crate::client::failure::Failure;
-use crate::client::wire::Wire;
-use crate::client::words;
+use crate::failure::Failure;
+use crate::wire::Wire;
+use crate::words;
 
 /// Messages that wait to be read by the server.
 const QUEUE: usize = 64;
@@ -26,7 +26,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// A connection to a server that is a process.
 #[derive(Debug)]
-pub(in crate::client) struct Stdio {
+pub(crate) struct Stdio {
     process: Process,
     lines: Lines<BufReader<ChildStdout>>,
     queue: Option<mpsc::Sender<Message>>,

@@ -1,7 +1,7 @@
 //! Servers over stdio that do something wrong: each is bounded and named, and the next call works where it can.
 
 use cellblock_agent::ToolServer;
-use cellblock_mcp::client::ServerOptions;
+use cellblock_mcp_client::ServerOptions;
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -177,13 +177,13 @@ async fn a_server_that_hangs_while_it_lists_its_tools_is_left_alone() {
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_told_without_its_path() {
-    let program = cellblock_mcp::client::Program {
+    let program = cellblock_mcp_client::Program {
         command: vec!["/nowhere/secret/server".to_owned(), "--key=hunter2".to_owned()],
         environment: vec![("KEY".to_owned(), "hunter2".to_owned())],
     };
     assert!(!format!("{program:?}").contains("hunter2"), "{program:?}");
-    let transport = cellblock_mcp::client::Transport::Stdio(program);
-    let server = cellblock_mcp::client::ForeignServer::new("weather", transport, options());
+    let transport = cellblock_mcp_client::Transport::Stdio(program);
+    let server = cellblock_mcp_client::ForeignServer::new("weather", transport, options());
     assert_eq!(
         refused(&server).await,
         "the server `weather` could not be started; its operator finds the reason in the log, go on without it"

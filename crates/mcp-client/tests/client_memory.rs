@@ -12,7 +12,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use cellblock_agent::ToolServer;
-use cellblock_mcp::client::{Address, ForeignServer, Program, ServerOptions, Transport};
+use cellblock_mcp_client::{Address, ForeignServer, Program, ServerOptions, Transport};
 use futures_util::stream::{StreamExt, iter};
 use serde_json::{Map, Value, json};
 

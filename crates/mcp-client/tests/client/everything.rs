@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use cellblock_agent::{ToolReply, ToolServer};
-use cellblock_mcp::client::{ForeignServer, Program, ServerOptions, Transport};
+use cellblock_mcp_client::{ForeignServer, Program, ServerOptions, Transport};
 use cellblock_testkit::{require, workspace_root};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Good servers over stdio.
 
 use cellblock_agent::{ToolReply, ToolServer};
-use cellblock_mcp::client::ServerOptions;
+use cellblock_mcp_client::ServerOptions;
 use serde_json::{Map, json};
 
 use crate::support::{

@@ -1,4 +1,4 @@
-//! Cellblock as a client: servers of others that offer tools, called on the host.
+//! Cellblock as a client of the Model Context Protocol: servers of others that offer tools, called on the host.
 //!
 //! - [`ForeignServer`] is a server, a program that is started here or one behind a URL, in either revision of the protocol.
 //! - [`RequestedServers`] gives those that a request names, within an operator's [patterns](UrlPattern).
@@ -26,8 +26,8 @@ mod stdio;
 mod wire;
 mod words;
 
+pub use self::http::{Address, AddressError};
 pub use allowed::{PatternError, UrlPattern};
-pub use http::{Address, AddressError};
 pub use options::ServerOptions;
 pub use requested::RequestedServers;
 pub use server::ForeignServer;

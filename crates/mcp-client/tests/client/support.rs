@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cellblock_agent::{ToolReply, ToolServer};
-use cellblock_mcp::client::{Address, ForeignServer, Program, ServerOptions, Transport};
+use cellblock_mcp_client::{Address, ForeignServer, Program, ServerOptions, Transport};
 use serde_json::{Map, Value, json};
 
 /// Longer than anything takes on a busy machine.

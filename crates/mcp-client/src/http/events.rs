@@ -10,8 +10,8 @@ use rmcp::transport::streamable_http_client::SseError;
 use sse_stream::{Sse, SseStream};
 
 use super::body;
-use crate::client::failure::Failure;
-use crate::client::wire::Wire;
+use crate::failure::Failure;
+use crate::wire::Wire;
 
 /// The events of a response. Where they answer a request, what is wrong with them is its failure.
 pub(super) fn read(

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
-use crate::client::allowed::UrlPattern;
+use crate::allowed::UrlPattern;
 
 /// Headers that a request has anyway.
 const OWN: [&str; 12] = [
@@ -88,14 +88,14 @@ impl Address {
     }
 
     /// The same, of which a redirect does not lead out.
-    pub(in crate::client) fn within(mut self, pattern: UrlPattern) -> Self {
+    pub(crate) fn within(mut self, pattern: UrlPattern) -> Self {
         self.within = Some(Box::new(pattern));
         self
     }
 }
 
 /// A URL of a server, in the one form that is compared and connected to.
-pub(in crate::client) fn parse(text: &str) -> Result<Url, AddressError> {
+pub(crate) fn parse(text: &str) -> Result<Url, AddressError> {
     let wrong = AddressError::Url;
     if text.len() > MOST_URL {
         return Err(wrong("it is longer than 2048 bytes"));
@@ -128,7 +128,7 @@ fn read(headers: &[(String, String)]) -> Result<HeaderMap, AddressError> {
     let mut read = HeaderMap::new();
     for (name, value) in headers {
         let wrong = |why| AddressError::Header {
-            name: super::super::words::told(name, 100),
+            name: crate::words::told(name, 100),
             why,
         };
         let parsed: HeaderName = name.parse().map_err(|_| wrong("is no name of a header"))?;
@@ -149,7 +149,7 @@ fn read(headers: &[(String, String)]) -> Result<HeaderMap, AddressError> {
 }
 
 /// Whether a URL leads nowhere but to this machine.
-pub(in crate::client) fn is_loopback(url: &Url) -> bool {
+pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host_str() {
         Some(host) if host == "localhost" || host.ends_with(".localhost") => true,
         Some(host) => {
