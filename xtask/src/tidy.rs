@@ -13,6 +13,7 @@ mod banners;
 mod budget;
 mod cycles;
 mod docs;
+mod footprint;
 mod imports;
 mod modules;
 mod names;
@@ -85,6 +86,8 @@ pub fn check(root: &Path) -> Result<Report> {
         violations: imports::check(&imports::packages(root)?),
         notes: files.iter().filter_map(sizes::note).collect(),
     };
+    let dependencies = footprint::dependencies(root)?;
+    report.violations.extend(footprint::check(&dependencies));
     let checked = check_each(&files, &phrases);
     let cycles = Cycles::of(&files).check(&cycles::BUDGET.read(root)?);
     let types = Types::of(&files).check(&types::BUDGET.read(root)?);

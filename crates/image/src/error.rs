@@ -41,6 +41,12 @@ pub enum ImageError {
         /// Every way tried, with its failure.
         problem: String,
     },
+    /// uv is not installed, and the feature that downloads it is off.
+    #[error(
+        "find uv, which builds images and installs packages: it is not installed, and this program was built without \
+         the feature `download`; install uv so that it is on PATH, or build with that feature"
+    )]
+    NoUv,
     /// A program that builds did not succeed.
     #[error("{action}: {program} {status}{}", said(output))]
     Program {

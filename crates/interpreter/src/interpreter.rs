@@ -10,14 +10,13 @@ use cellblock_image::Image;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::Backend;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
-use cellblock_sandbox::backend::remote::RemoteBackend;
 use cellblock_sandbox::jail::protection::{Demands, Report};
 use cellblock_sandbox::pool::{Lease, Pool, PoolConfig, create};
 
 use tokio::sync::OnceCell;
 
 use crate::alias::AliasStore;
-use crate::base::Base;
+use crate::base::{Base, LocalBase};
 use crate::contract::Attempts;
 use crate::derivation::{Derivation, Policy};
 use crate::error::Result;
@@ -72,21 +71,6 @@ impl Config {
     }
 }
 
-/// What an interpreter is made of whose sandboxes another Cellblock has.
-#[derive(Debug)]
-pub struct Remote {
-    /// Where they are.
-    pub backend: RemoteBackend,
-    /// Limits of sandboxes and cells; those of sandboxes must be within what the other side gives.
-    pub limits: Limits,
-    /// How many sandboxes are kept ready, each with a connection.
-    pub pool: PoolConfig,
-    /// Where artifacts are kept, on this side.
-    pub store: Store,
-    /// A directory of this side for datasets on their way to a sandbox, which other processes of the same user may share.
-    pub spool: PathBuf,
-}
-
 /// Makes sessions. Clones share it; dropping the last one ends every sandbox that its sessions do not hold.
 #[derive(Clone, Debug)]
 pub struct Interpreter {
@@ -101,7 +85,7 @@ pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) decoding: Decoding,
     pub(crate) image_id: String,
-    pub(crate) base: Base,
+    pub(crate) base: Box<dyn Base>,
     pool: Pool,
     in_use: Mutex<BTreeSet<String>>,
     taken: AtomicU64,
@@ -127,10 +111,10 @@ impl Interpreter {
         })
         .await?;
         let backend = Arc::new(process.clone());
-        let base = Base::Here {
-            image: Box::new(config.image),
+        let base = Box::new(LocalBase {
+            image: config.image,
             process,
-        };
+        });
         Ok(Self::over(
             backend,
             base,
@@ -140,17 +124,14 @@ impl Interpreter {
         ))
     }
 
-    /// Starts with the sandboxes of another Cellblock, whose image they start from.
-    pub fn start_remote(remote: Remote) -> Self {
-        let backend = Arc::new(remote.backend);
-        let base = Base::Remote {
-            remote: Arc::clone(&backend),
-            spool: remote.spool,
-        };
-        Self::over(backend, base, remote.limits, remote.pool, remote.store)
-    }
-
-    fn over(backend: Arc<dyn Backend>, base: Base, limits: Limits, pool: PoolConfig, store: Store) -> Self {
+    /// Starts with the sandboxes of a backend, whatever they start from.
+    pub(crate) fn over(
+        backend: Arc<dyn Backend>,
+        base: Box<dyn Base>,
+        limits: Limits,
+        pool: PoolConfig,
+        store: Store,
+    ) -> Self {
         let pool = Pool::start(Arc::clone(&backend), limits.clone(), pool);
         let shared = Shared {
             backend,

@@ -25,8 +25,11 @@ mod interpreter;
 pub mod output;
 mod picture;
 mod rejection;
+#[cfg(feature = "remote")]
+mod remote_base;
 pub mod render;
 pub mod report;
+#[cfg(feature = "remote")]
 mod serve;
 mod session;
 mod stream;
@@ -37,7 +40,8 @@ pub mod workbench;
 pub use cell::Cell;
 pub use cellblock_chart as chart;
 pub use cellblock_protocol::{CellMode, Guard, InputFormat, Rescue, Variable};
-pub use cellblock_sandbox::backend::remote;
+#[cfg(feature = "remote")]
+pub use cellblock_remote as remote;
 pub use cellblock_sandbox::boot;
 pub use cellblock_sandbox::jail::protection::Demands;
 pub use cellblock_sandbox::limits::{Limits, MAX_CELL_TIME};
@@ -48,9 +52,12 @@ pub use execution::{
 };
 pub use finding::Finding;
 pub use input::Input;
-pub use interpreter::{Config, Interpreter, Remote};
+pub use interpreter::{Config, Interpreter};
 pub use picture::{Drawn, PictureFormat, vega_lite_of};
 pub use rejection::Rejection;
+#[cfg(feature = "remote")]
+pub use remote_base::Remote;
+#[cfg(feature = "remote")]
 pub use serve::Terms;
 #[doc(hidden)]
 pub use session::fuzz_file_name;

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cellblock_image::{Manifest, Report as Audit};
+use cellblock_remote::serve::{Host, serve};
+use cellblock_remote::{Pulse, Refusal, Transport};
 use cellblock_sandbox::backend::BoxFuture;
-use cellblock_sandbox::backend::remote::serve::{Host, serve};
-use cellblock_sandbox::backend::remote::{Pulse, Refusal, Transport};
 use cellblock_sandbox::jail::error::chain;
 use cellblock_sandbox::jail::protection::Report;
 use cellblock_sandbox::pool::Lease;

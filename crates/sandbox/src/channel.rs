@@ -87,7 +87,7 @@ impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
     }
 
     /// The next bytes, unread, where no frame has been begun; `None` at the end. Dropping the future loses nothing.
-    pub(crate) async fn next_bytes(&mut self, most: usize) -> Result<Option<BytesMut>> {
+    pub async fn next_bytes(&mut self, most: usize) -> Result<Option<BytesMut>> {
         if self.buffer.is_empty() {
             self.buffer.reserve(READ);
             let read = match self.inner.read_buf(&mut self.buffer).await {

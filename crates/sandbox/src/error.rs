@@ -1,5 +1,6 @@
 //! What can go wrong below a session.
 
+use std::error::Error as StdError;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -63,23 +64,12 @@ pub(crate) enum Kind {
          or name a `cellblock` executable in the configuration"
     )]
     NotBooted,
-    #[error("connect to the sandboxes at `{address}`: {reason}")]
-    Unreachable { address: String, reason: String },
-    #[error("connect to the sandboxes at `{address}`: it answered with HTTP status {status}{hint}")]
-    RemoteStatus {
-        address: String,
-        status: u16,
-        hint: &'static str,
-    },
-    #[error("the connection to the other side was lost: {reason}; the sandbox has ended")]
-    RemoteLost { reason: String },
-    #[error("the remote could not {action}: {reason}")]
-    Refused {
-        action: &'static str,
+    #[error("{error}")]
+    Backend {
         blame: Blame,
         retry: Retry,
-        destroys: bool,
-        reason: String,
+        effect: Effect,
+        error: Box<dyn StdError + Send + Sync>,
     },
     #[error("{0}")]
     Request(String),
@@ -130,15 +120,8 @@ impl Error {
             | Kind::LauncherGone
             | Kind::Protocol { .. }
             | Kind::Gone { .. }
-            | Kind::Unreachable { .. }
-            | Kind::RemoteLost { .. }
             | Kind::Cut { .. } => Blame::Backend,
-            Kind::RemoteStatus { status, .. } => match status {
-                401 | 403 => Blame::Policy,
-                429 | 503 => Blame::Capacity,
-                _ => Blame::Backend,
-            },
-            Kind::Refused { blame, .. } => *blame,
+            Kind::Backend { blame, .. } => *blame,
             Kind::MissingProtection { .. } => Blame::Policy,
             Kind::TooLate { .. } | Kind::Full { .. } | Kind::Processes { .. } => Blame::Capacity,
             Kind::Guest { .. } | Kind::NotBooted | Kind::Request(_) => Blame::Caller,
@@ -152,12 +135,8 @@ impl Error {
             | Kind::LauncherGone
             | Kind::Protocol { .. }
             | Kind::Gone { .. }
-            | Kind::RemoteLost { .. }
             | Kind::Cut { .. } => Retry::Fresh,
-            Kind::RemoteStatus { status, .. } if !matches!(status, 429 | 500..) => Retry::Never,
-            Kind::Refused { retry, .. } => *retry,
-            // Connecting was tried several times already.
-            Kind::Unreachable { .. } | Kind::RemoteStatus { .. } => Retry::After(Duration::from_secs(1)),
+            Kind::Backend { retry, .. } => *retry,
             Kind::TooLate { .. } | Kind::Full { .. } | Kind::Processes { .. } => {
                 Retry::After(Duration::from_secs(1))
             }
@@ -174,16 +153,11 @@ impl Error {
     /// What it means for the sandbox.
     pub fn effect(&self) -> Effect {
         match &self.0 {
-            Kind::Protocol { .. }
-            | Kind::Gone { .. }
-            | Kind::Cut { .. }
-            | Kind::RemoteLost { .. }
-            | Kind::Refused { destroys: true, .. }
-            | Kind::LauncherGone => Effect::Destroys,
-            Kind::Unreachable { .. }
-            | Kind::RemoteStatus { .. }
-            | Kind::Refused { .. }
-            | Kind::Io { .. }
+            Kind::Protocol { .. } | Kind::Gone { .. } | Kind::Cut { .. } | Kind::LauncherGone => {
+                Effect::Destroys
+            }
+            Kind::Backend { effect, .. } => *effect,
+            Kind::Io { .. }
             | Kind::Spill { .. }
             | Kind::Full { .. }
             | Kind::Processes { .. }
@@ -205,10 +179,10 @@ impl Error {
         }
     }
 
-    /// The HTTP status with which a server refused to speak the protocol of sandboxes, if that is what went wrong.
-    pub fn http_status(&self) -> Option<u16> {
+    /// Returns the error that a backend of another crate reported with [`of_backend`](Self::of_backend), if it is of this type.
+    pub fn backend_error<E: StdError + 'static>(&self) -> Option<&E> {
         match &self.0 {
-            Kind::RemoteStatus { status, .. } => Some(*status),
+            Kind::Backend { error, .. } => error.downcast_ref(),
             _ => None,
         }
     }
@@ -223,16 +197,9 @@ impl Error {
         matches!(self.0, Kind::Spill { .. })
     }
 
-    pub(crate) fn is_protocol(&self) -> bool {
+    /// Whether a peer sent what the protocol does not allow.
+    pub fn is_protocol(&self) -> bool {
         matches!(self.0, Kind::Protocol { .. })
-    }
-
-    pub(crate) fn is_unreachable(&self) -> bool {
-        matches!(self.0, Kind::Unreachable { .. })
-    }
-
-    pub(crate) fn is_remote_lost(&self) -> bool {
-        matches!(self.0, Kind::RemoteLost { .. })
     }
 
     pub(crate) fn is_broken_pipe(&self) -> bool {
@@ -251,6 +218,35 @@ impl Error {
     /// A peer that closed its channel.
     pub fn gone(who: &'static str) -> Self {
         Kind::Gone { who }.into()
+    }
+
+    /// A protection that the policy requires and that is not active.
+    pub fn missing_protection(reason: impl Into<String>) -> Self {
+        Kind::MissingProtection {
+            reason: reason.into(),
+        }
+        .into()
+    }
+
+    /// Something that did not happen in time.
+    pub fn too_late(what: &'static str, limit: Duration) -> Self {
+        Kind::TooLate { what, limit }.into()
+    }
+
+    /// An error of a backend in another crate, and what it means to a caller.
+    pub fn of_backend(
+        blame: Blame,
+        retry: Retry,
+        effect: Effect,
+        error: impl StdError + Send + Sync + 'static,
+    ) -> Self {
+        Kind::Backend {
+            blame,
+            retry,
+            effect,
+            error: Box::new(error),
+        }
+        .into()
     }
 
     /// A request that cannot be served as it is.
@@ -297,7 +293,8 @@ fn is_out_of_processes(reason: &str) -> bool {
 }
 
 /// Adds the failed action to an I/O result.
-pub(crate) trait During<T> {
+pub trait During<T> {
+    /// Names what was being done, as in `make a pipe`.
     fn during(self, action: &'static str) -> Result<T>;
 }
 

@@ -61,25 +61,26 @@ enum Answer {
 
 /// Passes on requests of somebody else to a guest.
 #[derive(Debug)]
-pub(crate) struct Relay {
+pub struct Relay {
     asks: mpsc::Sender<Ask>,
     /// What the guest answers.
-    pub(crate) answers: mpsc::Receiver<Frame<FromGuest>>,
+    pub answers: mpsc::Receiver<Frame<FromGuest>>,
 }
 
 /// Sends requests of somebody else.
 #[derive(Clone, Debug)]
-pub(crate) struct Requests(mpsc::Sender<Ask>);
+pub struct Requests(mpsc::Sender<Ask>);
 
 impl Relay {
-    pub(crate) fn requests(&self) -> Requests {
+    /// Returns what sends requests.
+    pub fn requests(&self) -> Requests {
         Requests(self.asks.clone())
     }
 }
 
 impl Requests {
     /// Passes a request on; its number comes back with what answers it.
-    pub(crate) async fn pass_on(&self, mut message: ToGuest, blob: Option<Vec<u8>>) -> Result<()> {
+    pub async fn pass_on(&self, mut message: ToGuest, blob: Option<Vec<u8>>) -> Result<()> {
         let number = match &mut message {
             ToGuest::Interrupt { .. } => &mut 0,
             ToGuest::Exec { exec, .. } | ToGuest::Stop { exec, .. } => exec,
@@ -201,7 +202,7 @@ impl Guest {
     }
 
     /// Passes on requests of somebody else from now on, beside one's own.
-    pub(crate) async fn relay(&self) -> Result<Relay> {
+    pub async fn relay(&self) -> Result<Relay> {
         let (sender, answers) = mpsc::channel(PASSED_BACK);
         let message = ToGuest::Stats { request: 0 };
         self.send(message, None, Answer::PassedOn(sender)).await?;

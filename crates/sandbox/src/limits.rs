@@ -100,7 +100,7 @@ const RESERVED_ADDRESSES: u64 = 68 * GIB;
 
 impl Limits {
     /// The first limit of a sandbox that is above one of these, in words.
-    pub(crate) fn above(&self, most: &Self) -> Option<String> {
+    pub fn above(&self, most: &Self) -> Option<String> {
         let limits = [
             ("memory_bytes", self.memory_bytes, most.memory_bytes),
             (

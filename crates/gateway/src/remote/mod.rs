@@ -5,7 +5,7 @@ mod routes;
 mod socket;
 
 use cellblock_agent::provider::Key;
-use cellblock_interpreter::remote::{RemoteBackend, RemoteConfig};
+use cellblock_interpreter::remote::{RemoteBackend, RemoteConfig, http_status};
 use cellblock_interpreter::{Demands, Error};
 
 pub use options::RemoteOptions;
@@ -79,7 +79,7 @@ pub async fn connect(site: &Site) -> Result<Found, ConnectError> {
         }
         Err(error) => error,
     };
-    if !matches!(error.http_status(), Some(404 | 405 | 426)) {
+    if !matches!(http_status(&error), Some(404 | 405 | 426)) {
         return Err(sandboxes(error.into()));
     }
     let execute = |source| ConnectError::Execute {

@@ -1,5 +1,6 @@
 //! uv, which resolves and installs packages: found on this machine, or fetched.
 
+#[cfg(feature = "download")]
 mod fetch;
 mod speech;
 
@@ -46,23 +47,15 @@ pub(crate) struct Uv {
 impl Uv {
     /// Finds uv, or fetches the pinned one into the cache. What it runs shares the lock.
     pub(crate) fn find_or_fetch(home: &Home, lock: &Lock, sink: &Sink) -> Result<Self> {
-        let fetched = fetch::place(home)?;
-        let with = |program| Self {
+        let program = match installed().find(|it| is_usable(it)) {
+            Some(program) => program,
+            None => fetched(home, sink)?,
+        };
+        Ok(Self {
             program,
             home: home.clone(),
             lock: lock.clone(),
-        };
-        if let Some(program) = installed().chain([fetched.clone()]).find(|it| is_usable(it)) {
-            return Ok(with(program));
-        }
-        fetch::fetch(home, &fetched, sink)?;
-        if is_usable(&fetched) {
-            Ok(with(fetched))
-        } else {
-            Err(ImageError::Broken {
-                problem: format!("the fetched `{}` does not run here", fetched.display()),
-            })
-        }
+        })
     }
 
     /// A command of uv that stays away from configuration of whatever project is around.
@@ -128,6 +121,27 @@ impl Uv {
     fn has_user_store(&self) -> bool {
         env::var_os("UV_PYTHON_INSTALL_DIR").is_some() || !self.home.root().starts_with("/var/tmp")
     }
+}
+
+/// Returns the pinned uv in the cache, fetched now if it is not there.
+#[cfg(feature = "download")]
+fn fetched(home: &Home, sink: &Sink) -> Result<PathBuf> {
+    let program = fetch::place(home)?;
+    if is_usable(&program) {
+        return Ok(program);
+    }
+    fetch::fetch(home, &program, sink)?;
+    if !is_usable(&program) {
+        return Err(ImageError::Broken {
+            problem: format!("the fetched `{}` does not run here", program.display()),
+        });
+    }
+    Ok(program)
+}
+
+#[cfg(not(feature = "download"))]
+fn fetched(_: &Home, _: &Sink) -> Result<PathBuf> {
+    Err(ImageError::NoUv)
 }
 
 /// Runs a command of uv, telling its news.

@@ -24,7 +24,6 @@ use crate::limits::Limits;
 
 mod order;
 pub mod process;
-pub mod remote;
 
 pub use order::read_in_order;
 
@@ -90,12 +89,13 @@ pub struct Kernel {
     pub end: watch::Receiver<Option<Ending>>,
     /// Its number in the sandbox, as it said before any code of a user ran.
     pub pid: u32,
-    hold: Hold,
+    /// Signals it.
+    pub hold: Hold,
 }
 
 /// How a kernel is reached beside its channel.
 #[derive(Debug)]
-pub(crate) enum Hold {
+pub enum Hold {
     /// It is a process of this machine.
     Here {
         /// Signals the kernel without naming a pid.
@@ -108,7 +108,7 @@ pub(crate) enum Hold {
 }
 
 /// Signals a kernel of another machine.
-pub(crate) trait Signal: Send + Sync + std::fmt::Debug {
+pub trait Signal: Send + Sync + std::fmt::Debug {
     /// Sends SIGINT, sooner or later.
     fn interrupt(&self);
 
@@ -155,6 +155,19 @@ impl Kernel {
             pid: 0,
             hold,
         }
+    }
+
+    /// Returns a kernel of another machine, whose channels a backend carries; `pid` is its number in the sandbox.
+    pub fn elsewhere(
+        channel: UnixStream,
+        stdout: pipe::Receiver,
+        stderr: pipe::Receiver,
+        end: watch::Receiver<Option<Ending>>,
+        pid: u32,
+        signal: Arc<dyn Signal>,
+    ) -> Self {
+        let kernel = Self::new(channel, stdout, stderr, end, Hold::Elsewhere(signal));
+        Self { pid, ..kernel }
     }
 
     /// Orders the standby to take over, with the other end of a new spare channel, and answers the process that says it has.
@@ -254,14 +267,16 @@ impl Kernel {
 }
 
 impl Hold {
-    pub(crate) fn interrupt(&self) {
+    /// Sends SIGINT to the kernel's main process.
+    pub fn interrupt(&self) {
         match self {
             Self::Here { pidfd, .. } => signal(pidfd.as_ref(), rustix::process::Signal::INT),
             Self::Elsewhere(signals) => signals.interrupt(),
         }
     }
 
-    pub(crate) fn kill(&self) {
+    /// Sends SIGKILL to the kernel's main process.
+    pub fn kill(&self) {
         match self {
             Self::Here { pidfd, .. } => signal(pidfd.as_ref(), rustix::process::Signal::KILL),
             Self::Elsewhere(signals) => signals.kill(),

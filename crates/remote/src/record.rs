@@ -2,7 +2,7 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use crate::backend::Ending;
+use cellblock_sandbox::backend::Ending;
 
 /// The most bytes of one record.
 pub(super) const LARGEST: usize = 64 * 1024;

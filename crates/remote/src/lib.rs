@@ -12,14 +12,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use cellblock_jail::protection::{Demand, Demands, Protection, Report, State};
+use cellblock_sandbox::jail::protection::{Demand, Demands, Protection, Report, State};
 
-use super::{Backend, BoxFuture, Sandbox};
-use crate::error::{Error, Kind, Result};
-use crate::limits::Limits;
+use cellblock_sandbox::backend::{Backend, BoxFuture, Sandbox};
+use cellblock_sandbox::{Error, Result};
+
 use cellblock_image::{Manifest, Report as Audit};
+use cellblock_sandbox::Limits;
 
 mod connect;
+mod error;
 mod interrupts;
 mod kernel;
 mod link;
@@ -31,6 +33,7 @@ pub mod serve;
 mod wire;
 
 pub use connect::RemoteConfig;
+pub use error::http_status;
 pub use mux::{Pulse, Transport};
 pub use refusal::Refusal;
 pub use wire::MAX_MESSAGE;
@@ -191,10 +194,9 @@ fn satisfies(demands: &Demands, report: &Report) -> Result<()> {
             Some(State::Disabled) => "its policy switched it off".to_owned(),
             Some(State::Active) | None => "it does not tell of it".to_owned(),
         };
-        return Err(Kind::MissingProtection {
-            reason: format!("protection `{protection}` is not active at the remote: {why}"),
-        }
-        .into());
+        return Err(Error::missing_protection(format!(
+            "protection `{protection}` is not active at the remote: {why}"
+        )));
     }
     Ok(())
 }

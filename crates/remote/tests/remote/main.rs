@@ -4,7 +4,7 @@
 
 mod cells;
 mod cut;
-#[path = "../it/guest.rs"]
+#[path = "../../../sandbox/tests/it/guest.rs"]
 mod guest;
 mod hostile_client;
 mod hostile_server;

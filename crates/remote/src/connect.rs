@@ -25,7 +25,8 @@ use super::link::Link;
 use super::mux::{Pulse, Transport};
 use super::refusal::told;
 use super::wire::{Hello, MAX_MESSAGE};
-use crate::error::{Error, Kind, Result};
+use crate::error::{RemoteError, http_status, is_unreachable};
+use cellblock_sandbox::{Error, Result};
 
 /// How long one try may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -221,7 +222,7 @@ impl RemoteConfig {
     }
 
     fn unreachable(&self, reason: &str) -> Error {
-        Kind::Unreachable {
+        RemoteError::Unreachable {
             address: self.address(),
             reason: told(reason),
         }
@@ -233,7 +234,7 @@ impl RemoteConfig {
             return self.unreachable(&error.to_string());
         };
         let status = response.status().as_u16();
-        Kind::RemoteStatus {
+        RemoteError::Status {
             address: self.address(),
             status,
             hint: match status {
@@ -255,7 +256,7 @@ type Socket = Box<dyn Duplex>;
 
 /// Whether another try may do better: nothing has been asked for yet.
 fn may_pass(error: &Error) -> bool {
-    error.is_unreachable() || matches!(error.http_status(), Some(429 | 502..=504))
+    is_unreachable(error) || matches!(http_status(error), Some(429 | 502..=504))
 }
 
 fn tls() -> Result<Arc<ClientConfig>, String> {
@@ -330,7 +331,7 @@ mod tests {
                     .contains("would travel unencrypted to another machine"),
                 "{error}"
             );
-            assert_eq!(error.blame(), crate::error::Blame::Caller);
+            assert_eq!(error.blame(), cellblock_sandbox::error::Blame::Caller);
             RemoteConfig::new(url).unwrap().allow_plain().check().unwrap();
         }
     }

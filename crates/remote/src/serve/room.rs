@@ -14,9 +14,9 @@ use super::super::refusal::Refusal;
 use super::super::wire::{Answer, Ask, GUEST};
 use super::pump::{Orders, Pump};
 use super::{Host, Signalled, guest};
-use crate::backend::{Kernel, Sandbox};
-use crate::error::{Blame, Retry};
-use crate::limits::Limits;
+use cellblock_sandbox::Limits;
+use cellblock_sandbox::backend::{Kernel, Sandbox};
+use cellblock_sandbox::error::{Blame, Retry};
 
 type Served = Result<Answer, Refusal>;
 
@@ -154,7 +154,7 @@ impl Room {
         let mux = Arc::clone(&self.mux);
         self.relay = Some(tokio::spawn(async move {
             if let Err(error) = guest::pass(relay, sending, receiving).await {
-                mux.fail(cellblock_jail::error::chain(&error));
+                mux.fail(cellblock_sandbox::jail::error::chain(&error));
             }
         }));
         Ok(Answer::Sandbox { id })
@@ -305,7 +305,7 @@ fn empty(folder: &PathBuf) -> std::io::Result<NamedTempFile> {
 /// Waits for something of a sandbox, which a kill of the sandbox reaches meanwhile.
 async fn unless_killed<T>(
     sandbox: &dyn Sandbox,
-    done: impl Future<Output = crate::Result<T>>,
+    done: impl Future<Output = cellblock_sandbox::Result<T>>,
     killed: &Notify,
 ) -> Result<T, Refusal> {
     tokio::pin!(done);

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::mux::{Mux, Pulse, Receiving, Sending, Transport};
 use super::refusal::Refusal;
 use super::wire::{Answer, Ask, GENERATION, Hello, ToClient, ToServer};
-use crate::error::{Error, Kind, Result};
+use cellblock_sandbox::{Error, Result};
 
 /// How long a server may take to say what it is.
 const HELLO_LIMIT: Duration = Duration::from_secs(20);
@@ -41,10 +41,7 @@ impl Link {
         let mux = Arc::new(mux);
         let first = timeout(HELLO_LIMIT, heard.recv())
             .await
-            .map_err(|_| Kind::TooLate {
-                what: "the remote's first word",
-                limit: HELLO_LIMIT,
-            })?;
+            .map_err(|_| Error::too_late("the remote's first word", HELLO_LIMIT))?;
         let first = first.ok_or_else(|| mux.lost())?;
         let hello = match serde_json::from_slice(&first) {
             Ok(ToClient::Hello(hello)) => hello,
@@ -114,10 +111,7 @@ impl Link {
         }
         let answer = timeout(limit, answered).await.map_err(|_| {
             lock(&self.waiting).remove(&id);
-            Kind::TooLate {
-                what: "the remote's answer",
-                limit,
-            }
+            Error::too_late("the remote's answer", limit)
         })?;
         answer
             .map_err(|_| self.mux.lost())?

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use cellblock_protocol::{FromKernel, KernelOutcome, OutputLimits, Rescue, ToKernel};
+use cellblock_remote::{RemoteBackend, http_status};
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::remote::RemoteBackend;
 use cellblock_sandbox::backend::{Backend, Ending, Kernel, read_now};
 use cellblock_sandbox::channel::write_frame;
 use cellblock_sandbox::error::{Blame, Retry};
@@ -260,7 +260,7 @@ fn a_server_that_lacks_what_the_policy_asks_for_is_not_used() {
 fn a_key_that_is_wrong_is_refused_and_not_tried_again() {
     block_on(async {
         let pair = backend().await;
-        let config = cellblock_sandbox::backend::remote::RemoteConfig::new(&pair.server.url())
+        let config = cellblock_remote::RemoteConfig::new(&pair.server.url())
             .unwrap()
             .with_key("another")
             .unwrap();
@@ -274,13 +274,13 @@ fn a_key_that_is_wrong_is_refused_and_not_tried_again() {
             "{error}"
         );
         assert_eq!((error.blame(), error.retry()), (Blame::Policy, Retry::Never));
-        assert_eq!(error.http_status(), Some(401));
+        assert_eq!(http_status(&error), Some(401));
         let url = pair.server.url().replace("/v1/sandbox", "/v1/nothing");
         let config = crate::support::config(&url);
         let error = RemoteBackend::start(config, Demands::default())
             .await
             .unwrap_err();
-        assert_eq!(error.http_status(), Some(404));
+        assert_eq!(http_status(&error), Some(404));
     });
 }
 

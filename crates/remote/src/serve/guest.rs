@@ -3,8 +3,9 @@
 use cellblock_protocol::{Blob, Decoder, Frame, FromGuest, Limits, ToGuest, encode};
 
 use super::super::mux::{Receiving, Sending};
-use crate::error::{Error, Result};
-use crate::guest::{MAX_REPLACE, Relay, Requests};
+use cellblock_sandbox::{Error, Result};
+
+use cellblock_sandbox::guest::{MAX_REPLACE, Relay, Requests};
 
 /// How large a client's frames may be: the largest file that is written in one step, and what is said about it.
 #[expect(clippy::cast_possible_truncation, reason = "a few megabytes")]
@@ -23,7 +24,7 @@ pub(super) async fn pass(relay: Relay, sending: Sending, mut receiving: Receivin
             decoder.push(&bytes);
             while let Some(frame) = decoder
                 .frame::<ToGuest>()
-                .map_err(|error| Error::protocol("client", cellblock_jail::error::chain(&error)))?
+                .map_err(|error| Error::protocol("client", cellblock_sandbox::jail::error::chain(&error)))?
             {
                 ask(&requests, frame).await?;
             }
@@ -51,7 +52,11 @@ async fn ask(requests: &Requests, mut frame: Frame<ToGuest, Vec<u8>>) -> Result<
     }
     match requests.pass_on(frame.message, frame.blobs.pop()).await {
         // The client sees the end of the guest's stream.
-        Err(error) if error.effect() == crate::error::Effect::Destroys && !error.is_protocol() => Ok(()),
+        Err(error)
+            if error.effect() == cellblock_sandbox::error::Effect::Destroys && !error.is_protocol() =>
+        {
+            Ok(())
+        }
         passed => passed,
     }
 }

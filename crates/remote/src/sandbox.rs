@@ -10,14 +10,16 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
+use super::error::is_lost;
 use super::kernel::kernel;
 use super::link::{Link, unexpected};
 use super::mux::{Receiving, Sending};
 use super::wire::{Answer, Ask, GUEST, PART, ToServer};
-use crate::backend::{BoxFuture, Kernel, Sandbox, Usage};
-use crate::error::{During, Error, Result};
-use crate::guest::Guest;
-use crate::limits::Limits;
+use cellblock_sandbox::Limits;
+use cellblock_sandbox::backend::{BoxFuture, Kernel, Sandbox, Usage};
+use cellblock_sandbox::error::During;
+use cellblock_sandbox::guest::Guest;
+use cellblock_sandbox::{Error, Result};
 
 /// How long a server may take to make or end a sandbox, or to start a kernel.
 const LIFE_LIMIT: Duration = Duration::from_secs(90);
@@ -169,7 +171,7 @@ impl Sandbox for RemoteSandbox {
             let asked = self.link.ask(Ask::Destroy {}, "end a sandbox", LIFE_LIMIT).await;
             match asked {
                 // The server ends what it holds for a connection with it.
-                Err(error) if error.is_remote_lost() => Ok(()),
+                Err(error) if is_lost(&error) => Ok(()),
                 ended => ended.map(drop),
             }
         })

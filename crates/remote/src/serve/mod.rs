@@ -11,12 +11,13 @@ use super::link::unread;
 use super::mux::{Mux, Pulse, Transport};
 use super::refusal::Refusal;
 use super::wire::{Ask, GENERATION, Hello, ToClient, ToServer};
-use crate::backend::BoxFuture;
-use crate::error::{Error, Result};
-use crate::jail::protection::Report;
-use crate::limits::Limits;
-use crate::pool::Lease;
+use cellblock_sandbox::backend::BoxFuture;
+use cellblock_sandbox::{Error, Result};
+
 use cellblock_image::{Manifest, Report as Audit};
+use cellblock_sandbox::Limits;
+use cellblock_sandbox::jail::protection::Report;
+use cellblock_sandbox::pool::Lease;
 
 mod guest;
 mod parts;
@@ -106,7 +107,7 @@ where
         let _ = mux.tell(&message).await;
     };
     if let Err(error) = &result {
-        mux.fail(cellblock_jail::error::chain(error));
+        mux.fail(cellblock_sandbox::jail::error::chain(error));
     }
     room.close().await;
     match result {

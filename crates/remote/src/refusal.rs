@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Blame, Effect, Error, Kind, Retry};
+use crate::error::RemoteError;
+use cellblock_sandbox::Error;
+use cellblock_sandbox::error::{Blame, Effect, Retry};
 
 /// The most characters of a reason that are believed.
 const REASON: usize = 2000;
@@ -60,7 +62,7 @@ impl Refusal {
 
     /// The error that it amounts to on this side.
     pub(super) fn into_error(self, action: &'static str) -> Error {
-        Kind::Refused {
+        RemoteError::Refused {
             action,
             blame: match self.blame {
                 Word::Caller => Blame::Caller,
@@ -86,7 +88,11 @@ impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         Self {
             destroys: error.effect() == Effect::Destroys,
-            ..Self::new(error.blame(), error.retry(), cellblock_jail::error::chain(&error))
+            ..Self::new(
+                error.blame(),
+                error.retry(),
+                cellblock_sandbox::jail::error::chain(&error),
+            )
         }
     }
 }

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cellblock_image::{Manifest, Report as Audit};
+use cellblock_remote::serve::{Host, serve};
+use cellblock_remote::{Pulse, Refusal, RemoteBackend, RemoteConfig};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::process::ProcessBackend;
-use cellblock_sandbox::backend::remote::serve::{Host, serve};
-use cellblock_sandbox::backend::remote::{Pulse, Refusal, RemoteBackend, RemoteConfig};
 use cellblock_sandbox::backend::{Backend, BoxFuture, Kernel, Sandbox};
 use cellblock_sandbox::jail::protection::{Demands, Report};
 use cellblock_sandbox::pool::{Lease, create};
@@ -16,7 +16,7 @@ use cellblock_testkit::WebSockets;
 
 pub(crate) use local::{End, MIB, block_on, ended, execute, finish, limits, shows, start, until};
 
-#[path = "../it/support.rs"]
+#[path = "../../../sandbox/tests/it/support.rs"]
 #[expect(
     dead_code,
     reason = "shared with the other test binaries, which use all of it"

@@ -4,10 +4,10 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 
 use super::refusal::Refusal;
-use crate::backend::Usage;
-use crate::jail::protection::Report;
-use crate::limits::Limits;
 use cellblock_image::Report as Audit;
+use cellblock_sandbox::Limits;
+use cellblock_sandbox::backend::Usage;
+use cellblock_sandbox::jail::protection::Report;
 
 /// Grows when the two sides of a connection could no longer understand each other. The frames inside have a generation of their own.
 pub(super) const GENERATION: u32 = 1;

@@ -15,10 +15,10 @@ use super::super::interrupts::Interrupts;
 use super::super::mux::{Receiving, Sending};
 use super::super::record::{LARGEST, Record};
 use super::parts::Parts;
-use crate::backend::{Ending, Kernel, LAST_WORDS, read_in_order, read_now};
-use crate::channel::FrameReader;
-use crate::error::Result;
-use crate::incoming::Incoming;
+use cellblock_sandbox::Result;
+use cellblock_sandbox::backend::{Ending, Kernel, LAST_WORDS, read_in_order, read_now};
+use cellblock_sandbox::channel::FrameReader;
+use cellblock_sandbox::incoming::Incoming;
 
 /// Bytes taken from a pipe at once.
 const READ: usize = 32 * 1024;

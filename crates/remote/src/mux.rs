@@ -18,7 +18,8 @@ use tokio::time::timeout;
 
 use super::refusal::told;
 use super::wire::{MAX_MESSAGE, PART, Wire};
-use crate::error::{Kind, Result};
+use crate::error::RemoteError;
+use cellblock_sandbox::Result;
 
 /// Bytes of a stream that may be on their way.
 pub(super) const WINDOW: usize = 256 * 1024;
@@ -157,10 +158,10 @@ impl Mux {
 
     /// Sends a control message.
     pub(super) async fn tell(&self, message: &impl Serialize) -> Result<()> {
-        let json =
-            serde_json::to_vec(message).map_err(|error| crate::Error::protocol("host", error.to_string()))?;
+        let json = serde_json::to_vec(message)
+            .map_err(|error| cellblock_sandbox::Error::protocol("host", error.to_string()))?;
         if json.len() >= MAX_MESSAGE {
-            return Err(crate::Error::request(format!(
+            return Err(cellblock_sandbox::Error::request(format!(
                 "a message to the other side has {} bytes, the limit is {MAX_MESSAGE}",
                 json.len()
             )));
@@ -181,7 +182,7 @@ impl Mux {
     }
 
     /// The error of whoever needs a connection that has ended.
-    pub(super) fn lost(&self) -> crate::Error {
+    pub(super) fn lost(&self) -> cellblock_sandbox::Error {
         self.shared.lost_error()
     }
 
@@ -218,9 +219,9 @@ impl Shared {
         self.lost.borrow().is_some()
     }
 
-    fn lost_error(&self) -> crate::Error {
+    fn lost_error(&self) -> cellblock_sandbox::Error {
         let reason = self.lost.borrow().clone();
-        Kind::RemoteLost {
+        RemoteError::Lost {
             reason: reason.unwrap_or_else(|| "it was closed".to_owned()),
         }
         .into()

@@ -16,8 +16,9 @@ use super::link::Link;
 use super::mux::{Receiving, Sending};
 use super::record::{Record, Records};
 use super::wire::{PART, ToServer};
-use crate::backend::{BoxFuture, Ending, Hold, Kernel, Signal, read_now};
-use crate::error::{During, Result};
+use cellblock_sandbox::Result;
+use cellblock_sandbox::backend::{BoxFuture, Ending, Kernel, Signal, read_now};
+use cellblock_sandbox::error::During;
 
 /// How long an interrupt waits for what was written to the kernel before it. One that has no room for more is interrupted at once.
 const BEFORE: Duration = Duration::from_millis(200);
@@ -66,9 +67,8 @@ pub(super) fn kernel(
     let (stderr_in, stderr) = pipe::pipe().during("make a pipe")?;
     let (end_sender, end) = watch::channel(None);
     let signals = Arc::new(Signals::default());
-    let hold = Hold::Elsewhere(Arc::clone(&signals) as Arc<dyn Signal>);
-    let mut kernel = Kernel::new(ours, stdout, stderr, end, hold);
-    kernel.pid = pid;
+    let signal = Arc::clone(&signals) as Arc<dyn Signal>;
+    let kernel = Kernel::elsewhere(ours, stdout, stderr, end, pid, signal);
     let (sending, receiving) = halves;
     let (read, write) = theirs.into_split();
     let bridge = Bridge {

@@ -1,7 +1,7 @@
 //! Clients that send what no client of ours sends: they lose their connection and their sandbox, and nobody else does.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use cellblock_sandbox::backend::remote::MAX_MESSAGE;
+use cellblock_remote::MAX_MESSAGE;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use cellblock_remote::RemoteBackend;
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::remote::RemoteBackend;
 use cellblock_sandbox::backend::{Backend, Ending};
 use cellblock_sandbox::error::{Blame, Effect};
 use cellblock_sandbox::jail::protection::{Demands, Report};

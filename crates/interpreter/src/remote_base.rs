@@ -1,0 +1,71 @@
+//! An interpreter whose sandboxes another Cellblock has.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cellblock_artifact::Store;
+use cellblock_image::{Manifest, Report};
+use cellblock_remote::RemoteBackend;
+use cellblock_sandbox::Limits;
+use cellblock_sandbox::backend::BoxFuture;
+use cellblock_sandbox::pool::PoolConfig;
+
+use crate::base::Base;
+use crate::error::Result;
+use crate::interpreter::Interpreter;
+
+/// What an interpreter is made of whose sandboxes another Cellblock has.
+#[derive(Debug)]
+pub struct Remote {
+    /// Where they are.
+    pub backend: RemoteBackend,
+    /// Limits of sandboxes and cells; those of sandboxes must be within what the other side gives.
+    pub limits: Limits,
+    /// How many sandboxes are kept ready, each with a connection.
+    pub pool: PoolConfig,
+    /// Where artifacts are kept, on this side.
+    pub store: Store,
+    /// A directory of this side for datasets on their way to a sandbox, which other processes of the same user may share.
+    pub spool: PathBuf,
+}
+
+impl Interpreter {
+    /// Starts with the sandboxes of another Cellblock, whose image they start from.
+    pub fn start_remote(remote: Remote) -> Self {
+        let backend = Arc::new(remote.backend);
+        let base = Box::new(RemoteBase {
+            backend: Arc::clone(&backend),
+            spool: remote.spool,
+        });
+        Self::over(backend, base, remote.limits, remote.pool, remote.store)
+    }
+}
+
+/// An image at the other end of connections. What is to be shown in a sandbox there is kept in `spool` on this side.
+#[derive(Debug)]
+struct RemoteBase {
+    backend: Arc<RemoteBackend>,
+    spool: PathBuf,
+}
+
+impl Base for RemoteBase {
+    fn manifest(&self) -> &Manifest {
+        self.backend.manifest()
+    }
+
+    fn spool(&self) -> PathBuf {
+        self.spool.clone()
+    }
+
+    fn failed_modules(&self) -> Vec<String> {
+        self.backend.failed_modules()
+    }
+
+    fn audit(&self) -> BoxFuture<'_, Result<Report>> {
+        Box::pin(async { Ok(self.backend.audit().await?) })
+    }
+
+    fn layer<'a>(&'a self, requirements: &'a [String]) -> BoxFuture<'a, Result<String>> {
+        Box::pin(async { Ok(self.backend.layer(requirements).await?) })
+    }
+}

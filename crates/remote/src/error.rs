@@ -1,0 +1,83 @@
+//! What goes wrong between two Cellblocks, and what it means to a caller.
+
+use std::time::Duration;
+
+use cellblock_sandbox::Error;
+use cellblock_sandbox::error::{Blame, Effect, Retry};
+
+/// A failure of a connection, or of the side that serves it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RemoteError {
+    #[error("connect to the sandboxes at `{address}`: {reason}")]
+    Unreachable { address: String, reason: String },
+    #[error("connect to the sandboxes at `{address}`: it answered with HTTP status {status}{hint}")]
+    Status {
+        address: String,
+        status: u16,
+        hint: &'static str,
+    },
+    #[error("the connection to the other side was lost: {reason}; the sandbox has ended")]
+    Lost { reason: String },
+    #[error("the remote could not {action}: {reason}")]
+    Refused {
+        action: &'static str,
+        blame: Blame,
+        retry: Retry,
+        destroys: bool,
+        reason: String,
+    },
+}
+
+impl RemoteError {
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Status {
+                status: 401 | 403, ..
+            } => Blame::Policy,
+            Self::Status {
+                status: 429 | 503, ..
+            } => Blame::Capacity,
+            Self::Unreachable { .. } | Self::Status { .. } | Self::Lost { .. } => Blame::Backend,
+            Self::Refused { blame, .. } => *blame,
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Lost { .. } => Retry::Fresh,
+            Self::Status { status, .. } if !matches!(status, 429 | 500..) => Retry::Never,
+            // Connecting was tried several times already.
+            Self::Unreachable { .. } | Self::Status { .. } => Retry::After(Duration::from_secs(1)),
+            Self::Refused { retry, .. } => *retry,
+        }
+    }
+
+    fn effect(&self) -> Effect {
+        match self {
+            Self::Lost { .. } | Self::Refused { destroys: true, .. } => Effect::Destroys,
+            Self::Unreachable { .. } | Self::Status { .. } | Self::Refused { .. } => Effect::None,
+        }
+    }
+}
+
+impl From<RemoteError> for Error {
+    fn from(error: RemoteError) -> Self {
+        Self::of_backend(error.blame(), error.retry(), error.effect(), error)
+    }
+}
+
+/// The HTTP status with which a server refused to speak the protocol of sandboxes, if that is what went wrong.
+pub fn http_status(error: &Error) -> Option<u16> {
+    match error.backend_error()? {
+        RemoteError::Status { status, .. } => Some(*status),
+        _ => None,
+    }
+}
+
+pub(crate) fn is_unreachable(error: &Error) -> bool {
+    matches!(error.backend_error(), Some(RemoteError::Unreachable { .. }))
+}
+
+pub(crate) fn is_lost(error: &Error) -> bool {
+    matches!(error.backend_error(), Some(RemoteError::Lost { .. }))
+}
