@@ -1,9 +1,9 @@
 //! The system call filter of user code and of the guest.
 //!
 //! Two classic BPF programs, compiled here once per launcher and installed by each process on itself. The first answers `ENOSYS` to
-//! calls that the C library tries first and replaces (`clone3` by `clone`). The second lets [`ALLOWED`](table::ALLOWED) calls through
+//! calls that the C library tries first and replaces (`clone3` by `clone`). The second lets `table::ALLOWED` calls through
 //! and answers `EPERM` to all others; it comes last because it also refuses further filters. Where there are no namespaces,
-//! [more](alone) is refused.
+//! the module `alone` refuses more.
 
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@
 //! All that a server sends is hostile: its sizes, its forms, its silence. Each has a bound, and what is beyond it is a
 //! [`ToolServerError`](cellblock_agent::ToolServerError) in words that a model can go on from; its cause goes to the log.
 //!
-//! The library `rmcp` speaks the protocol. What arrives passes [`wire`] first, which bounds and sorts it.
+//! The library `rmcp` speaks the protocol. The module `wire` bounds and sorts what arrives before `rmcp` reads it.
 
 mod allowed;
 mod connection;

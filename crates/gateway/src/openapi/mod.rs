@@ -1,7 +1,7 @@
 //! `GET /openapi.json`: the routes, made from their handlers.
 //!
-//! Handlers carry `#[utoipa::path]` and are listed in [`Routes`] once. What the interpreter says is described by the schemas that it has for
-//! every interface; a type of `schemas` stands for each in a handler's annotation. Routes under OpenAI's names are told in short in `openai`.
+//! Handlers carry `#[utoipa::path]` and are listed in `Routes` once. What the interpreter says is described by the schemas that it has for
+//! every interface; a type of `schemas` stands for each in a handler's annotation. The module `openai` describes the routes under OpenAI's names in short.
 
 mod openai;
 mod schemas;

@@ -1,7 +1,7 @@
 //! The launcher: a process beside the host's that makes the keep and, inside it, rooms and kernels.
 //!
 //! The host starts it by executing itself under the name [`NAME`], with a packet socket as standard input. It has two halves: the outer one
-//! stays in the host's namespaces to write id maps, make cgroups, and clean up when all is over; the [inner one](keeper) is the first
+//! stays in the host's namespaces to write id maps, make cgroups, and clean up when all is over; the inner one (`keeper`) is the first
 //! process of the keep and serves the host's requests. When the host is gone the socket closes, the keep ends, and with it every room.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
