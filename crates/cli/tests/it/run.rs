@@ -254,7 +254,10 @@ fn a_command_line_that_is_wrong_is_refused_before_anything_is_started() -> Resul
     for (arguments, told) in [
         (vec![], "<FILE|--code <CODE>>"),
         (vec!["-c", "1", "--input", "x"], "`x` has no `=`"),
-        (vec!["-c", "1", "--timeout", "-1"], "give more than 0"),
+        (
+            vec!["-c", "1", "--timeout", "-1"],
+            "must be greater than 0 seconds",
+        ),
         (
             vec!["-c", "1", "--timeout", "301"],
             "301 seconds is more than the 300",
