@@ -9,7 +9,7 @@ use axum::{Json, Router};
 use serde::Serialize;
 
 use crate::engine::Engine;
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// How long what readiness depends on may take to answer.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -1,6 +1,7 @@
 //! The HTTP face of Cellblock: OpenAI's routes and our own REST, over the agent loop of `cellblock_agent`.
 //!
 //! - [`Models`] says which provider has which model.
+//! - [`Gateway`] is what handlers share.
 //! - [`server`] is the HTTP server; `responses`, `conversations`, `containers`, `files`, `sessions`, `artifacts` and `execute` have its routes.
 //! - [`keys`] says who may call, [`quotas`] how much; `metrics` counts.
 //! - [`openapi`] describes the routes.
@@ -16,6 +17,7 @@ mod execute;
 pub mod execute_server;
 mod files;
 mod health;
+mod json;
 pub mod keys;
 mod listing;
 mod metrics;
@@ -27,8 +29,10 @@ pub mod quotas;
 pub mod records;
 pub mod remote;
 mod responses;
+mod retry;
 pub mod server;
 mod sessions;
+mod state;
 mod welcome;
 
 pub(crate) use clock::now;
@@ -42,6 +46,7 @@ pub use options::Options;
 pub use remote::RemoteOptions;
 pub use responses::ResponseOptions;
 pub use sessions::SessionsOptions;
+pub use state::{Caller, Gateway, Shared};
 
 /// Where events go that whoever watches over security wants to see.
 pub(crate) const SECURITY: &str = "cellblock::security";

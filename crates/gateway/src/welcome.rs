@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// The routes.
 pub(crate) fn routes() -> Router<Gateway> {

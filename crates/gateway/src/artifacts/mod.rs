@@ -9,7 +9,7 @@ use axum::routing::get;
 use cellblock_interpreter::report::CellReport;
 
 use crate::records::{Records, RecordsError};
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 pub(crate) use media::{is_active, type_of};
 pub(crate) use serve::{__path_serve, serve, visible};

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use super::media::{header, is_active};
 use super::range::{Asked, read};
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway};
+use crate::state::{Caller, Gateway};
 
 /// Content is what its name says, so it never changes; another caller must not get it from a shared cache.
 const CACHE: HeaderValue = HeaderValue::from_static("private, max-age=31536000, immutable");

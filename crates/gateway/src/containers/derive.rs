@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::live::Held;
 use super::run::{keep, until};
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// Tokens that a model reads of a call.
 const TOKENS: usize = 4000;

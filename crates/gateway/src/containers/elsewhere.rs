@@ -18,7 +18,7 @@ use crate::execute_server::{ExecuteRunner, Keep, Produced};
 use crate::files::attach::{Attached, Attachments};
 use crate::files::{fetch, media};
 use crate::records::{ContainerFileRow, ContainerRow};
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// The most bytes of files that are sent with a call: servers of this kind read 10 MiB, and base64 makes a third more of them.
 const MOST: u64 = 7 << 20;

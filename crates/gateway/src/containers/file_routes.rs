@@ -12,10 +12,11 @@ use serde_json::Value;
 use super::object;
 use super::{expired, path, run, unknown};
 use crate::files::{fetch, upload};
+use crate::json::Json;
 use crate::listing::{self, Queried};
 use crate::problem::Problem;
 use crate::records::ContainerFileRow;
-use crate::server::{Caller, Gateway, Json};
+use crate::state::{Caller, Gateway};
 
 /// The most files in one answer, and how many there are where nothing is said.
 const PAGE: (usize, usize) = (100, 20);

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use super::cores::Cores;
 use super::options::ContainerOptions;
 use super::room::{self, Room, RoomPermit};
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// How long a session that is to end may take to hear an interrupt before it gets another.
 const AGAIN: Duration = Duration::from_millis(300);

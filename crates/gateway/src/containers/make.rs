@@ -11,7 +11,7 @@ use super::live::{Held, Live, State};
 use super::{memory, room, run};
 use crate::clock::now_ms;
 use crate::records::ContainerRow;
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// The memory that clients can ask for, in GiB.
 const MEMORY: [(&str, u64); 4] = [("1g", 1), ("4g", 4), ("16g", 16), ("64g", 64)];

@@ -37,7 +37,7 @@ use place::Places;
 use crate::engine::Engine;
 use crate::files::attach::Attachments;
 use crate::records::Page;
-use crate::server::{Caller, Gateway};
+use crate::state::{Caller, Gateway};
 
 /// What a model is told whose sandbox has ended, and whose files are there again.
 const REVIVED: &str = "The sandbox in which code of earlier turns ran has ended. The variables, imports and functions of that code are gone; \

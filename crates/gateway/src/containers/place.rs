@@ -14,7 +14,7 @@ use super::live::Held;
 use super::make::New;
 use super::run;
 use crate::files::attach::{Attached, Attachments};
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// Where a response's code runs.
 pub(super) struct Places {

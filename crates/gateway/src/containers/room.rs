@@ -13,7 +13,7 @@ use super::memory;
 use super::options::ContainerOptions;
 use crate::quotas::{Refused, SandboxPermit};
 use crate::records::RecordsError;
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// The places of all containers.
 #[derive(Debug)]

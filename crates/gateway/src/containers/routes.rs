@@ -12,9 +12,10 @@ use super::make::New;
 use super::object::{self, Create};
 use super::{file_routes, run, sweep, unknown};
 use crate::files::attach::Attachments;
+use crate::json::Json;
 use crate::listing::{self, Queried};
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway, Json};
+use crate::state::{Caller, Gateway};
 
 /// The most containers in one answer, and how many there are where nothing is said.
 const PAGE: (usize, usize) = (100, 20);

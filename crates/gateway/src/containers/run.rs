@@ -18,7 +18,7 @@ use super::path;
 use crate::clock::now_ms;
 use crate::files::{fetch, media};
 use crate::records::{ContainerFileRow, Page};
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// How long code that is to stop may take to hear an interrupt before it gets another.
 const AGAIN: Duration = Duration::from_millis(300);

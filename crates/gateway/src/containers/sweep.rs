@@ -8,7 +8,7 @@ use super::memory;
 use crate::clock::now_ms;
 use crate::files::fetch;
 use crate::records::whereabouts;
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// How often containers are looked after.
 const EVERY: Duration = Duration::from_secs(1);

@@ -7,12 +7,13 @@ use cellblock_agent::wire::{ApiError, ConversationRequest, ErrorKind, Ids};
 use serde_json::{Value, json};
 
 use super::{find, full, keep, routes, unknown};
+use crate::json::Json;
 use crate::listing::{self, Queried};
 use crate::now;
 use crate::problem::Problem;
 use crate::records::{Added, ItemRow, Left};
 use crate::responses::{kept, read};
-use crate::server::{Caller, Gateway, Json};
+use crate::state::{Caller, Gateway};
 
 /// Maximum number of items in one answer, and how many there are where nothing is said.
 const PAGE: (usize, usize) = (100, 20);

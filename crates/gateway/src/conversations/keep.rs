@@ -9,7 +9,7 @@ use super::{MAX_ITEMS, find, full};
 use crate::now;
 use crate::records::{Added, ItemRow, Left, RecordsError};
 use crate::responses::{kept, resolve};
-use crate::server::{Caller, Gateway};
+use crate::state::{Caller, Gateway};
 
 /// A conversation as a response goes on in it.
 #[derive(Debug)]

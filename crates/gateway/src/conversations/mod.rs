@@ -12,7 +12,7 @@ pub(crate) use routes::routes;
 use cellblock_agent::wire::{ApiError, ErrorKind};
 
 use crate::records::ConversationRow;
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// Maximum number of items of a conversation: as many as a request may have as its input.
 const MAX_ITEMS: usize = 10_000;

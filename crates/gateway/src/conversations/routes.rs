@@ -8,11 +8,12 @@ use cellblock_agent::wire::{ApiError, ConversationRequest, Ids};
 use serde_json::{Value, json};
 
 use super::{find, items, keep, unknown};
+use crate::json::Json;
 use crate::now;
 use crate::problem::Problem;
 use crate::records::ConversationRow;
 use crate::responses::read;
-use crate::server::{Caller, Gateway, Json};
+use crate::state::{Caller, Gateway};
 
 type Body = Result<Bytes, axum::extract::rejection::BytesRejection>;
 

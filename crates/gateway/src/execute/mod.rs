@@ -24,7 +24,7 @@ pub(crate) use request::ExecuteRequest;
 pub(crate) use run::ExecuteAnswer;
 
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway};
+use crate::state::{Caller, Gateway};
 use request::Job;
 
 /// The routes.

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::options::ExecuteOptions;
 use super::request::{Job, OUTPUT, SCRIPT};
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// Where the program starts, as it had a folder of its own in the original.
 const FOLDER: &str = "/workspace";

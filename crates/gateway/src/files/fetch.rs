@@ -12,7 +12,7 @@ use cellblock_artifact::{ArtifactError, ArtifactId, Reader, Store};
 use futures_util::stream;
 
 use super::media::media_type;
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// Keeps bytes as long as what has this id is there.
 pub(crate) async fn pin(gateway: &Gateway, id: &str, sha256: &str) -> Result<(), ApiError> {

@@ -19,10 +19,11 @@ pub use options::FileOptions;
 
 use crate::clock::now_ms;
 use crate::containers::deleted;
+use crate::json::Json;
 use crate::listing::{self, Queried};
 use crate::problem::Problem;
 use crate::records::FileRow;
-use crate::server::{Caller, Gateway, Json};
+use crate::state::{Caller, Gateway};
 
 /// The most files in one answer, also where nothing is said.
 const PAGE: usize = 10_000;

@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::fetch::failed;
 use super::media::media_type;
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// The most bytes of a field beside the file.
 const FIELD: usize = 4096;

@@ -6,8 +6,9 @@ use axum::routing::get;
 use serde_json::{Value, json};
 
 use super::Model;
+use crate::json::Json;
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway, Json};
+use crate::state::{Caller, Gateway};
 
 /// The routes. Names of models may have slashes in them.
 pub(crate) fn routes() -> Router<Gateway> {

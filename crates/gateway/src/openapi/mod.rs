@@ -15,7 +15,7 @@ use utoipa::OpenApi;
 
 pub(crate) use schemas::*;
 
-use crate::server::Gateway;
+use crate::state::Gateway;
 use crate::{artifacts, execute, health, sessions};
 
 /// The routes.

@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 
 use crate::records::usage::Used;
 use crate::records::{Records, RecordsError};
-use crate::server::retry;
+use crate::retry;
 
 pub use allowance::{Allowance, Quota, UnknownQuota};
 pub(crate) use metered::Metered;

@@ -11,7 +11,7 @@ use cellblock_interpreter::Terms;
 
 use super::socket;
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway};
+use crate::state::{Caller, Gateway};
 
 /// The route, where sandboxes are given. Elsewhere there is none: whoever asks then learns that code can only be executed.
 pub(crate) fn routes(gateway: &Gateway) -> Router<Gateway> {

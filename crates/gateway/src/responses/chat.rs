@@ -12,7 +12,7 @@ use super::stream;
 use crate::containers;
 use crate::now;
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway};
+use crate::state::{Caller, Gateway};
 
 pub(super) async fn create(
     State(gateway): State<Gateway>,

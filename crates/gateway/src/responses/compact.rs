@@ -18,7 +18,7 @@ use super::prepare::prepare;
 use super::run::Job;
 use super::seal::{self, Seal};
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway};
+use crate::state::{Caller, Gateway};
 
 /// What the model is told to do.
 const TASK: &str = "Write a summary of the conversation so far, for an assistant that will go on with it and will see nothing else of \

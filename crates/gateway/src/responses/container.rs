@@ -13,7 +13,7 @@ use super::prepare::Earlier;
 use crate::clock::now_ms;
 use crate::containers::StickyKey;
 use crate::records::whereabouts::{self, Key, Lead};
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// Returns the container, and the key by which later requests of the conversation find it.
 pub(super) async fn find(

@@ -18,7 +18,7 @@ use super::prepare::prepare;
 use super::run::{Ear, Job, WAITING};
 use super::{keep, stream};
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway};
+use crate::state::{Caller, Gateway};
 
 /// Asks for events besides those that everybody gets.
 const EVENTS: &str = "x-cellblock-events";

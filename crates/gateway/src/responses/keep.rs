@@ -16,7 +16,7 @@ use super::{stow, unwritten};
 use crate::conversations;
 use crate::records::responses::{self, Begun, Ended};
 use crate::records::{ItemRow, Left, RecordsError};
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// How often an end that could not be written is tried again while its client waits, and after which time.
 const TRIES: u32 = 2;

@@ -41,7 +41,7 @@ pub(crate) use live::Live;
 pub use options::ResponseOptions;
 pub(crate) use start::start;
 
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// The routes.
 pub(crate) fn routes() -> Router<Gateway> {

@@ -18,7 +18,7 @@ use crate::conversations;
 use crate::now;
 use crate::quotas::Metered;
 use crate::records::responses;
-use crate::server::{Caller, Gateway};
+use crate::state::{Caller, Gateway};
 
 /// A conversation that a connection remembers, of a response that is not stored.
 #[derive(Clone, Debug)]

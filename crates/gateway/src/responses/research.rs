@@ -15,7 +15,7 @@ use super::returned;
 use crate::artifacts;
 use crate::quotas::ResultRoom;
 use crate::records::responses;
-use crate::server::{Caller, Gateway};
+use crate::state::{Caller, Gateway};
 
 /// The note of a request that says whether the user wants a chart: `none`, `implicit` or `explicit`.
 const CHART_INTENT: &str = "chart_intent";

@@ -6,7 +6,7 @@ use super::seal::{Compacted, Seal};
 use super::stow;
 use crate::records::responses;
 use crate::records::whereabouts::Lead;
-use crate::server::{Caller, Gateway};
+use crate::state::{Caller, Gateway};
 
 /// Input as a model can read it, and what in it can lead to the container of its conversation.
 pub(crate) struct Resolved {

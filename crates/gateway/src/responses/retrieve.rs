@@ -16,7 +16,7 @@ use super::{stow, stream};
 use crate::files::fetch;
 use crate::problem::Problem;
 use crate::records::responses::{self, Kept};
-use crate::server::{Caller, Gateway};
+use crate::state::{Caller, Gateway};
 
 /// What a client may say when it asks for a response.
 #[derive(Debug, Default, Deserialize)]

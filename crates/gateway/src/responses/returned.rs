@@ -8,7 +8,7 @@ use cellblock_agent::wire::{Item, McpCall, Output};
 use cellblock_artifact::ArtifactId;
 use serde_json::{Value, json};
 
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// Puts calls of tools into the form that the model knows, with their results under aliases. A result that is not the caller's, or is gone, has
 /// none: its text is all that there is.

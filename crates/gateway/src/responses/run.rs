@@ -21,7 +21,7 @@ use super::research;
 use crate::now;
 use crate::records::ItemRow;
 use crate::records::whereabouts::Key;
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// Events that wait for a client; when they are so many, the model waits too.
 pub(super) const WAITING: usize = 16;

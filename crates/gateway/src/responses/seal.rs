@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::random;
 use crate::records::responses;
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// The form of what is sealed: a [`Compacted`] as JSON.
 const VERSION: u8 = 2;

@@ -21,7 +21,7 @@ use super::keep;
 use super::prepare::{Memory, prepare};
 use super::run::{Ear, WAITING};
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway};
+use crate::state::{Caller, Gateway};
 
 /// Requests that may wait for the turn that runs.
 const MAX_WAITING: usize = 8;

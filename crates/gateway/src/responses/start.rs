@@ -7,7 +7,7 @@ use crate::conversations;
 use crate::files::fetch;
 use crate::now;
 use crate::records::{RecordsError, responses};
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// How often old responses are looked for.
 const HOUR: Duration = Duration::from_hours(1);

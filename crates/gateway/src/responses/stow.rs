@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use cellblock_agent::wire::{InterpreterOutput, Item, Output, Part};
 use cellblock_artifact::{About, ArtifactId, Kind, Store};
 
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// The beginning of a reference: the SHA-256 and the media type follow.
 const SCHEME: &str = "artifact:";

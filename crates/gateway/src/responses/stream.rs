@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::log::{At, Log};
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// A comment, which clients skip and which keeps proxies from closing the connection.
 const STILL_HERE: &str = ": keep-alive\n\n";

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::create::read;
 use super::prepare::prepare;
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway};
+use crate::state::{Caller, Gateway};
 
 pub(super) async fn count(
     State(gateway): State<Gateway>,

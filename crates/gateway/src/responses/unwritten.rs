@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::records::RecordsError;
 use crate::records::responses::{self, Ended};
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 /// How often it is tried again.
 const AGAIN: Duration = Duration::from_secs(1);

@@ -11,9 +11,9 @@ use cellblock_agent::wire::{ApiError, ErrorKind};
 
 use super::mount::refused;
 use super::throttle::Throttle;
-use super::{Caller, Gateway};
 use crate::keys::{Found, Secret};
 use crate::problem::Problem;
+use crate::state::{Caller, Gateway};
 
 /// How callers are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

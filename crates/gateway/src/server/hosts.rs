@@ -15,10 +15,10 @@ use cellblock_agent::wire::{ApiError, ErrorKind};
 
 use tower_http::cors::CorsLayer;
 
-use super::Gateway;
 use super::mount::{Mount, refused};
 use super::observe::REQUEST_ID;
 use super::throttle::Throttle;
+use crate::state::Gateway;
 
 /// Which names and pages are answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -12,12 +12,12 @@ use axum::response::{IntoResponse, Response};
 use cellblock_agent::wire::ApiError;
 use tower::Service;
 
-use super::Gateway;
+use crate::state::Gateway;
 
 /// What is told of a refusal, made of its reason.
 pub type Form = fn(&str) -> String;
 
-/// A service at one path. Requests come to it counted, with names and pages checked, and with a [`Caller`](super::Caller) in their extensions.
+/// A service at one path. Requests come to it counted, with names and pages checked, and with a [`Caller`](crate::Caller) in their extensions.
 /// It bounds their bodies itself.
 #[derive(Clone, Debug)]
 pub struct Mount {

@@ -14,7 +14,7 @@ use tower_http::timeout::TimeoutBody;
 use tracing::Instrument as _;
 
 use super::linger::linger;
-use super::retry;
+use crate::retry;
 
 /// The header with a request's id.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

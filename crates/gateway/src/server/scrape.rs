@@ -7,7 +7,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 
-use super::{Gateway, METRICS};
+use super::METRICS;
+use crate::state::Gateway;
 
 /// The route.
 pub(super) fn routes() -> Router<Gateway> {

@@ -10,7 +10,8 @@ use tokio_util::task::TaskTracker;
 use super::accept::Acceptor;
 use super::start::{ServeError, check};
 use super::tls::Tls;
-use super::{Gateway, Mount, scrape};
+use super::{Mount, scrape};
+use crate::state::Gateway;
 
 /// How a gateway stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,10 +11,13 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::accept::Acceptor;
 use super::tls::Tls;
 use super::*;
+use crate::retry;
 
 /// What every answer has, around routes that work, panic and read.
 fn router() -> Router {

@@ -14,8 +14,9 @@ use super::answer::Listed;
 use super::body;
 use super::held::{Held, Tools};
 use super::inputs::{Given, file_of};
+use crate::json::Json;
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway, Json};
+use crate::state::{Caller, Gateway};
 
 /// A tool result to record.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]

@@ -8,8 +8,9 @@ use serde::Serialize;
 
 use super::answer::Listed;
 use super::held::lock;
+use crate::json::Json;
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway, Json};
+use crate::state::{Caller, Gateway};
 
 /// A cell as in `cellblock run --json`, with its session and number.
 #[derive(Debug, Serialize, schemars::JsonSchema)]

@@ -21,8 +21,9 @@ use super::held::{Held, Terms, Tools, ToolsetName};
 use super::inputs::{self, Given};
 use super::limits;
 use super::registry::Place;
+use crate::json::Json;
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway, Json};
+use crate::state::{Caller, Gateway};
 
 /// Sets of names that a kernel knows.
 const PRELUDES: [&str; 3] = ["analysis", "documents", "derivation"];

@@ -11,8 +11,9 @@ use tempfile::NamedTempFile;
 use super::answer::Listed;
 use super::body;
 use super::held::{Tools, lock};
+use crate::json::Json;
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway, Json};
+use crate::state::{Caller, Gateway};
 
 /// What a dataset is called.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]

@@ -15,8 +15,9 @@ use tokio_util::io::ReaderStream;
 use super::answer::Deleted;
 use super::body;
 use crate::artifacts::{is_active, type_of};
+use crate::json::Json;
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway, Json};
+use crate::state::{Caller, Gateway};
 
 /// Folders that are listed.
 const ROOTS: [&str; 2] = ["/workspace", "/tmp/output"];

@@ -17,8 +17,9 @@ use serde_json::Value;
 use super::body;
 use super::held::{Bound, Held, lock};
 use crate::artifacts;
+use crate::json::Json;
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway, Json};
+use crate::state::{Caller, Gateway};
 
 /// Data in a request: one of `value`, `data` and `artifact`.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]

@@ -7,8 +7,9 @@ use serde::Serialize;
 use super::answer::{Deleted, Listed, SessionAnswer};
 use super::held::lock;
 use super::run::attended;
+use crate::json::Json;
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway, Json};
+use crate::state::{Caller, Gateway};
 
 /// Result of an interrupt.
 #[derive(Debug, Serialize, schemars::JsonSchema)]

@@ -24,7 +24,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post, put};
 
-use crate::server::Gateway;
+use crate::state::Gateway;
 
 pub use options::SessionsOptions;
 pub(crate) use registry::Sessions;

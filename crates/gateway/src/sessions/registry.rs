@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::held::{Held, lock};
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway};
+use crate::state::{Caller, Gateway};
 
 /// How often a session that is in use is looked at.
 const LOOK: Duration = Duration::from_secs(5);

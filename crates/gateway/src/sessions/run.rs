@@ -20,7 +20,7 @@ use super::held::{Held, Tools, Turn, lock};
 use super::stream::{self, Teller};
 use crate::artifacts;
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway};
+use crate::state::{Caller, Gateway};
 
 /// A cell to run.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]

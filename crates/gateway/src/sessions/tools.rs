@@ -20,8 +20,9 @@ use super::held::{Held, Tools};
 use super::inputs::unknown;
 use super::run::{attended, cell, perform};
 use crate::artifacts;
+use crate::json::Json;
 use crate::problem::Problem;
-use crate::server::{Caller, Gateway, Json};
+use crate::state::{Caller, Gateway};
 
 /// Runs a cell.
 const RUN_PYTHON: &str = "run_python";

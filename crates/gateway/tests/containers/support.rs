@@ -11,7 +11,7 @@ use cellblock_agent::provider::scripted::{Answer, Scripted};
 use cellblock_agent::provider::{ModelRequest, ModelStream, Provider, ProviderError};
 use cellblock_artifact::Store;
 use cellblock_gateway::records::Records;
-use cellblock_gateway::server::{Caller, Gateway};
+use cellblock_gateway::{Caller, Gateway};
 use cellblock_gateway::{Models, Options};
 use cellblock_image::{DEFAULT_IMAGE, Home, Sink};
 use cellblock_interpreter::{Config, Interpreter, Limits};

@@ -9,7 +9,7 @@ use cellblock_agent::provider::Provider;
 use cellblock_agent::provider::scripted::{Answer, Scripted};
 use cellblock_artifact::Store;
 use cellblock_gateway::records::Records;
-use cellblock_gateway::server::{Caller, Gateway};
+use cellblock_gateway::{Caller, Gateway};
 use cellblock_gateway::{Models, Options};
 use cellblock_image::{DEFAULT_IMAGE, Home, Sink};
 use cellblock_interpreter::{Config, Interpreter, Limits};

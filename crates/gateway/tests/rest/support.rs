@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use cellblock_gateway::Gateway;
 use cellblock_gateway::quotas::Allowance;
 use cellblock_gateway::records::Records;
-use cellblock_gateway::server::Gateway;
 use cellblock_gateway::{Models, Options};
 use cellblock_interpreter::{Config, Interpreter};
 use reqwest::{Client, Method, Response, StatusCode};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use cellblock_agent::wire::ApiError;
 use cellblock_gateway::quotas::Quotas;
-use cellblock_gateway::server::{Caller, Gateway, Mount};
+use cellblock_gateway::server::Mount;
+use cellblock_gateway::{Caller, Gateway};
 use cellblock_mcp::http::{self, HttpOptions};
 use cellblock_mcp::{Asked, Denied, Engine, Meter, Options, Owner, Permit, Server};
 

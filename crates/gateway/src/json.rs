@@ -11,7 +11,7 @@ use crate::problem::Problem;
 
 /// A body of JSON. One that cannot be read is an [`ApiError`].
 #[derive(Clone, Copy, Debug)]
-pub struct Json<T>(pub T);
+pub(crate) struct Json<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Response;

@@ -17,7 +17,7 @@ pub(crate) fn after(seconds: u64) {
 }
 
 /// Answers a request, and says when it may be sent again if it was refused for now.
-pub(super) async fn answer(answer: impl Future<Output = Response>) -> Response {
+pub(crate) async fn answer(answer: impl Future<Output = Response>) -> Response {
     let told = async {
         let response = answer.await;
         (response, SECONDS.with(Cell::take))

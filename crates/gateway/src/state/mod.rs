@@ -1,0 +1,103 @@
+//! What the handlers of all routes share. The server is built from it, above the routes.
+
+mod caller;
+
+use std::sync::Arc;
+
+use cellblock_agent::wire::ApiError;
+use cellblock_artifact::Store;
+use cellblock_interpreter::Interpreter;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use caller::Caller;
+
+use crate::containers::Containers;
+use crate::engine::Engine;
+use crate::execute::Slots;
+use crate::keys::Keys;
+use crate::models::Models;
+use crate::options::Options;
+use crate::quotas::Quotas;
+use crate::records::Records;
+use crate::responses;
+use crate::sessions::Sessions;
+
+/// A gateway: what its routes share.
+#[derive(Clone, Debug)]
+pub struct Gateway(Arc<Shared>);
+
+/// What routes share.
+#[derive(Debug)]
+pub struct Shared {
+    /// How it is set up.
+    pub options: Options,
+    /// What it remembers.
+    pub records: Records,
+    /// Who may call.
+    pub keys: Keys,
+    /// How much.
+    pub quotas: Quotas,
+    /// The models that it offers.
+    pub models: Models,
+    /// What runs code.
+    pub engine: Engine,
+    /// Where files are kept.
+    pub store: Store,
+    /// Containers that are at hand.
+    pub containers: Containers,
+    /// The sessions of its REST.
+    pub(crate) sessions: Sessions,
+    /// Executions that may run at a time.
+    pub(crate) slots: Slots,
+    /// Told when it begins to stop: nothing new is taken on.
+    pub stopping: CancellationToken,
+    /// Told when what still runs has to end, some time after that: turns fail, streams are closed, sandboxes go.
+    pub ending: CancellationToken,
+    /// What responses share.
+    pub(crate) responses: responses::Live,
+    /// What goes on without a client and is waited for at the end.
+    pub tasks: TaskTracker,
+    /// Told when nothing is waited for any more.
+    pub(crate) hurrying: CancellationToken,
+}
+
+impl std::ops::Deref for Gateway {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Gateway {
+    /// A gateway that nobody can reach yet.
+    pub fn new(options: Options, records: Records, models: Models, engine: impl Into<Engine>) -> Self {
+        crate::metrics::start();
+        let responses = responses::Live::new(&options.responses);
+        let containers = Containers::new(&options.containers);
+        let engine = engine.into();
+        Self(Arc::new(Shared {
+            keys: Keys::new(records.clone()),
+            quotas: Quotas::new(options.quotas.clone(), records.clone()),
+            sessions: Sessions::default(),
+            slots: Slots::new(options.execute.concurrent),
+            options,
+            records,
+            models,
+            store: engine.store().clone(),
+            engine,
+            containers,
+            responses,
+            stopping: CancellationToken::new(),
+            ending: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            hurrying: CancellationToken::new(),
+        }))
+    }
+
+    /// The sandboxes; an error where code runs at a server that keeps nothing.
+    pub fn interpreter(&self) -> Result<&Arc<Interpreter>, ApiError> {
+        self.engine.interpreter()
+    }
+}
