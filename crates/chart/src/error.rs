@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use cellblock_protocol::text::acts;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -224,19 +225,11 @@ pub(super) fn repeated(text: &str) -> String {
             shown.push('…');
             break;
         }
-        if is_plain(c) && c != '"' {
+        if !acts(c) && c != '"' {
             shown.push(c);
         } else {
             shown.extend(c.escape_default());
         }
     }
     shown
-}
-
-/// Whether a character is shown as itself and changes nothing around it.
-pub(super) fn is_plain(c: char) -> bool {
-    let reorders =
-        matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}');
-    let breaks = matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
-    !c.is_control() && !reorders && !breaks
 }

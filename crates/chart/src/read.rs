@@ -1,8 +1,9 @@
 //! Reading of a specification from JSON of anyone: all that is wrong with its form at once, each by its path.
 
+use cellblock_protocol::text::acts;
 use serde_json::Value;
 
-use super::error::{Problem, Problems, code, is_plain, quoted};
+use super::error::{Problem, Problems, code, quoted};
 use super::rows::MAX_KEY;
 use super::{
     Axis, AxisType, ChartSpec, ChartType, Format, Mark, Ohlc, ReferenceArea, ReferenceLine, Series,
@@ -139,7 +140,7 @@ pub(super) fn check_text(text: &str, path: &str, most: usize, problems: &mut Pro
     if actual > most {
         let message = format!("{actual} characters are over the limit of {most}; shorten it");
         problems.add(code::TOO_LARGE, path, message);
-    } else if !text.chars().all(is_plain) {
+    } else if text.chars().any(acts) {
         let message = format!(
             "{} has line breaks or control characters; leave them out",
             quoted(text)

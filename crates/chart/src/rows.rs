@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use cellblock_protocol::text::acts;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
-use super::error::{ChartError, Problem, Problems, code, is_plain, quoted, repeated};
+use super::error::{ChartError, Problem, Problems, code, quoted, repeated};
 use super::{Columns, columns};
 
 /// The most rows of a chart: more than a screen has pixels side by side.
@@ -197,7 +198,7 @@ impl Reading {
     }
 
     fn take(&mut self, row: &mut Row, key: String, found: Found) {
-        if key.chars().count() > MAX_KEY || key.is_empty() || !key.chars().all(is_plain) {
+        if key.chars().count() > MAX_KEY || key.is_empty() || key.chars().any(acts) {
             return self.note(Some(&key), Wrong::Key);
         }
         if !self.keys.contains(&key) {

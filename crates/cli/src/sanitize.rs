@@ -5,23 +5,7 @@
 
 use std::fmt::Write as _;
 
-/// Whether a terminal would do something with a character other than show it.
-///
-/// C0 and C1 controls, DEL, the marks that reorder text, separators that some terminals break lines at, and invisible tag characters.
-pub(crate) const fn is_unsafe(c: char) -> bool {
-    matches!(
-        c,
-        '\0'..='\u{1f}'
-            | '\u{7f}'..='\u{9f}'
-            | '\u{61c}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}'
-    )
-}
+use cellblock_interpreter::text::acts;
 
 /// Text of several lines: newlines and tabs are kept, a carriage return before a newline is dropped.
 pub(crate) fn text(text: &str) -> String {
@@ -45,7 +29,7 @@ pub(crate) fn json(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for c in json.chars() {
         // Compact JSON has control characters only inside strings, where an escape stands for the same character.
-        if is_unsafe(c) {
+        if acts(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 let _ = write!(safe, "\\u{unit:04x}");
             }
@@ -61,10 +45,10 @@ fn escape(c: char, into: &mut String) {
         '\n' => into.push_str("\\n"),
         '\t' => into.push_str("\\t"),
         '\r' => into.push_str("\\r"),
-        c if is_unsafe(c) && u32::from(c) <= 0xff => {
+        c if acts(c) && u32::from(c) <= 0xff => {
             let _ = write!(into, "\\x{:02x}", u32::from(c));
         }
-        c if is_unsafe(c) => {
+        c if acts(c) => {
             let _ = write!(into, "\\u{{{:x}}}", u32::from(c));
         }
         c => into.push(c),
@@ -201,7 +185,7 @@ mod tests {
         let mut hostile = bytes.to_vec();
         hostile.extend(b"\xf0\x9f\x41\xed\xa0\x80\r\xc0\xaf\xf0\x9f");
         let whole = in_pieces(&hostile, hostile.len());
-        assert!(!whole.chars().any(|c| is_unsafe(c) && c != '\n'));
+        assert!(!whole.chars().any(|c| acts(c) && c != '\n'));
         for size in 1..hostile.len() {
             assert_eq!(in_pieces(&hostile, size), whole, "pieces of {size}");
         }
@@ -218,7 +202,7 @@ mod tests {
     fn json_is_harmless_and_means_the_same() {
         let value = serde_json::json!({ "a": "\u{9b}31m\u{202e}\x7f\u{e0041}\x1b\n" });
         let safe = json(&value.to_string());
-        assert!(!safe.chars().any(is_unsafe), "{safe}");
+        assert!(!safe.chars().any(acts), "{safe}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), value);
     }
 }

@@ -39,7 +39,7 @@ pub mod workbench;
 
 pub use cell::Cell;
 pub use cellblock_chart as chart;
-pub use cellblock_protocol::{CellMode, Guard, InputFormat, Rescue, Variable};
+pub use cellblock_protocol::{CellMode, Guard, InputFormat, Rescue, Variable, text};
 #[cfg(feature = "remote")]
 pub use cellblock_remote as remote;
 pub use cellblock_sandbox::boot;

@@ -1,14 +1,13 @@
 //! Words of others in messages of ours: short, on one line, without characters that do something.
 
+use cellblock_interpreter::text::or_space;
+
 /// Characters of a server's words in a message.
 pub(super) const MOST: usize = 500;
 
 /// A text on one line, cut after so many characters.
 pub(super) fn told(text: &str, most: usize) -> String {
-    let shown = text
-        .trim()
-        .chars()
-        .map(|character| if acts(character) { ' ' } else { character });
+    let shown = text.trim().chars().map(or_space);
     let mut told: String = shown.clone().take(most).collect();
     if shown.count() > most {
         told.push('…');
@@ -21,7 +20,7 @@ pub(super) fn told_lines(text: &str, most: usize) -> String {
     let lines: Vec<_> = text.trim().lines().collect();
     let kept = |line: &&str| {
         line.chars()
-            .map(|it| if acts(it) && it != '\t' { ' ' } else { it })
+            .map(|it| if it == '\t' { it } else { or_space(it) })
             .collect::<String>()
     };
     let whole = lines.iter().map(kept).collect::<Vec<_>>().join("\n");
@@ -31,14 +30,6 @@ pub(super) fn told_lines(text: &str, most: usize) -> String {
     }
     let cut: String = whole.chars().take(most).collect();
     format!("{cut}… ({} characters more)", length - most)
-}
-
-/// Control characters, directions of writing, and characters that take no room.
-fn acts(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-            | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Bytes, in the unit that says them without a fraction.

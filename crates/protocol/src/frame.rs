@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::FrameError;
+use crate::{FrameError, text};
 
 /// The most blobs that one frame may carry.
 pub const MAX_BLOBS: usize = 1024;
@@ -127,7 +127,7 @@ fn shown(kind: &str) -> String {
 /// Cuts and escapes an error that repeats more of a header than logs and callers should have to read.
 fn tamed(error: serde_json::Error) -> serde_json::Error {
     let text = error.to_string();
-    if text.chars().nth(SHOWN_CAUSE).is_none() && !text.chars().any(char::is_control) {
+    if text.chars().nth(SHOWN_CAUSE).is_none() && !text.chars().any(text::acts) {
         return error;
     }
     let mut cut: String = text

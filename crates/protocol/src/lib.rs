@@ -12,6 +12,7 @@ mod guest;
 mod kernel;
 mod output;
 mod schema;
+pub mod text;
 
 pub use blob::{Blob, BlobReader};
 pub use error::FrameError;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cellblock_protocol::text::or_space;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RemoteError;
@@ -99,10 +100,7 @@ impl From<Error> for Refusal {
 
 /// A reason without control characters and of bounded length.
 pub(super) fn told(reason: &str) -> String {
-    let visible = reason
-        .chars()
-        .map(|character| if character.is_control() { ' ' } else { character });
-    visible.take(REASON).collect()
+    reason.chars().map(or_space).take(REASON).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use cellblock_interpreter::render::{Block, CHARS_PER_TOKEN};
+use cellblock_protocol::text::acts;
 
 /// Asserts that an error with its causes has at most so many characters, none of which a terminal obeys.
 pub(crate) fn is_short_and_plain(error: &(dyn Error + 'static), chars: usize) {
@@ -15,8 +16,8 @@ pub(crate) fn is_short_and_plain(error: &(dyn Error + 'static), chars: usize) {
             text.chars().count()
         );
         assert!(
-            !text.chars().any(char::is_control),
-            "an error with control characters: {text:?}"
+            !text.chars().any(acts),
+            "an error with characters that act: {text:?}"
         );
         next = error.source();
     }
@@ -29,8 +30,8 @@ pub(crate) fn is_for_a_model(blocks: &[Block], tokens: usize) {
         Block::Image { name, .. } => name.as_deref(),
     });
     for text in texts {
-        let acts = |c: char| !matches!(c, '\n' | '\t') && (c.is_control() || reorders(c));
-        assert!(!text.chars().any(acts), "a model is shown {text:?}");
+        let wrong = |c: char| !matches!(c, '\n' | '\t') && acts(c);
+        assert!(!text.chars().any(wrong), "a model is shown {text:?}");
     }
     let shown: usize = blocks
         .iter()
@@ -43,8 +44,4 @@ pub(crate) fn is_for_a_model(blocks: &[Block], tokens: usize) {
         shown <= tokens * CHARS_PER_TOKEN,
         "{shown} characters for {tokens} tokens"
     );
-}
-
-fn reorders(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
 }

@@ -36,7 +36,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "cellblock-chart",
-        ours: &[],
+        // Its list of characters that act, nothing else.
+        ours: &["cellblock-protocol"],
         never: NO_RUNTIME,
     },
     Rule {
@@ -47,7 +48,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "cellblock-image",
-        ours: &[],
+        // Its list of characters that act, nothing else.
+        ours: &["cellblock-protocol"],
         never: &["axum", "pyo3"],
     },
     Rule {

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use cellblock_interpreter::text::or_space;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, RequestBuilder, Response, Url};
 use serde_json::Value;
@@ -241,9 +242,7 @@ impl Endpoint {
             .key
             .as_ref()
             .map_or(message.clone(), |key| key.remove_from(&message));
-        let visible = message
-            .chars()
-            .map(|character| if character.is_control() { ' ' } else { character });
+        let visible = message.chars().map(or_space);
         visible.take(MAX_MESSAGE).collect::<String>().trim().to_owned()
     }
 }

@@ -206,7 +206,9 @@ mod tests {
         error.exception = "E\r".into();
         error.notes = vec!["\u{9b}A".into()];
         assert!(
-            !plain(&error).chars().any(|c| c != '\n' && sanitize::is_unsafe(c)),
+            !plain(&error)
+                .chars()
+                .any(|c| c != '\n' && cellblock_interpreter::text::acts(c)),
             "{error:?}"
         );
     }

@@ -383,7 +383,11 @@ mod tests {
             drawn.contains("a\\nb\\x1b[2J") && drawn.contains("x\\ry\\u{202e}"),
             "{drawn}"
         );
-        assert!(!drawn.chars().any(|c| c != '\n' && sanitize::is_unsafe(c)));
+        assert!(
+            !drawn
+                .chars()
+                .any(|c| c != '\n' && cellblock_interpreter::text::acts(c))
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use cellblock_agent::provider::Key;
+use cellblock_interpreter::text::or_space;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder, Response, Url};
 use serde::{Deserialize, Serialize};
@@ -280,9 +281,7 @@ impl ExecuteServer {
 }
 
 fn visible(text: &str) -> String {
-    let visible = text
-        .chars()
-        .map(|character| if character.is_control() { ' ' } else { character });
+    let visible = text.chars().map(or_space);
     visible.take(MESSAGE).collect::<String>().trim().to_owned()
 }
 

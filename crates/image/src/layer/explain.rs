@@ -1,8 +1,9 @@
 //! What uv's words about a failed resolution mean.
 
-use crate::{ImageError, Package};
+use cellblock_protocol::text::acts;
 
 use super::error::LayerError;
+use crate::{ImageError, Package};
 
 /// Above this an explanation helps nobody.
 const LONGEST: usize = 1200;
@@ -70,7 +71,7 @@ fn tidy(output: &str) -> String {
         .collect::<Vec<_>>()
         .join(" ")
         .chars()
-        .filter(|it| !it.is_control())
+        .filter(|it| !acts(*it))
         .collect();
     if text.len() > LONGEST {
         let end = text.floor_char_boundary(LONGEST);

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use cellblock_protocol::text::acts;
+
 /// Keeps lines; escapes everything else that is not visible.
 pub(crate) fn lines(text: &str) -> String {
     escape(text, |character| matches!(character, '\n' | '\t'))
@@ -23,14 +25,6 @@ fn escape(text: &str, keep: impl Fn(char) -> bool) -> String {
         }
     }
     escaped
-}
-
-/// Control characters, directions of writing, and characters that take no room.
-fn acts(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-            | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use cellblock_artifact::{About, ArtifactId, Kind};
+use cellblock_protocol::text::acts;
 use cellblock_protocol::{Blob, FileEntry};
 use cellblock_sandbox::guest::{Guest, Listing};
 use tokio::time::Instant;
@@ -256,7 +257,7 @@ pub fn fuzz_file_name(text: &str) {
         assert!(media_type(name).contains('/'));
     }
     let shown = escape(text);
-    assert!(!shown.chars().any(char::is_control), "{shown:?} is not escaped");
+    assert!(!shown.chars().any(acts), "{shown:?} is not escaped");
     assert!(shown.chars().count() <= 1024 * 10, "a shown name has no bound");
 }
 
@@ -264,7 +265,7 @@ pub(super) fn escape(text: &str) -> String {
     text.chars()
         .take(1024)
         .flat_map(|c| {
-            if c.is_control() {
+            if acts(c) {
                 c.escape_default().collect::<Vec<_>>()
             } else {
                 vec![c]

@@ -3,6 +3,7 @@
 //! All of it is an allegation. What a false one gains is a process of the same sandbox as the kernel, which is what a cell has anyway.
 
 use cellblock_protocol::ToKernel;
+use cellblock_protocol::text::acts;
 
 /// Characters of a reason that are kept.
 const REASON: usize = 120;
@@ -87,11 +88,7 @@ impl Standby {
             } else {
                 self.author_before
             };
-            let reason: String = reason
-                .chars()
-                .filter(|char| !char.is_control())
-                .take(REASON)
-                .collect();
+            let reason: String = reason.chars().filter(|c| !acts(*c)).take(REASON).collect();
             match self.obstacle.take() {
                 Some((since, known)) if known == reason => (since, known),
                 _ => (author, reason),
