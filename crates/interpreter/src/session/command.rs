@@ -4,18 +4,18 @@
 //! from what a cell leaves, and nothing that ends the processes of a cell can hit a command. An interrupt stops whichever runs.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 use cellblock_protocol::Stream;
 use cellblock_sandbox::guest::{Command, CommandEvent};
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::oneshot;
 
 use super::actor::Actor;
 use super::kept::Kept;
 use super::outputs::Outputs;
 use crate::error::{Effect, Error, Result};
 use crate::execution::StreamText;
-use crate::workbench::WorkbenchEvent;
 
 /// Where commands start.
 const DIRECTORY: &str = "/workspace";
@@ -41,8 +41,14 @@ pub(crate) struct Order {
     pub(crate) keep_whole: bool,
     /// The most files in its answer.
     pub(crate) files: usize,
-    /// Told what it writes as it comes.
-    pub(crate) events: broadcast::Sender<WorkbenchEvent>,
+    /// Hears what it writes as it comes.
+    pub(crate) listener: Option<Box<dyn Listener>>,
+}
+
+/// Hears what a command writes.
+pub(crate) trait Listener: Debug + Send + Sync {
+    /// Takes bytes that the command wrote.
+    fn wrote(&self, stream: Stream, bytes: Vec<u8>);
 }
 
 /// What came of a command.
@@ -302,16 +308,17 @@ impl Run {
     /// Takes what was written; answers whether it has just become too much.
     fn take(&mut self, stream: Stream, bytes: Vec<u8>, order: &Order, limit: u64) -> bool {
         let [stdout, stderr] = &mut self.streams;
-        let (kept, event) = match stream {
-            Stream::Stdout => (stdout, WorkbenchEvent::Stdout as fn(Vec<u8>) -> WorkbenchEvent),
-            Stream::Stderr => (stderr, WorkbenchEvent::Stderr as fn(Vec<u8>) -> WorkbenchEvent),
+        let kept = match stream {
+            Stream::Stdout => stdout,
+            Stream::Stderr => stderr,
         };
         if self.stopped == Some(CommandEnd::Flooded) {
             return false;
         }
         kept.push(&bytes);
-        // Nobody has to listen.
-        let _ = order.events.send(event(bytes));
+        if let Some(listener) = &order.listener {
+            listener.wrote(stream, bytes);
+        }
         let flooded = self.streams.iter().map(Kept::total).sum::<u64>() > limit;
         if flooded {
             self.stopped = Some(CommandEnd::Flooded);

@@ -6,11 +6,10 @@ use std::os::unix::fs::FileExt;
 use cellblock_sandbox::jail::protection::Protection;
 
 use super::actor::Actor;
+use super::dataset::{How, Mounted, file_name};
 use super::spool::Spooled;
 use crate::error::{Effect, Error, Result};
 use crate::interpreter::Shared;
-use crate::workbench::datasets::file_name;
-use crate::workbench::{How, Mounted};
 
 /// Where code finds datasets and inputs.
 const FOLDER: &str = "/tmp/data/";

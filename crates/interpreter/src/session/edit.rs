@@ -3,8 +3,8 @@
 use cellblock_protocol::{Blob, FileStamp};
 
 use super::actor::Actor;
+use super::change::{Change, EditError};
 use crate::error::{Error, Result};
-use crate::workbench::edit::{Change, EditError};
 
 /// How often an edit starts over because the file was changed while it was at work.
 const TRIES: u32 = 3;

@@ -14,14 +14,15 @@ use crate::execution::{Event, Execution};
 use crate::input::Input;
 use crate::interpreter::Shared;
 use crate::output::Output;
-use crate::workbench::edit::Change;
-use crate::workbench::{DatasetSource, Mounted};
 
 mod actor;
 mod calls;
+mod change;
 mod command;
 mod count;
+mod dataset;
 mod datasets;
+mod describe;
 mod disk;
 mod edit;
 mod files;
@@ -38,9 +39,12 @@ pub(crate) mod spool;
 mod standby;
 
 pub use actor::SessionOptions;
+pub(crate) use change::{Change, EditError};
 pub use command::CommandEnd;
-pub(crate) use command::{Executed, Order};
+pub(crate) use command::{Executed, Listener, Order};
 pub(crate) use count::Waiting;
+pub use dataset::{DatasetSource, How, Mounted};
+pub use describe::{ColumnType, Shape};
 pub use disk::{FileListing, ListedFile, OpenedFile};
 pub(crate) use edit::{EditRefused, Edited, Refused};
 #[doc(hidden)]

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tokio::sync::broadcast;
-
 use super::Session;
 use super::command::{CommandEnd, Order};
 use crate::error::Result;
@@ -43,8 +41,6 @@ pub struct ProgramRun {
 impl Session {
     /// Runs a program to its end; a program that fails is `Ok`. Files that it makes stay in the sandbox, and nothing is collected.
     pub async fn run_program(&self, program: Program) -> Result<ProgramRun> {
-        // Nobody listens.
-        let (events, _) = broadcast::channel(1);
         let order = Order {
             argv: program.argv,
             timeout: program.timeout,
@@ -53,7 +49,7 @@ impl Session {
             stream_bytes: program.stream_bytes,
             keep_whole: false,
             files: 0,
-            events,
+            listener: None,
         };
         let executed = self.command(order).await?;
         Ok(ProgramRun {

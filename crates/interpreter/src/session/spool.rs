@@ -14,8 +14,8 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, FlockOperation, OFlags, flock, linkat};
 use tempfile::TempPath;
 
-use crate::workbench::describe::{Format, Shape, describe, to_csv};
-use crate::workbench::{DatasetSource, How};
+use super::dataset::{DatasetSource, How};
+use super::describe::{Format, Shape, describe, to_csv};
 
 /// Held by whoever has files in the folder, so that whoever finds it free may remove every file that is left.
 const LOCK: &str = ".lock";

@@ -2,6 +2,11 @@
 
 use std::path::PathBuf;
 
+use cellblock_protocol::Stream;
+use tokio::sync::broadcast;
+
+use crate::session::Listener;
+
 /// Something that happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkbenchEvent {
@@ -18,4 +23,15 @@ pub enum WorkbenchEvent {
         /// `image/png`, `image/jpeg` or `image/svg+xml`. The bytes begin as such a picture does; a drawing (SVG) may hold scripts.
         media_type: String,
     },
+}
+
+impl Listener for broadcast::Sender<WorkbenchEvent> {
+    fn wrote(&self, stream: Stream, bytes: Vec<u8>) {
+        let event = match stream {
+            Stream::Stdout => WorkbenchEvent::Stdout(bytes),
+            Stream::Stderr => WorkbenchEvent::Stderr(bytes),
+        };
+        // Nobody has to listen.
+        let _ = self.send(event);
+    }
 }

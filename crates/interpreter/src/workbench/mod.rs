@@ -16,12 +16,9 @@ use tokio::sync::broadcast;
 
 use crate::error::Result;
 use crate::execution::SkippedFile;
-use crate::session::{EditRefused, Executed, Order, Refused, Session};
+use crate::session::{Change, EditError, EditRefused, Executed, Order, Refused, Session};
 
 mod args;
-pub(crate) mod datasets;
-pub(crate) mod describe;
-pub(crate) mod edit;
 mod event;
 mod exec;
 mod hint;
@@ -31,16 +28,14 @@ mod prompt;
 mod reply;
 mod tools;
 
+pub use crate::session::{ColumnType, DatasetSource, How, Mounted, Shape};
 pub use args::{EditArgs, Encoding, ExecArgs, WriteArgs};
-pub use datasets::{DatasetSource, How, Mounted};
-pub use describe::{ColumnType, Shape};
 pub use event::WorkbenchEvent;
 pub use hint::{Hint, HintCode};
 pub use reply::{EditResult, ExecResult, Refusal, Reply, WriteResult};
 pub use tools::{EDIT, EXEC, ToolDefinition, WRITE};
 
 use args::{MAX_CONTENT, MAX_TIMEOUT};
-use edit::{Change, EditError};
 use path::{INVALID, normalise};
 use prompt::Described;
 
@@ -158,7 +153,7 @@ impl Workbench {
             stream_bytes: exec::STREAM_BYTES,
             keep_whole: true,
             files: exec::FILES,
-            events: self.shared.events.clone(),
+            listener: Some(Box::new(self.shared.events.clone())),
         };
         let executed = self.shared.session.command(order).await?;
         let (files, skipped) = self.hand_over(&executed).await?;

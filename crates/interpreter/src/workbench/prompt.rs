@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::Profile;
 use super::args::{DEFAULT_TIMEOUT, MAX_CONTENT};
-use super::datasets::Mounted;
 use super::exec::{FILES, STREAM_BYTES};
 use super::tools::{EDIT, EXEC, WRITE};
+use crate::session::Mounted;
 
 /// Columns of a dataset that are named with their types.
 const COLUMNS: usize = 40;
