@@ -33,7 +33,6 @@ pub mod report;
 mod serve;
 mod session;
 mod stream;
-pub mod turn;
 pub mod watched;
 pub mod workbench;
 

@@ -225,7 +225,7 @@ impl Telling<'_> {
             self.made.push(file);
         }
         if let Some(derivation) = ran.derivation {
-            self.progress.attempted(Some(&derivation.told));
+            self.progress.attempted(&derivation.told);
             self.progress.derived(&derivation.told);
             self.emitted.extend(derivation.artifacts);
             self.result = derivation.result.or(self.result.take());

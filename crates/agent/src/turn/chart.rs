@@ -9,6 +9,7 @@ use cellblock_interpreter::derivation::tools::RENDER_CHART;
 use serde_json::Value;
 
 use super::Telling;
+use super::derived::Derived;
 use super::evidence::Evidence;
 use super::research::{Derivation, Deriving};
 use crate::wire::{McpCall, McpError, McpSlot, Output};
@@ -61,15 +62,11 @@ impl Drawing {
             Err(error) => Err(error),
         };
         match drawn {
-            Ok(drawn) => {
-                let mut told = drawn.told();
-                told.text = drawn.for_model(TOKENS);
-                Some(Derivation {
-                    told,
-                    artifacts: drawn.artifacts,
-                    result: None,
-                })
-            }
+            Ok(drawn) => Some(Derivation {
+                told: Derived::of(&drawn, TOKENS),
+                artifacts: drawn.artifacts,
+                result: None,
+            }),
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,

@@ -4,9 +4,11 @@ use std::error::Error;
 
 use cellblock_artifact::ArtifactEnvelope;
 use cellblock_interpreter::alias::CanonicalDataset;
-use cellblock_interpreter::turn::{Emitted, ModelError, Reader, Stop as Ending, TurnOutcome};
 use serde_json::{Value, json};
 
+use super::derived::Emitted;
+use super::outcome::TurnOutcome;
+use super::progress::Ending;
 use super::research::Research;
 use super::step::Stop;
 use super::{End, Telling};
@@ -20,13 +22,12 @@ impl Telling<'_> {
             Ok(End::Answer(text)) => Ending::Answer(text.clone()),
             Ok(End::Steps) => Ending::Steps,
             Ok(End::Attempts) => Ending::Attempts,
-            Err(Stop::Failed(error)) => Ending::Model(ModelError::new(error.to_string())),
+            Err(Stop::Failed(error)) => Ending::Model(error.to_string()),
             // The client goes on, or its own bounds ended the answer, or nobody reads it.
             Ok(End::Client | End::Cut(_)) | Err(Stop::Gone | Stop::Ending) => return,
         };
-        let Ok(outcome) =
-            std::mem::take(&mut self.progress).conclude(ending, research.evidence.aliases(), Reader::User)
-        else {
+        let progress = std::mem::take(&mut self.progress);
+        let Some(outcome) = progress.conclude(ending, research.evidence.aliases()) else {
             return;
         };
         if matches!(ended, Ok(End::Steps | End::Attempts)) {

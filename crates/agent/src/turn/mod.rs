@@ -10,14 +10,19 @@
 //!
 //! The end is always told: `completed`, `incomplete` with a reason, or `failed`. A client that is gone stops the model and the code.
 
+mod best_effort;
 mod calls;
 mod chart;
 mod cite;
 mod conclude;
+mod derived;
 mod evidence;
 mod fetch;
 mod functions;
 mod offer;
+mod outcome;
+mod plan;
+mod progress;
 mod research;
 mod runner;
 mod session;
@@ -30,7 +35,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use cellblock_artifact::ArtifactEnvelope;
 use cellblock_interpreter::contract::Attempts;
-use cellblock_interpreter::turn::Progress;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -42,13 +46,16 @@ use crate::wire::{
     Usage,
 };
 
+pub use derived::{Derived, Emitted};
 pub use evidence::{Evidence, KeptResult, NotKept, Room};
 pub use fetch::whole_elsewhere;
+pub use plan::{ChartIntent, Plan};
 pub use research::{Derivation, Deriving, Research, Terms};
 pub use runner::{Code, Made, Place, Ran, Runner};
 pub use session::{SessionRunner, Shown, failed, tell};
 
 use functions::Functions;
+use progress::Progress;
 use step::{Step, Stop, Wants};
 
 /// Answers requests with a model and a runner of its code.

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use cellblock_interpreter::derivation::prompt::Prompt;
-use cellblock_interpreter::turn::{Budget, Plan, Progress};
 use serde_json::json;
 
+use super::plan::{Budget, Plan};
+use super::progress::Progress;
 use super::research::{Deriving, lines};
 use super::{Telling, Turn};
 use crate::provider::{INTERPRETER, ModelRequest};

@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cellblock_artifact::{ArtifactEnvelope, Urls};
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::alias::AliasStore;
-use cellblock_interpreter::contract::Attempts;
+use cellblock_interpreter::contract::{Attempts, DerivationCall};
 use cellblock_interpreter::derivation::Policy;
 use cellblock_interpreter::derivation::prompt::{AliasLine, Prompt, PromptSettings};
 use cellblock_interpreter::derivation::tools::{Offer, code_interpreter, render_chart};
-use cellblock_interpreter::turn::{DerivationCall, Derived, Plan};
 use serde_json::{Map, Value};
 
+use super::derived::Derived;
 use super::evidence::Evidence;
+use super::plan::Plan;
 use crate::tools::Source;
 use crate::wire::Function;
 

@@ -13,6 +13,7 @@ use crate::provider::{ModelRequest, Provider, ProviderError};
 use crate::wire::order::Order;
 use crate::wire::{Event, Ids, InterpreterOutput, ItemStatus, Output, Request, Response};
 
+mod disposal;
 mod namespaces;
 mod servers;
 

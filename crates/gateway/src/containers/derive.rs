@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use cellblock_agent::turn::{Derivation, Ran, Terms};
+use cellblock_agent::turn::{self, Derivation, Ran, Terms};
 use cellblock_agent::wire::{Output, Part};
 use cellblock_interpreter::Error;
 use cellblock_interpreter::derivation::Derived;
@@ -41,7 +41,8 @@ pub(super) async fn derive(
 }
 
 async fn tell(gateway: &Gateway, held: &Held, mut derived: Derived) -> Ran {
-    let (text, told) = (derived.for_model(TOKENS), derived.told());
+    let told = turn::Derived::of(&derived, TOKENS);
+    let text = told.text.clone();
     let ran = match derived.execution.take() {
         None => Ran::refused(text.clone()),
         Some(mut execution) => {

@@ -4,11 +4,10 @@ use std::error::Error;
 use std::sync::Arc;
 
 use cellblock_agent::tools::{ContractRule, sources};
-use cellblock_agent::turn::{Deriving, Evidence, Research, Runner};
+use cellblock_agent::turn::{ChartIntent, Deriving, Evidence, Plan, Research, Runner};
 use cellblock_agent::wire::{ApiError, Item, Request, Response};
 use cellblock_artifact::{ArtifactId, Urls};
 use cellblock_interpreter::derivation::Policy;
-use cellblock_interpreter::turn::{ChartIntent, Plan};
 use serde_json::{Value, json};
 
 use super::returned;

@@ -44,7 +44,8 @@ pub(super) const INPUTS_REQUIRED: &str = "inputs_required";
 pub(super) const INVALID_NAME: &str = "invalid_name";
 pub(super) const RESERVED_NAME: &str = "reserved_name";
 pub(super) const NAME_TAKEN: &str = "name_taken";
-pub(crate) const ATTEMPTS_EXHAUSTED: &str = "attempts_exhausted";
+/// A call after the last attempt, of which nothing was run.
+pub const ATTEMPTS_EXHAUSTED: &str = "attempts_exhausted";
 pub(super) const ARTIFACT_NOT_EMITTED: &str = "artifact_not_emitted";
 pub(super) const ARTIFACT_NOT_DECLARED: &str = "artifact_not_declared";
 pub(super) const WRONG_ARTIFACT_KIND: &str = "wrong_artifact_kind";

@@ -104,7 +104,7 @@ impl Derived {
     }
 
     /// Why it is not ok, and on which line.
-    pub(super) fn failure(&self) -> Option<(String, Option<u32>)> {
+    pub fn failure(&self) -> Option<(String, Option<u32>)> {
         Some(match &self.outcome {
             Outcome::Completed => return None,
             Outcome::Rejected { rejections } => {

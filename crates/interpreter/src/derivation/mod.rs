@@ -10,7 +10,6 @@
 
 mod coverage;
 mod derived;
-mod deriver;
 mod emitted;
 mod policy;
 pub mod probe;

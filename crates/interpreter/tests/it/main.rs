@@ -22,5 +22,4 @@ mod stops;
 mod streaming;
 mod support;
 mod timeseries;
-mod turn;
 mod variables;

@@ -38,7 +38,5 @@ mod streaming;
 mod support;
 #[path = "../it/timeseries.rs"]
 mod timeseries;
-#[path = "../it/turn.rs"]
-mod turn;
 #[path = "../it/variables.rs"]
 mod variables;

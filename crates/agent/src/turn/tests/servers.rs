@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cellblock_artifact::{Store, Urls};
-use cellblock_interpreter::turn::{ChartIntent, Plan};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -14,7 +13,7 @@ use tokio::sync::mpsc;
 use super::{Echo, Echoes, Played, Stops, code, play_with, request};
 use crate::provider::scripted::{Answer, Scripted};
 use crate::tools::{ConfiguredServer, Tools, sources};
-use crate::turn::{Evidence, Research, Turn};
+use crate::turn::{ChartIntent, Evidence, Plan, Research, Turn};
 use crate::wire::{Ids, Response};
 use crate::{OfferedTools, ServerTool, ToolReply, ToolServer, ToolServerError};
 

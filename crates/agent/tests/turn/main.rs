@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod disposal;
+
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 

@@ -1,13 +1,13 @@
-//! What a turn has reached, and what is missing when it ends: for whoever drives the loop.
+//! What a turn has reached, and what is missing when it ends.
 
-use super::best_effort::{self, Reader};
-use super::deriver::{Derived, Emitted};
-use super::evidence::Evidence;
-use super::model::ModelError;
-use super::outcome::{Conclusion, Gap, StopReason, TurnError, TurnOutcome};
+use cellblock_interpreter::Rejection;
+use cellblock_interpreter::alias::AliasStore;
+use cellblock_interpreter::contract::ATTEMPTS_EXHAUSTED;
+
+use super::best_effort;
+use super::derived::{Derived, Emitted};
+use super::outcome::{Conclusion, Gap, StopReason, TurnOutcome};
 use super::plan::{Budget, ChartIntent, Plan};
-use crate::contract::ATTEMPTS_EXHAUSTED;
-use crate::rejection::Rejection;
 
 /// Derived texts that a best effort repeats.
 const DERIVED_TEXTS: usize = 3;
@@ -17,7 +17,7 @@ const REMINDER: &str = "the user asked for a chart and none was emitted: make it
 
 /// What has been reached so far.
 #[derive(Clone, Debug, Default)]
-pub struct Progress {
+pub(super) struct Progress {
     plan: Plan,
     budget: Budget,
     steps: u32,
@@ -32,22 +32,22 @@ pub struct Progress {
     mistake: Option<String>,
 }
 
-/// Why a loop ended.
+/// Why a turn's steps ended.
 #[derive(Debug)]
-pub enum Stop {
+pub(super) enum Ending {
     /// The model answered.
     Answer(String),
     /// The steps were used up.
     Steps,
     /// The interpreter was taken away, and the model wanted nothing else.
     Attempts,
-    /// The model took no step.
-    Model(ModelError),
+    /// The model took no step, for this reason.
+    Model(String),
 }
 
 impl Progress {
     /// Nothing yet, of a turn that is planned to give this.
-    pub fn new(plan: Plan, budget: Budget) -> Self {
+    pub(super) fn new(plan: Plan, budget: Budget) -> Self {
         Self {
             plan,
             budget,
@@ -56,35 +56,33 @@ impl Progress {
     }
 
     /// Model calls that may still be made.
-    pub const fn steps_left(&self) -> u32 {
+    pub(super) const fn steps_left(&self) -> u32 {
         self.budget.allowed(self.plan).saturating_sub(self.steps)
     }
 
     /// Counts a model call.
-    pub const fn step(&mut self) {
+    pub(super) const fn step(&mut self) {
         self.steps += 1;
     }
 
     /// Notes that a tool's result was kept.
-    pub const fn fetched(&mut self) {
+    pub(super) const fn fetched(&mut self) {
         self.fetched = true;
     }
 
     /// Whether derivations failed too often, so that none is run any more.
-    pub const fn exhausted(&self) -> bool {
+    pub(super) const fn exhausted(&self) -> bool {
         self.exhausted
     }
 
-    /// Counts a derivation call, malformed ones included; none where the host itself failed.
-    pub fn attempted(&mut self, derived: Option<&Derived>) {
+    /// Counts a derivation call, malformed ones included.
+    pub(super) const fn attempted(&mut self, derived: &Derived) {
         self.derivations += 1;
-        if let Some(derived) = derived {
-            self.exhausted = !derived.ok && derived.attempts_left == 0;
-        }
+        self.exhausted = !derived.ok && derived.attempts_left == 0;
     }
 
     /// Takes over what a call of the toolset gave.
-    pub fn derived(&mut self, derived: &Derived) {
+    pub(super) fn derived(&mut self, derived: &Derived) {
         if derived.ok {
             self.mistake = None;
             self.derived.push(derived.text.clone());
@@ -104,13 +102,13 @@ impl Progress {
     }
 
     /// Notes that a call could not be run for a reason that is not in it.
-    pub fn broke(&mut self) {
+    pub(super) fn broke(&mut self) {
         self.mistake = Some("the interpreter itself failed".to_owned());
     }
 
     /// What to tell a model that answered without a chart that was asked for, where there is still time to make one. It is told once: a
     /// second answer without a chart stands.
-    pub fn reminder(&mut self) -> Option<&'static str> {
+    pub(super) fn reminder(&mut self) -> Option<&'static str> {
         let possible = self.steps_left() > 1 && !self.exhausted;
         if !self.lacks_chart() || !possible || self.reminded {
             return None;
@@ -123,24 +121,19 @@ impl Progress {
         self.plan.chart_intent == ChartIntent::Explicit && self.artifacts.is_empty()
     }
 
-    /// What came of the turn. `Err` only where a model failed before anything was fetched or derived.
-    pub fn conclude(
-        mut self,
-        stop: Stop,
-        evidence: &impl Evidence,
-        reader: Reader,
-    ) -> Result<TurnOutcome, TurnError> {
-        let (answer, stop_reason, error) = match stop {
-            Stop::Answer(answer) => (Some(answer), StopReason::CompleteAnswer, None),
-            Stop::Steps => (None, StopReason::BoundedRuntimeBudget, None),
-            Stop::Attempts => (None, StopReason::AttemptsExhausted, None),
-            Stop::Model(error) => (None, StopReason::ModelFailed, Some(error)),
+    /// Returns what came of the turn; nothing where a model failed before anything was fetched or derived.
+    pub(super) fn conclude(mut self, ending: Ending, aliases: &AliasStore) -> Option<TurnOutcome> {
+        let (answer, stop_reason, error) = match ending {
+            Ending::Answer(answer) => (Some(answer), StopReason::CompleteAnswer, None),
+            Ending::Steps => (None, StopReason::BoundedRuntimeBudget, None),
+            Ending::Attempts => (None, StopReason::AttemptsExhausted, None),
+            Ending::Model(error) => (None, StopReason::ModelFailed, Some(error)),
         };
         if let Some(error) = error {
             if !self.fetched && self.derived.is_empty() {
-                return Err(TurnError::Model(error));
+                return None;
             }
-            tracing::warn!(error = &error as &dyn std::error::Error, "the model took no step");
+            tracing::warn!(%error, "the model took no step");
         }
         let gaps = self.gaps(stop_reason);
         let (outcome, text) = match answer {
@@ -150,13 +143,13 @@ impl Progress {
                 let derived = &self.derived[latest..];
                 (
                     Conclusion::BestEffort,
-                    best_effort::text(reader, answer, derived, evidence, &gaps),
+                    best_effort::text(answer, derived, aliases, &gaps),
                 )
             }
         };
         let artifacts_left_out = self.artifacts.len().saturating_sub(self.budget.artifacts);
         self.artifacts.drain(..artifacts_left_out);
-        Ok(TurnOutcome {
+        Some(TurnOutcome {
             outcome,
             text,
             gaps,
@@ -197,3 +190,6 @@ impl Progress {
         gaps
     }
 }
+
+#[cfg(test)]
+mod tests;

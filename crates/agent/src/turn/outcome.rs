@@ -2,34 +2,33 @@
 
 use serde::Serialize;
 
-use super::deriver::Emitted;
-use super::model::ModelError;
+use super::derived::Emitted;
 
 /// What came of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct TurnOutcome {
+pub(super) struct TurnOutcome {
     /// Whether it is whole.
-    pub outcome: Conclusion,
+    pub(super) outcome: Conclusion,
     /// The model's answer; with gaps, what there is and a section that tells them.
-    pub text: String,
+    pub(super) text: String,
     /// What is missing, for the user to be told. Empty exactly for a whole answer.
-    pub gaps: Vec<Gap>,
+    pub(super) gaps: Vec<Gap>,
     /// What was emitted, each once, the latest last.
-    pub artifacts: Vec<Emitted>,
+    pub(super) artifacts: Vec<Emitted>,
     /// Artifacts that were left out since there were more than an answer may carry.
-    pub artifacts_left_out: usize,
+    pub(super) artifacts_left_out: usize,
     /// Model calls that were made.
-    pub steps_used: u32,
+    pub(super) steps_used: u32,
     /// Derivation calls that the model made, malformed ones included.
-    pub derivations: u32,
+    pub(super) derivations: u32,
     /// Why it ended.
-    pub stop_reason: StopReason,
+    pub(super) stop_reason: StopReason,
 }
 
 /// Whether a turn gave what was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Conclusion {
+pub(super) enum Conclusion {
     /// It did.
     Answer,
     /// Something is missing.
@@ -39,7 +38,7 @@ pub enum Conclusion {
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StopReason {
+pub(super) enum StopReason {
     /// The model answered.
     CompleteAnswer,
     /// The steps were used up.
@@ -52,11 +51,11 @@ pub enum StopReason {
 
 /// Something that is missing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Gap {
+pub(super) struct Gap {
     /// What kind it is: `chart_missing`, `step_budget_exhausted`, `attempts_exhausted` or `model_failed`.
-    pub code: String,
+    pub(super) code: String,
     /// What is missing and why, for the user to be told.
-    pub message: String,
+    pub(super) message: String,
 }
 
 impl Gap {
@@ -66,12 +65,4 @@ impl Gap {
             message: message.into(),
         }
     }
-}
-
-/// Why a turn has no outcome at all.
-#[derive(Debug, thiserror::Error)]
-pub enum TurnError {
-    /// The model failed before there was anything.
-    #[error("call the model")]
-    Model(#[source] ModelError),
 }

@@ -25,17 +25,13 @@ pub struct Plan {
 
 /// How much a turn may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub(super) struct Budget {
     /// Model calls.
-    pub steps: u32,
+    pub(super) steps: u32,
     /// Model calls on top where a chart was asked for: to fetch, draw, and repair what was drawn.
-    pub chart_boost: u32,
-    /// Tool calls that one step may ask for.
-    pub calls_per_step: usize,
-    /// Tokens of tool results that a model rereads at each step. Names of aliases are kept beyond it.
-    pub transcript_tokens: usize,
+    pub(super) chart_boost: u32,
     /// Artifacts that an answer may carry; of more, the latest.
-    pub artifacts: usize,
+    pub(super) artifacts: usize,
 }
 
 impl Default for Budget {
@@ -43,16 +39,14 @@ impl Default for Budget {
         Self {
             steps: 10,
             chart_boost: 4,
-            calls_per_step: 16,
-            transcript_tokens: 24_000,
-            artifacts: crate::contract::MAX_ARTIFACTS,
+            artifacts: cellblock_interpreter::contract::MAX_ARTIFACTS,
         }
     }
 }
 
 impl Budget {
     /// Model calls that a turn of this plan may make.
-    pub const fn allowed(&self, plan: Plan) -> u32 {
+    pub(super) const fn allowed(&self, plan: Plan) -> u32 {
         match plan.chart_intent {
             ChartIntent::Explicit => self.steps.saturating_add(self.chart_boost),
             ChartIntent::None | ChartIntent::Implicit => self.steps,

@@ -1,0 +1,125 @@
+//! A turn whose runner holds a session returns the session's sandbox, however the turn ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use cellblock_agent::provider::scripted::{Answer, Scripted};
+use cellblock_agent::provider::{ModelRequest, ModelStream, Provider, ProviderError};
+use cellblock_agent::turn::{SessionRunner, Turn};
+use cellblock_agent::wire::{Event, Ids, Request, Response};
+use cellblock_interpreter::{Config, Interpreter, SessionOptions};
+use futures_util::future::BoxFuture;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const BUSY: &str = "while True: pass";
+
+/// Answers once as scripted, then panics.
+struct Panics {
+    scripted: Scripted,
+    asked: AtomicBool,
+}
+
+impl Provider for Panics {
+    fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
+        assert!(
+            !self.asked.swap(true, Ordering::SeqCst),
+            "a provider that is broken"
+        );
+        self.scripted.stream(request)
+    }
+}
+
+fn calls(code: &str) -> Scripted {
+    let arguments = json!({"code": code}).to_string();
+    Scripted::new([
+        Answer::new().call("call", "code_interpreter", &arguments),
+        Answer::new().text("Done."),
+    ])
+}
+
+/// A turn that runs, and the id of its sandbox, which nobody else holds.
+struct Started {
+    turn: JoinHandle<Response>,
+    events: mpsc::Receiver<Event>,
+    sandbox: String,
+}
+
+async fn start(interpreter: &Interpreter, provider: impl Provider + 'static) -> Started {
+    let session = interpreter.session(SessionOptions::default());
+    let sandbox = session.prepare().await.unwrap().sandbox;
+    let body = json!({
+        "model": "m", "input": "go", "tools": [{"type": "code_interpreter", "container": {"type": "auto"}}],
+    });
+    let request = Request::parse(body.to_string().as_bytes(), &mut Ids::random()).unwrap();
+    let response = Response::new(&request, "resp_1".to_owned(), 0);
+    let runner = SessionRunner::new("cntr_1".to_owned(), session, interpreter.store().clone());
+    let turn = Turn::new(Arc::new(provider), Arc::new(runner));
+    let (sender, events) = mpsc::channel(64);
+    Started {
+        turn: tokio::spawn(async move { turn.run(&request, response, Vec::new(), sender).await }),
+        events,
+        sandbox,
+    }
+}
+
+impl Started {
+    /// Waits until the code runs.
+    async fn runs(&mut self) {
+        while let Some(event) = self.events.recv().await {
+            if event
+                .frame()
+                .contains("response.code_interpreter_call.interpreting")
+            {
+                return;
+            }
+        }
+        panic!("the code never ran");
+    }
+
+    async fn returned(&self, interpreter: &Interpreter) {
+        let since = Instant::now();
+        while interpreter.sandboxes_in_use().contains(&self.sandbox) {
+            assert!(since.elapsed() < PATIENCE, "the sandbox is still there");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_returns_its_sandbox_when_it_ends_panics_or_is_canceled_in_a_cell() {
+    let mut config = Config::default_image_in(&cellblock_testkit::home().unwrap())
+        .await
+        .unwrap();
+    // A test harness has threads before `main` could call `boot`.
+    config.launcher = Some(cellblock_testkit::binary().unwrap());
+    let interpreter = Interpreter::start(config).await.unwrap();
+
+    let mut answered = start(&interpreter, calls("1")).await;
+    while answered.events.recv().await.is_some() {}
+    (&mut answered.turn).await.unwrap();
+    answered.returned(&interpreter).await;
+
+    let broken = Panics {
+        scripted: calls("1"),
+        asked: AtomicBool::new(false),
+    };
+    let mut panicked = start(&interpreter, broken).await;
+    while panicked.events.recv().await.is_some() {}
+    assert!((&mut panicked.turn).await.unwrap_err().is_panic());
+    panicked.returned(&interpreter).await;
+
+    let mut canceled = start(&interpreter, calls(BUSY)).await;
+    canceled.runs().await;
+    canceled.turn.abort();
+    canceled.returned(&interpreter).await;
+
+    let mut left = start(&interpreter, calls(BUSY)).await;
+    left.runs().await;
+    left.events.close();
+    (&mut left.turn).await.unwrap();
+    left.returned(&interpreter).await;
+}
