@@ -42,7 +42,8 @@ use crate::{
 const METRICS: &str = "/metrics";
 
 impl Gateway {
-    /// Its routes, with all that stands before them. A layer around them that puts a [`Caller`] into a request's extensions has said who calls.
+    /// Returns the routes with their middleware. A layer around them names the caller by a [`Caller`](crate::Caller) in the request's
+    /// extensions.
     pub fn router(&self) -> Router {
         self.router_with(&[])
     }
