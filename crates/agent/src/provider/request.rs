@@ -44,6 +44,27 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
+    /// Returns a request for a plain answer to `items`: no tools, and everything else as the provider has it.
+    pub fn new(model: impl Into<String>, items: Vec<Item>) -> Self {
+        Self {
+            model: model.into(),
+            instructions: None,
+            items,
+            tools: Vec::new(),
+            tool_choice: ToolChoice::Mode(ChoiceMode::Auto),
+            parallel_tool_calls: true,
+            max_output_tokens: None,
+            temperature: None,
+            top_p: None,
+            presence_penalty: None,
+            frequency_penalty: None,
+            stop: Vec::new(),
+            seed: None,
+            text: Text::default(),
+            reasoning: ReasoningOptions::default(),
+        }
+    }
+
     /// The tools that may be chosen. Of others, models are not even told.
     pub(super) fn offered(&self) -> impl Iterator<Item = &Function> {
         self.tools.iter().filter(|tool| match &self.tool_choice {

@@ -6,10 +6,7 @@ use std::time::Duration;
 
 use cellblock_agent::provider::scripted::{Answer, Scripted};
 use cellblock_agent::provider::{ModelRequest, ModelStream, OwnModel, Provider, ProviderError};
-use cellblock_agent::wire::{
-    ChoiceMode, FunctionCallOutput, Item, ItemStatus, Message, Output, Part, ReasoningOptions, Role, Text,
-    ToolChoice,
-};
+use cellblock_agent::wire::{FunctionCallOutput, Item, ItemStatus, Message, Output, Part, Role};
 use futures_util::future::BoxFuture;
 
 use super::{Asking, Models, Offer};
@@ -202,23 +199,7 @@ async fn a_model_is_asked_under_its_own_name_and_without_pictures_that_it_cannot
         phase: None,
     });
     for model in ["fast", "qwen3"] {
-        let request = ModelRequest {
-            model: model.to_owned(),
-            items: vec![shown.clone(), output(vec![picture()])],
-            instructions: None,
-            tools: Vec::new(),
-            tool_choice: ToolChoice::Mode(ChoiceMode::Auto),
-            parallel_tool_calls: true,
-            max_output_tokens: None,
-            temperature: None,
-            top_p: None,
-            presence_penalty: None,
-            frequency_penalty: None,
-            stop: Vec::new(),
-            seed: None,
-            text: Text::default(),
-            reasoning: ReasoningOptions::default(),
-        };
+        let request = ModelRequest::new(model, vec![shown.clone(), output(vec![picture()])]);
         let provider = models.provider(model).unwrap();
         drop(provider.stream(request).await.unwrap());
     }

@@ -6,8 +6,7 @@ use axum::extract::rejection::BytesRejection;
 use axum::response::{IntoResponse, Response as Answer};
 use cellblock_agent::provider::{ModelEvent, ModelRequest, ProviderError};
 use cellblock_agent::wire::{
-    ApiError, ChoiceMode, Compaction, ErrorKind, Ids, Item, ItemStatus, Message, Part, Request, Role, Text,
-    ToolChoice, Usage,
+    ApiError, Compaction, ErrorKind, Ids, Item, ItemStatus, Message, Part, Request, Role, Usage,
 };
 use futures_util::StreamExt as _;
 use serde::Serialize;
@@ -114,21 +113,9 @@ fn ask(job: &Job) -> ModelRequest {
         phase: None,
     }));
     ModelRequest {
-        model: job.request.model.clone(),
         instructions: job.request.instructions.clone(),
-        items,
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Mode(ChoiceMode::Auto),
-        parallel_tool_calls: true,
-        max_output_tokens: None,
-        temperature: None,
-        top_p: None,
-        presence_penalty: None,
-        frequency_penalty: None,
-        stop: Vec::new(),
-        seed: None,
-        text: Text::default(),
         reasoning: job.request.reasoning.clone(),
+        ..ModelRequest::new(&job.request.model, items)
     }
 }
 

@@ -144,24 +144,7 @@ mod tests {
     }
 
     fn request() -> ModelRequest {
-        let asked = Request::parse(br#"{"model": "m", "input": "x"}"#, &mut Ids::counted()).unwrap();
-        ModelRequest {
-            model: asked.model,
-            instructions: None,
-            items: conversation(),
-            tools: Vec::new(),
-            tool_choice: asked.tool_choice,
-            parallel_tool_calls: true,
-            max_output_tokens: None,
-            temperature: None,
-            top_p: None,
-            presence_penalty: None,
-            frequency_penalty: None,
-            stop: Vec::new(),
-            seed: None,
-            text: asked.text,
-            reasoning: asked.reasoning,
-        }
+        ModelRequest::new("m", conversation())
     }
 
     #[tokio::test]

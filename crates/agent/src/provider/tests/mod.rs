@@ -9,32 +9,14 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 
 use super::{Endpoint, Key, ModelEvent, ModelRequest, Provider, ProviderError, Retries};
-use crate::wire::{ChoiceMode, Item, ItemStatus, Message, Part, ReasoningOptions, Role, Text, ToolChoice};
+use crate::wire::{Item, ItemStatus, Message, Part, Role};
 
 /// A request that says `hi`.
 pub(crate) fn request() -> ModelRequest {
-    ModelRequest {
-        model: "m".to_owned(),
-        instructions: None,
-        items: vec![said(
-            Role::User,
-            vec![Part::InputText {
-                text: "hi".to_owned(),
-            }],
-        )],
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Mode(ChoiceMode::Auto),
-        parallel_tool_calls: true,
-        max_output_tokens: None,
-        temperature: None,
-        top_p: None,
-        presence_penalty: None,
-        frequency_penalty: None,
-        stop: Vec::new(),
-        seed: None,
-        text: Text::default(),
-        reasoning: ReasoningOptions::default(),
-    }
+    let text = Part::InputText {
+        text: "hi".to_owned(),
+    };
+    ModelRequest::new("m", vec![said(Role::User, vec![text])])
 }
 
 pub(crate) fn said(role: Role, content: Vec<Part>) -> Item {
