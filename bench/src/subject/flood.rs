@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use cellblock_interpreter::{Limits, Outcome, Resource};
+use cellblock_interpreter::execution::{Outcome, Resource};
+use cellblock_interpreter::limits::Limits;
 
 use super::{Subject, WHO, completed};
 use crate::memory::Peak;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use cellblock_interpreter::{Cell, Event, Outcome};
+use cellblock_interpreter::Cell;
+use cellblock_interpreter::execution::{Event, Outcome};
 
 use super::{Subject, WHO, completed};
 use crate::probe::{Probe, Sampling};

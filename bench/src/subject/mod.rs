@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use cellblock_artifact::Store;
 use cellblock_image::{DEFAULT_IMAGE, Image, Progress, Sink};
-use cellblock_interpreter::{Config, Execution, Interpreter, Limits, Outcome, Session, SessionOptions};
+use cellblock_interpreter::execution::Outcome;
+use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::{Config, Execution, Interpreter, Session};
 use cellblock_sandbox::pool::PoolConfig;
 
 use crate::report::progress::note;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use cellblock_agent::provider::scripted::{Answer, Scripted};
 use cellblock_agent::turn::{SessionRunner, Turn};
 use cellblock_agent::wire::{DONE, Event, Ids, Request, Response};
-use cellblock_interpreter::{Config, Interpreter, SessionOptions, boot};
+use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::{Config, Interpreter, boot};
 use serde_json::json;
 use tokio::sync::mpsc;
 

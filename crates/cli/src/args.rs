@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cellblock_interpreter::MAX_CELL_TIME;
+use cellblock_interpreter::limits::MAX_CELL_TIME;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 
 use crate::env_vars;

@@ -11,7 +11,7 @@ use cellblock_gateway::records::RecordsError;
 use cellblock_gateway::remote::ConnectError;
 use cellblock_gateway::server::ServeError;
 use cellblock_image::ImageError;
-use cellblock_interpreter::Blame;
+use cellblock_interpreter::error::Blame;
 
 use crate::config::ConfigError;
 use crate::exit_code::ExitCode;

@@ -12,7 +12,8 @@
 //! | 125 | the kernel was lost, or the code exceeded a limit |
 //! | 130 | Ctrl-C ended `cellblock` itself |
 
-use cellblock_interpreter::{Blame, Outcome};
+use cellblock_interpreter::error::Blame;
+use cellblock_interpreter::execution::Outcome;
 use serde::{Deserialize, Serialize};
 
 /// The exit codes. Their numbers are an interface: scripts depend on them.
@@ -76,7 +77,7 @@ impl From<ExitCode> for std::process::ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use cellblock_interpreter::{Exceeded, Resource};
+    use cellblock_interpreter::execution::{Exceeded, Resource};
 
     use super::*;
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 use cellblock_interpreter::alias::{AliasError, AliasStore, Bounds};
 use cellblock_interpreter::contract::{ContractPolicy, DerivationCall};
 use cellblock_interpreter::derivation::{COVERAGE_THRESHOLD, LowCoverage, Policy};
-use cellblock_interpreter::{InputFormat, Rejection};
+use cellblock_interpreter::execution::Rejection;
+use cellblock_interpreter::input::InputFormat;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 

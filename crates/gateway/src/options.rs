@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cellblock_agent::tools::{DerivationOptions, Tools};
 use cellblock_agent::wire::{ApiError, Tool};
-use cellblock_interpreter::MAX_CELL_TIME;
+use cellblock_interpreter::limits::MAX_CELL_TIME;
 
 use crate::containers::ContainerOptions;
 use crate::execute::ExecuteOptions;

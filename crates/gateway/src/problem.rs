@@ -4,7 +4,8 @@ use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use cellblock_agent::wire::{ApiError, ErrorKind};
-use cellblock_interpreter::{Blame, Error, Retry};
+use cellblock_interpreter::Error;
+use cellblock_interpreter::error::{Blame, Retry};
 
 use crate::records::RecordsError;
 

@@ -17,10 +17,14 @@ use cellblock_gateway::records::Records;
 use cellblock_gateway::remote::{ConnectError, Found, Site, connect, upgrade};
 use cellblock_gateway::{Models, Options};
 use cellblock_image::{DEFAULT_IMAGE, Home, Sink};
+use cellblock_interpreter::error::Blame;
+use cellblock_interpreter::execution::Outcome;
+use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::protection::Demands;
 use cellblock_interpreter::remote::RemoteBackend;
-use cellblock_interpreter::{
-    Blame, Cell, Config, Demands, Interpreter, Limits, Outcome, Remote, SessionOptions, Terms,
-};
+use cellblock_interpreter::remote::{Remote, Terms};
+use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::{Cell, Config, Interpreter};
 use cellblock_sandbox::jail::protection::{Demand, Protection, State};
 use cellblock_sandbox::pool::PoolConfig;
 use tokio::net::TcpListener;

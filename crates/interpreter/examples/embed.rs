@@ -1,6 +1,7 @@
 //! A program of its own that runs Python in a sandbox: `cargo run --example embed -p cellblock-interpreter`.
 
-use cellblock_interpreter::{Config, Interpreter, SessionOptions, boot};
+use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::{Config, Interpreter, boot};
 
 #[expect(clippy::print_stdout, reason = "it shows what comes back")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -5,7 +5,8 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use cellblock_interpreter::{Config, Interpreter, SessionOptions, boot};
+use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::{Config, Interpreter, boot};
 use cellblock_testkit::{Count, Owner};
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cellblock_protocol::CellMode;
+pub use cellblock_protocol::{CellMode, Guard, Rescue};
 
 /// One piece of code, and how to run it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! What can go wrong around a cell. A cell that fails is not among it: that is an [`Execution`](crate::Execution).
 
+pub use cellblock_sandbox::Error as SandboxError;
 pub use cellblock_sandbox::error::{Blame, Effect, Retry};
 
 /// A result of this crate.
@@ -11,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// The sandbox, or what makes it.
     #[error(transparent)]
-    Sandbox(#[from] cellblock_sandbox::Error),
+    Sandbox(#[from] SandboxError),
     /// Building or opening an image, or installing requirements.
     #[error(transparent)]
     Image(#[from] cellblock_image::ImageError),

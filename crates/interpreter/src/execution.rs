@@ -6,9 +6,9 @@ use cellblock_sandbox::jail::protection::Report;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::finding::Finding;
+pub use crate::finding::Finding;
 use crate::output::Output;
-use crate::rejection::Rejection;
+pub use crate::rejection::Rejection;
 
 /// One run of a cell.
 #[derive(Clone, Debug)]

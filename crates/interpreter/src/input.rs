@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cellblock_protocol::InputFormat;
+pub use cellblock_protocol::InputFormat;
 use cellblock_sandbox::Limits;
 
 use crate::error::{Error, Result};

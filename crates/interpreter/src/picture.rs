@@ -7,12 +7,12 @@ use cellblock_artifact::CHART;
 use cellblock_chart::{Chart, ChartError, Problem, VEGA_LITE, code};
 use serde_json::Value;
 
-use crate::cell::Cell;
+use crate::cell::{Cell, Rescue};
 use crate::error::Result;
+use crate::execution::Execution;
 use crate::interpreter::{Interpreter, Shared};
 use crate::output::{ArtifactRef, Output};
 use crate::session::{Session, SessionOptions};
-use crate::{Execution, Rescue};
 
 /// How long drawing may take.
 const TIME: Duration = Duration::from_mins(1);

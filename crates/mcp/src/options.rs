@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_interpreter::{Limits, MAX_CELL_TIME};
+use cellblock_interpreter::limits::{Limits, MAX_CELL_TIME};
 
 use crate::meter::{Meter, Unmetered};
 

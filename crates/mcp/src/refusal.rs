@@ -2,7 +2,8 @@
 
 use std::error::Error as StdError;
 
-use cellblock_interpreter::{Blame, Error, Retry};
+use cellblock_interpreter::Error;
+use cellblock_interpreter::error::{Blame, Retry};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

@@ -50,10 +50,10 @@ fn frame_from_guest(data: &[u8]) {
     };
     if let FromGuest::Files { files, skipped, .. } = frame.message {
         for path in files.iter().map(|it| &it.path) {
-            cellblock_interpreter::fuzz_file_name(path);
+            cellblock_interpreter::session::fuzz_file_name(path);
         }
         for path in skipped.iter().flat_map(|it| [&it.path, &it.reason]) {
-            cellblock_interpreter::fuzz_file_name(path);
+            cellblock_interpreter::session::fuzz_file_name(path);
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cellblock_interpreter::SessionOptions;
 use cellblock_interpreter::contract::Attempts;
 use cellblock_interpreter::derivation::ChartCall;
 use cellblock_interpreter::derivation::tools::RENDER_CHART;
+use cellblock_interpreter::session::SessionOptions;
 use serde_json::Value;
 
 use super::Telling;

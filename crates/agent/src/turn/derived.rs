@@ -1,8 +1,8 @@
 //! What a turn has to know of a derivation.
 
-use cellblock_interpreter::Rejection;
 use cellblock_interpreter::contract::ArtifactKind;
 use cellblock_interpreter::derivation;
+use cellblock_interpreter::execution::Rejection;
 use serde::Serialize;
 
 /// What came of a call.

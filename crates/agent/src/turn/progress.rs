@@ -1,8 +1,8 @@
 //! What a turn has reached, and what is missing when it ends.
 
-use cellblock_interpreter::Rejection;
 use cellblock_interpreter::alias::AliasStore;
 use cellblock_interpreter::contract::ATTEMPTS_EXHAUSTED;
+use cellblock_interpreter::execution::Rejection;
 
 use super::best_effort;
 use super::derived::{Derived, Emitted};

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_artifact::{ArtifactId, Store};
+use cellblock_interpreter::error::{Blame, Retry};
+use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::render::{self, Block};
-use cellblock_interpreter::{Blame, Cell, Error, Execution, Outcome, Retry, Session};
+use cellblock_interpreter::{Cell, Error, Execution, Session};
 use futures_util::future::BoxFuture;
 
 use super::runner::{Code, Place, Ran, Runner};

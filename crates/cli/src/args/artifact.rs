@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cellblock_interpreter::PictureFormat;
+use cellblock_interpreter::picture::PictureFormat;
 use clap::{Args, Subcommand, ValueEnum};
 
 /// What to do with artifacts.

@@ -5,7 +5,10 @@ use std::time::Instant;
 
 use cellblock_artifact::Store as Artifacts;
 use cellblock_image::{Home, Image, ImageError, Store};
-use cellblock_interpreter::{Config, Interpreter, Limits, Outcome, SessionOptions};
+use cellblock_interpreter::execution::Outcome;
+use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::{Config, Interpreter};
 use cellblock_sandbox::backend::Backend;
 use cellblock_sandbox::backend::process::preview_ids;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use cellblock_artifact::Store;
 use cellblock_image::Home;
-use cellblock_interpreter::{Config, Interpreter, Limits};
+use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::{Config, Interpreter};
 use cellblock_mcp::{Dataset, Engine, Options, Server, StartError, serve_stdio};
 use cellblock_sandbox::pool::PoolConfig;
 use tokio::signal::unix::{SignalKind, signal};

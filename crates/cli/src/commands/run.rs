@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use cellblock_artifact::Store;
 use cellblock_image::Home;
+use cellblock_interpreter::cell::Rescue;
+use cellblock_interpreter::execution::{Event, Outcome};
+use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::output::Output;
 use cellblock_interpreter::report::{CellReport, DerivationReport};
-use cellblock_interpreter::{
-    Cell, Config, Event, Execution, Input, Interpreter, Limits, Outcome, Rescue, Session, SessionOptions,
-};
+use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::{Cell, Config, Execution, Input, Interpreter, Session};
 use cellblock_sandbox::jail::protection::{Protection, Report, State};
 use cellblock_sandbox::pool::PoolConfig;
 

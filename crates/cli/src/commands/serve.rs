@@ -13,7 +13,8 @@ use cellblock_gateway::remote::{self, Found, Site};
 use cellblock_gateway::server;
 use cellblock_gateway::{Elsewhere, Engine, Gateway};
 use cellblock_image::Home;
-use cellblock_interpreter::{Config, Interpreter, Remote};
+use cellblock_interpreter::remote::Remote;
+use cellblock_interpreter::{Config, Interpreter};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 

@@ -163,7 +163,7 @@ fn defaults_are_a_configuration_too() {
     let loaded = load("", &[]).unwrap();
     assert_eq!(
         loaded.settings.limits.enforced(),
-        cellblock_interpreter::Limits::default()
+        cellblock_interpreter::limits::Limits::default()
     );
     assert_eq!(loaded.options().listen, "127.0.0.1:8080".parse().unwrap());
     assert_eq!(loaded.state(Path::new("/data")), Path::new("/data/gateway"));

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use cellblock_interpreter::{Execution, Outcome, StreamText};
+use cellblock_interpreter::Execution;
+use cellblock_interpreter::execution::{Outcome, StreamText};
 
 use super::table::{grouped, plural};
 use super::{BAD, NOTE, styled};
@@ -67,7 +68,7 @@ pub(crate) fn ending(execution: &Execution) -> Option<String> {
 }
 
 /// Why a cell was refused.
-pub(crate) fn rejected(rejections: &[cellblock_interpreter::Rejection]) -> String {
+pub(crate) fn rejected(rejections: &[cellblock_interpreter::execution::Rejection]) -> String {
     let count = rejections.len() as u64;
     let mut text = format!(
         "{}: the cell was refused for {count} {}",

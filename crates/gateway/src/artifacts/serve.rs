@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use cellblock_artifact::{ArtifactError, ArtifactId, Metadata, Reader};
 use cellblock_interpreter::chart::VEGA_LITE;
-use cellblock_interpreter::{PictureFormat, vega_lite_of};
+use cellblock_interpreter::picture::{PictureFormat, vega_lite_of};
 use futures_util::stream;
 use serde::Deserialize;
 

@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use cellblock_agent::wire::{ApiError, Ids};
-use cellblock_interpreter::{Limits, SessionOptions};
+use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::session::SessionOptions;
 
 use super::live::{Held, Live, State};
 use super::{memory, room, run};

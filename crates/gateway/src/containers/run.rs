@@ -6,9 +6,10 @@ use std::time::Duration;
 use cellblock_agent::turn::{Code, Made, Ran, Shown, failed, tell};
 use cellblock_agent::wire::{ApiError, Ids};
 use cellblock_artifact::{ArtifactId, extension};
+use cellblock_interpreter::execution::{ProducedFile, SkippedFile};
 use cellblock_interpreter::output::ArtifactRef;
 use cellblock_interpreter::render::{self, Block};
-use cellblock_interpreter::{Cell, Error, Execution, ProducedFile, SkippedFile};
+use cellblock_interpreter::{Cell, Error, Execution};
 use tokio_util::sync::CancellationToken;
 
 use super::cores::Slot;

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cellblock_interpreter::{
-    Blame, CommandEnd, Error, Interpreter, Program, ProgramRun, Rescue, Session, SessionOptions, SkippedFile,
-};
+use cellblock_interpreter::cell::Rescue;
+use cellblock_interpreter::error::Blame;
+use cellblock_interpreter::execution::SkippedFile;
+use cellblock_interpreter::session::{CommandEnd, Program, ProgramRun, SessionOptions};
+use cellblock_interpreter::{Error, Interpreter, Session};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -240,7 +242,7 @@ async fn read(session: &Session, path: &str, most: u64) -> Result<Result<Vec<u8>
 
 #[cfg(test)]
 mod tests {
-    use cellblock_interpreter::StreamText;
+    use cellblock_interpreter::execution::StreamText;
 
     use super::*;
 

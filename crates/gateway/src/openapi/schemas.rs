@@ -102,7 +102,7 @@ fn named(generator: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
         "FileWritten" => sessions::files::FileWritten,
         "Deleted" => sessions::answer::Deleted,
         "Interrupted" => sessions::manage::Interrupted,
-        "Variable" => cellblock_interpreter::Variable,
+        "Variable" => cellblock_interpreter::session::Variable,
         "Mounted" => workbench::Mounted,
         "Tool" => sessions::tools::ToolAnswer,
         "Alias" => sessions::aliases::AliasAnswer,

@@ -5,8 +5,9 @@ mod routes;
 mod socket;
 
 use cellblock_agent::provider::Key;
+use cellblock_interpreter::Error;
+use cellblock_interpreter::protection::Demands;
 use cellblock_interpreter::remote::{RemoteBackend, RemoteConfig, http_status};
-use cellblock_interpreter::{Demands, Error};
 
 pub use options::RemoteOptions;
 pub(crate) use routes::routes;

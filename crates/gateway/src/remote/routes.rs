@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::response::Response;
 use axum::routing::any;
-use cellblock_interpreter::Terms;
+use cellblock_interpreter::remote::Terms;
 
 use super::socket;
 use crate::problem::Problem;

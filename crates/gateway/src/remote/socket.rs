@@ -3,8 +3,9 @@
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use bytes::Bytes;
+use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::remote::MAX_MESSAGE;
-use cellblock_interpreter::{Interpreter, Terms};
+use cellblock_interpreter::remote::Terms;
 use futures_util::{SinkExt as _, TryStreamExt as _, future};
 
 /// Upgrades a request whose caller may have a sandbox, with the limits that the protocol has.

@@ -4,7 +4,8 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{any, get};
 use cellblock_agent::provider::Key;
-use cellblock_interpreter::{Blame, Demands};
+use cellblock_interpreter::error::Blame;
+use cellblock_interpreter::protection::Demands;
 use tokio::net::TcpListener;
 
 use super::{ConnectError, Found, Site, connect, shown};

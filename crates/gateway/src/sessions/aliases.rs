@@ -5,8 +5,8 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use cellblock_agent::wire::ApiError;
 use cellblock_artifact::ArtifactId;
-use cellblock_interpreter::InputFormat;
 use cellblock_interpreter::alias::{AliasStore, Entry};
+use cellblock_interpreter::input::InputFormat;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cellblock_interpreter::{Guard, InputFormat, Limits, Rescue};
+use cellblock_interpreter::cell::{Guard, Rescue};
+use cellblock_interpreter::input::InputFormat;
+use cellblock_interpreter::limits::Limits;
 use serde::Serialize;
 
 use super::held::{Held, ToolsetName, lock};

@@ -8,9 +8,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use cellblock_agent::wire::Ids;
 use cellblock_interpreter::alias::{AliasStore, Bounds};
+use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::derivation::Policy;
+use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::workbench::{Workbench, WorkbenchOptions};
-use cellblock_interpreter::{Guard, Rescue, SessionOptions};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 

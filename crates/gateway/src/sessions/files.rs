@@ -8,7 +8,8 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use cellblock_interpreter::{ListedFile, SkippedFile};
+use cellblock_interpreter::execution::SkippedFile;
+use cellblock_interpreter::session::ListedFile;
 use serde::Serialize;
 use tokio_util::io::ReaderStream;
 

@@ -5,10 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use cellblock_interpreter::Session;
 use cellblock_interpreter::alias::AliasStore;
+use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::derivation::Derivation;
+use cellblock_interpreter::input::InputFormat;
+use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::workbench::{Mounted, Workbench};
-use cellblock_interpreter::{Guard, InputFormat, Limits, Rescue, Session};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;

@@ -10,7 +10,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_agent::wire::{ApiError, ErrorKind};
 use cellblock_artifact::ArtifactId;
-use cellblock_interpreter::{Input, InputFormat};
+use cellblock_interpreter::Input;
+use cellblock_interpreter::input::InputFormat;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

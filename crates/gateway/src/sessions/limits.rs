@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cellblock_interpreter::Limits;
+use cellblock_interpreter::limits::Limits;
 use serde_json::{Map, Value};
 
 use crate::problem::Problem;

@@ -1,7 +1,7 @@
 //! Sessions as wholes: listed, looked at, stopped, reset and ended.
 
 use axum::extract::{Path, State};
-use cellblock_interpreter::Variable;
+use cellblock_interpreter::session::Variable;
 use serde::Serialize;
 
 use super::answer::{Deleted, Listed, SessionAnswer};

@@ -9,8 +9,9 @@ use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::ApiError;
+use cellblock_interpreter::execution::Event;
 use cellblock_interpreter::report::CellReport;
-use cellblock_interpreter::{Cell, Event, Execution};
+use cellblock_interpreter::{Cell, Execution};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 

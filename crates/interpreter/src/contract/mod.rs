@@ -9,7 +9,7 @@
 //! act on: what is wrong, what was given, what is valid, what to do. [`CODES`] lists every code; [`Attempts`] bounds how often a model may
 //! try.
 //!
-//! [`Rejection`]: crate::Rejection
+//! [`Rejection`]: crate::execution::Rejection
 
 use std::collections::BTreeSet;
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use cellblock_protocol::Variable;
+pub use cellblock_protocol::Variable;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::binding::Binding;
@@ -189,7 +189,7 @@ impl Session {
         }
     }
 
-    /// Runs a cell to its end. User code that fails is `Ok`: see [`Outcome`](crate::Outcome).
+    /// Runs a cell to its end. User code that fails is `Ok`: see [`Outcome`](crate::execution::Outcome).
     pub async fn execute(&self, cell: impl Into<Cell>) -> Result<Execution> {
         let cell = cell.into();
         self.ask(|answer| Request::Execute {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use cellblock_artifact::Store;
-use cellblock_interpreter::InputFormat;
 use cellblock_interpreter::alias::{AliasStore, Bounds};
+use cellblock_interpreter::input::InputFormat;
 use object_store::memory::InMemory;
 use serde_json::json;
 

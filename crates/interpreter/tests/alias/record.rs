@@ -4,8 +4,8 @@ use std::error::Error;
 use std::io::Write;
 
 use cellblock_artifact::{ArtifactId, Kind};
-use cellblock_interpreter::InputFormat;
 use cellblock_interpreter::alias::AliasError;
+use cellblock_interpreter::input::InputFormat;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

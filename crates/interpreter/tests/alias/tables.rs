@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
-use cellblock_interpreter::InputFormat;
 use cellblock_interpreter::alias::{AliasError, ShapeKind};
+use cellblock_interpreter::input::InputFormat;
 use parquet::arrow::ArrowWriter;
 use serde_json::{Value, json};
 

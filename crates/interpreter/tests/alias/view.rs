@@ -1,7 +1,7 @@
 //! What a model rereads: within a budget, and never without the alias.
 
-use cellblock_interpreter::InputFormat;
 use cellblock_interpreter::alias::{AliasStore, Level};
+use cellblock_interpreter::input::InputFormat;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

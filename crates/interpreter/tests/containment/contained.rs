@@ -6,8 +6,10 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::output::Output;
-use cellblock_interpreter::{Cell, Error, Execution, Outcome, Session, SessionOptions};
+use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::{Cell, Error, Execution, Session};
 use cellblock_testkit::require;
 use tokio::task::JoinSet;
 

@@ -7,7 +7,9 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use cellblock_interpreter::{Cell, Event, Running, Session, SessionOptions};
+use cellblock_interpreter::execution::Event;
+use cellblock_interpreter::session::{Running, SessionOptions};
+use cellblock_interpreter::{Cell, Session};
 use cellblock_testkit::{as_ordinary_user, require, with_subordinate_ids};
 use serde_json::{Value, json};
 

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
+use cellblock_interpreter::Session;
+use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::output::Output;
-use cellblock_interpreter::{Outcome, Session};
 use cellblock_testkit::require;
 use serde_json::{Value, json};
 

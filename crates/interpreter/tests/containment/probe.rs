@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cellblock_interpreter::Limits;
+use cellblock_interpreter::limits::Limits;
 
 /// The groups, as the folders are named.
 pub(crate) const GROUPS: [&str; 9] = [

@@ -1,6 +1,9 @@
 //! Two sandboxes draw different numbers, and what their common hash seed lets them do to each other is nothing.
 
-use cellblock_interpreter::{Config, Interpreter, Limits, Outcome, Session, SessionOptions};
+use cellblock_interpreter::execution::Outcome;
+use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::{Config, Interpreter, Session};
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::PoolConfig;
 use cellblock_testkit::require;

@@ -5,7 +5,11 @@ use std::sync::LazyLock;
 
 use cellblock_artifact::Store;
 use cellblock_image::{DEFAULT_IMAGE, Home, Image, Sink};
-use cellblock_interpreter::{Cell, Config, Interpreter, Limits, Outcome, Rescue, Session, SessionOptions};
+use cellblock_interpreter::cell::Rescue;
+use cellblock_interpreter::execution::Outcome;
+use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::{Cell, Config, Interpreter, Session};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
 use cellblock_sandbox::pool::PoolConfig;
 use tokio::runtime::Runtime;

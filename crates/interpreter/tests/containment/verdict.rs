@@ -1,7 +1,8 @@
 //! What became of a probe.
 
+use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::output::Output;
-use cellblock_interpreter::{Error, Execution, Outcome};
+use cellblock_interpreter::{Error, Execution};
 
 use crate::probe::Probe;
 

@@ -1,6 +1,8 @@
 //! A fork bomb's last words do not reach the next cell.
 
-use cellblock_interpreter::{Limits, Outcome, SessionOptions};
+use cellblock_interpreter::execution::Outcome;
+use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::session::SessionOptions;
 use cellblock_testkit::require;
 
 use crate::world::{World, alone, answer, block_on};

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cellblock_interpreter::{Error, Session, SessionOptions};
+use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::{Error, Session};
 use cellblock_testkit::require;
 
 use crate::world::{alone, answer, block_on, image, interpreter};

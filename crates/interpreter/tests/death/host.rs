@@ -94,7 +94,7 @@ fn be_a_host(step: &str, folder: &std::path::Path) {
         .unwrap();
     block_on(async {
         let interpreter = interpreter(image().await, &folder.join("artifacts")).await;
-        let session = interpreter.session(cellblock_interpreter::SessionOptions {
+        let session = interpreter.session(cellblock_interpreter::session::SessionOptions {
             prelude: Vec::new(),
             ..Default::default()
         });

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use cellblock_interpreter::{Blame, Error, Execution, Outcome};
+use cellblock_interpreter::error::Blame;
+use cellblock_interpreter::execution::Outcome;
+use cellblock_interpreter::{Error, Execution};
 
 use crate::steps::Step;
 use crate::victim::{Process, Victim};

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use cellblock_interpreter::{Error, Event, Execution, Input, Running, Session};
+use cellblock_interpreter::execution::Event;
+use cellblock_interpreter::session::Running;
+use cellblock_interpreter::{Error, Execution, Input, Session};
 use tokio::task::JoinHandle;
 
 /// A step of a cell's life.

@@ -1,6 +1,8 @@
 //! Inputs that cannot be bound: what is wrong, where, how to repair it, and a session that goes on.
 
-use cellblock_interpreter::{Blame, Input, InputFormat};
+use cellblock_interpreter::Input;
+use cellblock_interpreter::error::Blame;
+use cellblock_interpreter::input::InputFormat;
 
 use crate::support::{block_on, goes_on, limited, run, session, value};
 

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cellblock_interpreter::Input;
 use cellblock_interpreter::chart::{Chart, Rows};
-use cellblock_interpreter::{Input, InputFormat, Outcome};
+use cellblock_interpreter::execution::Outcome;
+use cellblock_interpreter::input::InputFormat;
 use serde_json::{Value, json};
 
 use crate::support::{block_on, interpreter, run_for, session, value};

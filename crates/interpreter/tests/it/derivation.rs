@@ -4,11 +4,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cellblock_artifact::ArtifactEnvelope;
+use cellblock_interpreter::Output;
 use cellblock_interpreter::alias::{AliasStore, Bounds};
 use cellblock_interpreter::contract::{ContractPolicy, DerivationCall};
 use cellblock_interpreter::derivation::{ChartCall, Derivation, Derived, LowCoverage, Policy};
-use cellblock_interpreter::output::Output;
-use cellblock_interpreter::{InputFormat, Outcome, SessionOptions};
+use cellblock_interpreter::execution::Outcome;
+use cellblock_interpreter::input::InputFormat;
+use cellblock_interpreter::session::SessionOptions;
 use serde_json::{Value, json};
 
 use crate::support::{block_on, interpreter};
@@ -18,11 +20,8 @@ static OWNERS: AtomicU64 = AtomicU64::new(0);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn aliases() -> AliasStore {
-    let owner = format!(
-        "it-{}-{}",
-        std::process::id(),
-        OWNERS.fetch_add(1, Ordering::Relaxed)
-    );
+    let number = OWNERS.fetch_add(1, Ordering::Relaxed);
+    let owner = format!("it-{}-{number}", std::process::id());
     AliasStore::new(interpreter().await.store().clone(), owner, Bounds::default())
 }
 

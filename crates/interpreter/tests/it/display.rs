@@ -1,7 +1,8 @@
 //! Values of the libraries that people use, shown as typed outputs.
 
+use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::output::{DataframeLibrary, FigureLibrary, ImageMime, Output};
-use cellblock_interpreter::{Execution, Outcome, Session};
+use cellblock_interpreter::{Execution, Session};
 use serde_json::{Value, json};
 
 use crate::support::{block_on, content, figure, run, session, table};
@@ -68,8 +69,11 @@ fn a_stored_table_reads_back_equal_as_an_input() {
         let shown = shown(&session, code).await;
         let stored = table(&shown.outputs[0]).table.clone().unwrap();
         let bytes = content(&stored.sha256.to_string()).await;
-        let input =
-            cellblock_interpreter::Input::bytes("back", cellblock_interpreter::InputFormat::Parquet, bytes);
+        let input = cellblock_interpreter::Input::bytes(
+            "back",
+            cellblock_interpreter::input::InputFormat::Parquet,
+            bytes,
+        );
         session.bind(input).await.unwrap();
         let same = "bool((back['n'] == frame['n']).all() and (back['when'] == frame['when']).all())";
         assert_eq!(crate::support::value(&session, same).await, true);

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use cellblock_interpreter::{Cell, Outcome};
+use cellblock_interpreter::Cell;
+use cellblock_interpreter::execution::Outcome;
 
 use crate::support::{block_on, exception, goes_on, run, session, unrescued, value};
 

@@ -1,7 +1,7 @@
 //! Cells that produce far more than anybody can keep: the host's memory stays bounded.
 
+use cellblock_interpreter::execution::{Exceeded, Outcome, Resource};
 use cellblock_interpreter::output::DataframeLibrary;
-use cellblock_interpreter::{Exceeded, Outcome, Resource};
 
 use crate::support::{MIB, block_on, goes_on, limited, run, session, table, value};
 
@@ -80,7 +80,7 @@ fn a_reader_of_events_that_is_slow_holds_up_the_cell_and_not_the_memory() {
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
         let mut streamed = 0;
         while let Some(event) = running.events.recv().await {
-            if let cellblock_interpreter::Event::Stdout(bytes) = event {
+            if let cellblock_interpreter::execution::Event::Stdout(bytes) = event {
                 streamed += bytes.len() as u64;
             }
         }

@@ -1,6 +1,9 @@
 //! The guard refuses a cell before anything of it runs, and says why.
 
-use cellblock_interpreter::{Guard, Outcome, Rejection, Session, SessionOptions};
+use cellblock_interpreter::Session;
+use cellblock_interpreter::cell::Guard;
+use cellblock_interpreter::execution::{Outcome, Rejection};
+use cellblock_interpreter::session::SessionOptions;
 
 use crate::support::{block_on, goes_on, interpreter, run, value};
 

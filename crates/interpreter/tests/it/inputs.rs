@@ -1,6 +1,7 @@
 //! Inputs of every format are bound as equal objects, and stay bound.
 
-use cellblock_interpreter::{Input, InputFormat, Session};
+use cellblock_interpreter::input::InputFormat;
+use cellblock_interpreter::{Input, Session};
 use serde_json::json;
 
 use crate::support::{block_on, content, run, session, value};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cellblock_interpreter::SessionOptions;
+use cellblock_interpreter::session::SessionOptions;
 use cellblock_testkit::require;
 
 use crate::support::{block_on, interpreter, run, scalar, session, value};

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use cellblock_interpreter::{Outcome, SessionOptions};
+use cellblock_interpreter::execution::Outcome;
+use cellblock_interpreter::session::SessionOptions;
 
 use crate::support::{block_on, interpreter, run, session, value};
 

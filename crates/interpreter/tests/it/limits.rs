@@ -1,6 +1,7 @@
 //! Cells that run into a limit: which one, its value, the actual one, and a session that goes on.
 
-use cellblock_interpreter::{Blame, Exceeded, Outcome, Resource};
+use cellblock_interpreter::error::Blame;
+use cellblock_interpreter::execution::{Exceeded, Outcome, Resource};
 use cellblock_testkit::require;
 
 use crate::support::{MIB, block_on, exception, goes_on, limited, run, unrescued, value};

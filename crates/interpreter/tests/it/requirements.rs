@@ -1,6 +1,7 @@
 //! Packages that a cell asks for: installed beside the image, or refused with what to do.
 
-use cellblock_interpreter::{Blame, Cell, Session};
+use cellblock_interpreter::error::Blame;
+use cellblock_interpreter::{Cell, Session};
 
 use crate::support::{block_on, goes_on, run, scalar, session, value};
 

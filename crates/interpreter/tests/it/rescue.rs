@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use cellblock_interpreter::execution::{Outcome, State};
+use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::output::Output;
-use cellblock_interpreter::{Execution, Input, Limits, Outcome, State};
+use cellblock_interpreter::{Execution, Input};
 use cellblock_testkit::require;
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cellblock_interpreter::{Event, Outcome};
+use cellblock_interpreter::execution::{Event, Outcome};
 
 use crate::support::{block_on, exception, goes_on, limited, run, run_for, session, unrescued, value};
 

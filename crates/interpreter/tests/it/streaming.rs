@@ -1,7 +1,8 @@
 //! What a cell produces arrives while it runs, in the order in which it was produced.
 
+use cellblock_interpreter::Session;
+use cellblock_interpreter::execution::{Event, Outcome};
 use cellblock_interpreter::output::Output;
-use cellblock_interpreter::{Event, Outcome, Session};
 use serde_json::json;
 
 use crate::support::{block_on, session};

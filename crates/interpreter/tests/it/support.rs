@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use cellblock_artifact::Store;
 use cellblock_image::{DEFAULT_IMAGE, Home, Image, Sink};
+use cellblock_interpreter::cell::Rescue;
+use cellblock_interpreter::execution::Outcome;
+use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::output::{Dataframe, Exception, Figure, Output};
-use cellblock_interpreter::{
-    Cell, Config, Execution, Interpreter, Limits, Outcome, Rescue, Session, SessionOptions,
-};
+use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::{Cell, Config, Execution, Interpreter, Session};
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::PoolConfig;
 use serde_json::{Value, json};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use cellblock_interpreter::{Cell, Outcome};
+use cellblock_interpreter::Cell;
+use cellblock_interpreter::execution::Outcome;
 use cellblock_testkit::workspace_root;
 
 use crate::support::{block_on, run, scalar, session};

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::output::Output;
-use cellblock_interpreter::{Cell, Error, Outcome};
+use cellblock_interpreter::{Cell, Error};
 use serde_json::json;
 
 use crate::support::{block_on, exception, run, scalar, session, table, value};

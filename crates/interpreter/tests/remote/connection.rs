@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use cellblock_interpreter::{Blame, Event, Interpreter, Outcome, SessionOptions};
+use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::error::Blame;
+use cellblock_interpreter::execution::{Event, Outcome};
+use cellblock_interpreter::session::SessionOptions;
 use cellblock_sandbox::pool::PoolConfig;
 
 use crate::place::{Server, client, serve};

@@ -4,8 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cellblock_artifact::Store;
+use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::protection::Demands;
+use cellblock_interpreter::remote::{Remote, Terms};
 use cellblock_interpreter::remote::{RemoteBackend, RemoteConfig};
-use cellblock_interpreter::{Config, Demands, Interpreter, Limits, Remote, Terms};
+use cellblock_interpreter::{Config, Interpreter};
 use cellblock_sandbox::pool::PoolConfig;
 use cellblock_testkit::WebSockets;
 

@@ -238,8 +238,11 @@ fn names_that_collide_get_a_number_and_that_is_reported() {
             "one\ntwo\n"
         );
         // An input of the kernel has a name there, too.
-        let input =
-            cellblock_interpreter::Input::bytes("taken", cellblock_interpreter::InputFormat::Csv, *b"x\n1\n");
+        let input = cellblock_interpreter::Input::bytes(
+            "taken",
+            cellblock_interpreter::input::InputFormat::Csv,
+            *b"x\n1\n",
+        );
         bench.session.bind(input).await.unwrap();
         assert_eq!(add(&bench, "taken", &one).await.name, "taken_2.csv");
     });

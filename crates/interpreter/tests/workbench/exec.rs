@@ -183,7 +183,10 @@ fn what_a_cell_has_started_lives_on_beside_commands() {
             .execute("import subprocess\nchild = subprocess.Popen(['sleep', '76543'], start_new_session=True)\nx = 5")
             .await
             .unwrap();
-        assert_eq!(started.outcome, cellblock_interpreter::Outcome::Completed);
+        assert_eq!(
+            started.outcome,
+            cellblock_interpreter::execution::Outcome::Completed
+        );
         let ended = bench
             .call(
                 "sandbox_exec",
@@ -460,7 +463,7 @@ fn a_command_that_kills_all_it_can_reach_ends_itself_and_no_more() {
 fn a_command_that_kills_its_warden_costs_the_sandbox_its_other_processes_only() {
     block_on(async {
         let interpreter = crate::support::without_landlock().await;
-        let session = interpreter.session(cellblock_interpreter::SessionOptions::default());
+        let session = interpreter.session(cellblock_interpreter::session::SessionOptions::default());
         let tools = Workbench::new(session.clone(), WorkbenchOptions::default());
         session.execute("kept = 5").await.unwrap();
         let line = "setsid sleep 54321.5 & echo up > /tmp/up; kill -9 $PPID; sleep 1000";

@@ -269,7 +269,7 @@ fn links_that_are_swapped_in_meanwhile_lead_nowhere() {
         let started = bench.session.execute(swap).await.unwrap();
         assert_eq!(
             started.outcome,
-            cellblock_interpreter::Outcome::Completed,
+            cellblock_interpreter::execution::Outcome::Completed,
             "{started:#?}"
         );
         let mut refused = 0;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cellblock_interpreter::SessionOptions;
+use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::workbench::{DatasetSource, Profile, Workbench, WorkbenchEvent, WorkbenchOptions};
 use serde_json::json;
 

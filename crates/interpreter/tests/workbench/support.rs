@@ -5,8 +5,10 @@ use std::sync::LazyLock;
 
 use cellblock_artifact::Store;
 use cellblock_image::{DEFAULT_IMAGE, Home, Sink};
+use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::workbench::{Profile, Workbench, WorkbenchOptions};
-use cellblock_interpreter::{Config, Interpreter, Limits, Session, SessionOptions};
+use cellblock_interpreter::{Config, Interpreter, Session};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
 use cellblock_sandbox::pool::PoolConfig;
 use serde_json::{Value, json};

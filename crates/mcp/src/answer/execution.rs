@@ -1,9 +1,10 @@
 //! An execution as an answer.
 
 use cellblock_artifact::{Store, extension};
+use cellblock_interpreter::Execution;
+use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::output::{ArtifactRef, Exception, Output, Scalar};
 use cellblock_interpreter::render::{self, Block, CHARS_PER_TOKEN};
-use cellblock_interpreter::{Execution, Outcome};
 use serde_json::Value;
 
 use super::hints;

@@ -1,7 +1,8 @@
 //! What to try after a cell that did not complete.
 
+use cellblock_interpreter::Execution;
+use cellblock_interpreter::execution::{Outcome, Resource};
 use cellblock_interpreter::output::Exception;
-use cellblock_interpreter::{Execution, Outcome, Resource};
 
 /// What to try. The outcome's own note, if there is one, has said what became of variables.
 pub(super) fn after(execution: &Execution, raised: Option<&Exception>) -> String {

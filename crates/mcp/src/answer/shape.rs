@@ -1,6 +1,6 @@
 //! An execution as data: the structured content of `run_python`.
 
-use cellblock_interpreter::{Exceeded, Finding, Rejection, SkippedFile, State};
+use cellblock_interpreter::execution::{Exceeded, Finding, Rejection, SkippedFile, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::alias::{AliasStore, Bounds};
 use cellblock_interpreter::derivation::Policy;
+use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::workbench::{DatasetSource, Workbench, WorkbenchOptions};
-use cellblock_interpreter::{Interpreter, SessionOptions};
 use futures_util::future::join_all;
 use tokio::sync::Mutex as AsyncMutex;
 

@@ -1,10 +1,10 @@
 //! The derivation's tools: results of other tools are recorded under aliases, and code derives from them under a contract.
 
 use cellblock_artifact::ArtifactEnvelope;
-use cellblock_interpreter::Event;
 use cellblock_interpreter::contract::DerivationCall;
 use cellblock_interpreter::derivation::tools::{Offer, ToolDefinition, code_interpreter, render_chart};
 use cellblock_interpreter::derivation::{ChartCall, Derivation, Derived, Envelope};
+use cellblock_interpreter::execution::Event;
 use cellblock_interpreter::output::ArtifactRef;
 use cellblock_interpreter::render::{self, CHARS_PER_TOKEN};
 use schemars::JsonSchema;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use cellblock_interpreter::{Cell, Event};
+use cellblock_interpreter::Cell;
+use cellblock_interpreter::execution::Event;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

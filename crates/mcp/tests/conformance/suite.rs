@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use axum::Router;
 use cellblock_artifact::Store;
-use cellblock_interpreter::{Config, Interpreter, SessionOptions};
+use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::{Config, Interpreter};
 use cellblock_mcp::http::{HttpOptions, behind};
 use cellblock_mcp::{Engine, Options, Owner, Server};
 use cellblock_testkit::require;

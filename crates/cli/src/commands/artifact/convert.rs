@@ -3,7 +3,9 @@
 use cellblock_artifact::{CHART, Metadata, Store};
 use cellblock_image::Home;
 use cellblock_interpreter::chart::VEGA_LITE;
-use cellblock_interpreter::{Config, Interpreter, Limits, vega_lite_of};
+use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::picture::vega_lite_of;
+use cellblock_interpreter::{Config, Interpreter};
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::PoolConfig;
 

@@ -1,9 +1,10 @@
 //! `cellblock run --toolset derivation`: one call, under its contract.
 
+use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::alias::{AliasStore, Bounds};
 use cellblock_interpreter::derivation::{Derivation, Derived, Policy};
+use cellblock_interpreter::execution::Event;
 use cellblock_interpreter::report::DerivationReport;
-use cellblock_interpreter::{Event, Interpreter};
 use tokio::sync::mpsc;
 
 use super::{Ended, Run, inputs};

@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use cellblock_artifact::Store;
 use cellblock_image::Home;
+use cellblock_interpreter::cell::Rescue;
+use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::workbench::{Profile as Asked, Workbench, WorkbenchOptions};
-use cellblock_interpreter::{Config, Interpreter, Limits, Rescue, SessionOptions};
+use cellblock_interpreter::{Config, Interpreter};
 use cellblock_sandbox::pool::PoolConfig;
 
 use crate::commands::run::without_namespaces;

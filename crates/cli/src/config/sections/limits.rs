@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cellblock_gateway::Options;
-use cellblock_interpreter::{Limits as Enforced, MAX_CELL_TIME};
+use cellblock_interpreter::limits::{Limits as Enforced, MAX_CELL_TIME};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cellblock_artifact::Store;
 use cellblock_image::{Manifest, Report};
-use cellblock_remote::RemoteBackend;
+pub use cellblock_remote::*;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::BoxFuture;
 use cellblock_sandbox::pool::PoolConfig;
@@ -13,6 +13,7 @@ use cellblock_sandbox::pool::PoolConfig;
 use crate::base::Base;
 use crate::error::Result;
 use crate::interpreter::Interpreter;
+pub use crate::serve::Terms;
 
 /// What an interpreter is made of whose sandboxes another Cellblock has.
 #[derive(Debug)]
