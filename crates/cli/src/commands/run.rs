@@ -13,6 +13,8 @@ use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::{Cell, Config, Execution, Input, Interpreter, Session};
 use cellblock_sandbox::jail::protection::{Protection, Report, State};
 use cellblock_sandbox::pool::PoolConfig;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 mod derivation;
 
@@ -226,40 +228,38 @@ impl Run {
         store: &Store,
         saved: &mut Vec<PathBuf>,
     ) -> Result<Execution> {
-        let mut running = session.start_cell(cell).await?;
-        let mut interrupted = false;
-        loop {
-            let event = tokio::select! {
-                event = running.events.recv() => event,
-                () = self.cancel.pressed() => {
-                    self.press(session, &mut interrupted)?;
-                    continue;
-                }
-            };
-            match event {
-                Some(event) => self.show(&event, store, saved).await?,
-                None => break,
-            }
-        }
-        let mut finished = std::pin::pin!(running.finish());
-        loop {
-            tokio::select! {
-                execution = &mut finished => return Ok(execution?),
-                () = self.cancel.pressed() => self.press(session, &mut interrupted)?,
-            }
-        }
+        let (events, ended) = session.start_cell(cell).await?.split();
+        Ok(self.watch(session, events, ended, store, saved).await??)
     }
 
-    /// Ctrl-C was pressed while a cell runs.
-    fn press(&mut self, session: &Session, interrupted: &mut bool) -> Result<()> {
-        if std::mem::replace(interrupted, true) {
-            return Err(Error::Cancelled);
+    /// Shows what `running` tells until it ends. Ctrl-C interrupts it, and ends `cellblock` when it is pressed again.
+    async fn watch<T>(
+        &mut self,
+        session: &Session,
+        mut events: mpsc::Receiver<Event>,
+        running: impl Future<Output = T>,
+        store: &Store,
+        saved: &mut Vec<PathBuf>,
+    ) -> Result<T> {
+        let pressed = CancellationToken::new();
+        let mut running = std::pin::pin!(session.until(pressed.cancelled(), running));
+        let ended = loop {
+            tokio::select! {
+                Some(event) = events.recv() => self.show(&event, store, saved).await?,
+                ended = &mut running => break ended,
+                () = self.cancel.pressed() => {
+                    if pressed.is_cancelled() {
+                        return Err(Error::Cancelled);
+                    }
+                    pressed.cancel();
+                    self.tell(&outcome::note("interrupting the cell; press Ctrl-C again to end at once"));
+                }
+            }
+        };
+        while let Ok(event) = events.try_recv() {
+            self.show(&event, store, saved).await?;
         }
-        session.interrupt();
-        self.tell(&outcome::note(
-            "interrupting the cell; press Ctrl-C again to end at once",
-        ));
-        Ok(())
+        Ok(ended)
     }
 
     async fn show(&mut self, event: &Event, store: &Store, saved: &mut Vec<PathBuf>) -> Result<()> {

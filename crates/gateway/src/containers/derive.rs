@@ -10,7 +10,7 @@ use cellblock_interpreter::output::Output as Shown;
 use tokio_util::sync::CancellationToken;
 
 use super::live::Held;
-use super::run::{keep, until};
+use super::run::keep;
 use crate::state::Gateway;
 
 /// Tokens that a model reads of a call.
@@ -35,7 +35,8 @@ pub(super) async fn derive(
     let mut derivation = interpreter
         .derivation_in(held.session.clone(), aliases, policy, left)
         .await?;
-    let derived = until(held, stop, derivation.derive(&call)).await;
+    let running = derivation.derive(&call);
+    let derived = held.session.until(stop.cancelled(), running).await;
     *attempts.lock().unwrap_or_else(PoisonError::into_inner) = derivation.attempts();
     Ok(tell(gateway, held, derived?).await)
 }

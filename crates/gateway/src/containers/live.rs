@@ -14,9 +14,6 @@ use super::options::ContainerOptions;
 use super::room::{self, Room, RoomPermit};
 use crate::state::Gateway;
 
-/// How long a session that is to end may take to hear an interrupt before it gets another.
-const AGAIN: Duration = Duration::from_millis(300);
-
 /// The containers that are at hand. Those of an earlier process are not, and so have expired.
 #[derive(Clone, Debug)]
 pub struct Containers {
@@ -146,17 +143,8 @@ impl Entry {
 impl Live {
     /// Ends its session, whatever runs there, and gives its place back.
     pub(crate) async fn end(&self) {
-        let mut closing = std::pin::pin!(self.session.close());
-        loop {
-            tokio::select! {
-                closed = &mut closing => {
-                    if let Err(error) = closed {
-                        tracing::warn!(error = &error as &dyn std::error::Error, "end a container");
-                    }
-                    break;
-                }
-                () = tokio::time::sleep(AGAIN) => self.session.interrupt(),
-            }
+        if let Err(error) = self.session.close_now().await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "end a container");
         }
         self.furnished.store(false, Ordering::Relaxed);
         self.state.lock().await.room = None;

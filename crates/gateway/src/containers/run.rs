@@ -1,7 +1,6 @@
 //! Running code in a container, and keeping what it made.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use cellblock_agent::turn::{Code, Made, Ran, Shown, failed, tell};
 use cellblock_agent::wire::{ApiError, Ids};
@@ -21,8 +20,6 @@ use crate::files::{fetch, media};
 use crate::records::{ContainerFileRow, Page};
 use crate::state::Gateway;
 
-/// How long code that is to stop may take to hear an interrupt before it gets another.
-const AGAIN: Duration = Duration::from_millis(300);
 /// Tokens of text that pictures are looked for in: they cost none.
 const ALL: usize = usize::MAX >> 8;
 
@@ -74,25 +71,9 @@ async fn work(gateway: &Gateway, held: &Held, code: Code, stop: &CancellationTok
 
 async fn execute(gateway: &Gateway, held: &Held, code: Code, stop: &CancellationToken) -> Result<Ran, Error> {
     let cell = Cell::new(code.code).with_requirements(code.requirements);
-    let mut execution = until(held, stop, held.session.execute(cell)).await?;
+    let running = held.session.execute(cell);
+    let mut execution = held.session.until(stop.cancelled(), running).await?;
     Ok(keep(gateway, held, &mut execution).await)
-}
-
-/// Waits for what runs in a container, and interrupts it when it is to stop.
-pub(super) async fn until<T>(held: &Held, stop: &CancellationToken, running: impl Future<Output = T>) -> T {
-    let mut executing = std::pin::pin!(running);
-    tokio::select! {
-        biased;
-        executed = &mut executing => return executed,
-        () = stop.cancelled() => held.session.interrupt(),
-    }
-    // What came before the code had begun was not heard.
-    loop {
-        tokio::select! {
-            executed = &mut executing => return executed,
-            () = tokio::time::sleep(AGAIN) => held.session.interrupt(),
-        }
-    }
 }
 
 /// Makes sure that there is a sandbox, with all files of users in it.

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Seek as _, Write as _};
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -27,9 +26,6 @@ const NO_CODE: i32 = -1;
 /// What a shell adds to the number of a signal.
 const BY_SIGNAL: i32 = 128;
 const KILL: i32 = 9;
-/// How often a program that is given up is told so.
-const AGAIN: Duration = Duration::from_millis(250);
-
 /// Result of a program.
 #[derive(Debug, Default, Serialize, utoipa::ToSchema)]
 pub(crate) struct ExecuteAnswer {
@@ -71,17 +67,8 @@ pub(super) async fn run(
         () = gone.cancelled() => None,
         () = gateway.ending.cancelled() => None,
     };
-    let mut closing = std::pin::pin!(session.close());
-    let closed = loop {
-        // What was given up has to end before its sandbox can; it may not have been there yet to hear it.
-        if done.is_none() {
-            session.interrupt();
-        }
-        tokio::select! {
-            closed = &mut closing => break closed,
-            () = tokio::time::sleep(AGAIN) => {}
-        }
-    };
+    // What was given up has to end before its sandbox can.
+    let closed = session.close_now().await;
     let answer = done.transpose()?;
     closed?;
     Ok(answer)
@@ -242,6 +229,8 @@ async fn read(session: &Session, path: &str, most: u64) -> Result<Result<Vec<u8>
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use cellblock_interpreter::execution::StreamText;
 
     use super::*;

@@ -21,9 +21,6 @@ use super::cells::Kept;
 use crate::problem::Problem;
 use crate::quotas::SandboxPermit;
 
-/// How often a session that is to stop is told so again: what it was busy with may not have been there to hear it.
-const AGAIN: Duration = Duration::from_millis(250);
-
 /// A session of the API.
 #[derive(Debug)]
 pub(crate) struct Held {
@@ -185,19 +182,13 @@ impl Held {
 
     /// Does something with the session. When `gone` is told, or the session is to end, whatever runs in it is stopped.
     pub(super) async fn attend<T>(&self, gone: &CancellationToken, work: impl Future<Output = T>) -> T {
-        let mut work = std::pin::pin!(work);
-        tokio::select! {
-            done = &mut work => return done,
-            () = gone.cancelled() => {}
-            () = self.closed.cancelled() => {}
-        }
-        loop {
-            self.session.interrupt();
+        let over = async {
             tokio::select! {
-                done = &mut work => return done,
-                () = tokio::time::sleep(AGAIN) => {}
+                () = gone.cancelled() => {}
+                () = self.closed.cancelled() => {}
             }
-        }
+        };
+        self.session.until(over, work).await
     }
 
     /// Completes when nobody uses it.

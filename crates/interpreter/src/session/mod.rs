@@ -1,6 +1,7 @@
 //! Sessions: a kernel with its sandbox, across cells. One task owns each; handles send it messages.
 
 use std::fs::File;
+use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,6 +38,7 @@ mod run;
 mod sandbox;
 pub(crate) mod spool;
 mod standby;
+mod until;
 
 pub use actor::SessionOptions;
 pub(crate) use change::{Change, EditError};
@@ -50,6 +52,7 @@ pub(crate) use edit::{EditRefused, Edited, Refused};
 #[doc(hidden)]
 pub use files::fuzz_file_name;
 pub use program::{Program, ProgramRun};
+pub use until::until;
 
 use actor::Actor;
 use interrupts::Interrupts;
@@ -83,8 +86,17 @@ impl Running {
     /// Waits for the cell's end; events not read until then are dropped.
     pub async fn finish(self) -> Result<Execution> {
         drop(self.events);
-        self.result.await.map_err(|_| Error::Closed)?
+        ended(self.result).await
     }
+
+    /// Returns the events and the cell's end, to be awaited at the same time.
+    pub fn split(self) -> (mpsc::Receiver<Event>, impl Future<Output = Result<Execution>>) {
+        (self.events, ended(self.result))
+    }
+}
+
+async fn ended(result: oneshot::Receiver<Result<Execution>>) -> Result<Execution> {
+    result.await.map_err(|_| Error::Closed)?
 }
 
 /// The sandbox that the next cell runs in.
@@ -268,6 +280,11 @@ impl Session {
         self.interrupts.interrupt();
     }
 
+    /// Drives `work`, which uses this session, to its end. Once `cancel` completes, interrupts the session again and again until the work ends.
+    pub async fn until<T>(&self, cancel: impl Future<Output = ()>, work: impl Future<Output = T>) -> T {
+        until(|| self.interrupt(), cancel, work).await
+    }
+
     /// Reads a file of the sandbox, up to the limit for collected files.
     pub async fn read_file(&self, path: impl Into<String>) -> Result<Vec<u8>> {
         let path = path.into();
@@ -374,6 +391,11 @@ impl Session {
     /// Ends the session and completes when its sandbox is gone.
     pub async fn close(&self) -> Result<()> {
         self.ask(|answer| Request::Close { answer }).await
+    }
+
+    /// Ends the session and interrupts what runs in it; completes when its sandbox is gone.
+    pub async fn close_now(&self) -> Result<()> {
+        self.until(ready(()), self.close()).await
     }
 
     async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T>>) -> Request) -> Result<T> {

@@ -11,16 +11,12 @@ use cellblock_interpreter::derivation::Derivation;
 use cellblock_interpreter::workbench::{Mounted, Workbench};
 use cellblock_interpreter::{Error, Session};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
-use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 
 use super::made::{Made, Remembered};
 use crate::meter::Permit;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
-
-/// How often what runs is told to stop: an interrupt that comes before code runs is lost.
-const INSIST: Duration = Duration::from_millis(200);
 
 /// A session with what stands on it.
 #[derive(Debug)]
@@ -77,25 +73,12 @@ impl Entry {
 
     /// Does work that runs code. When it is to stop, the code is interrupted until the work is done.
     pub(crate) async fn unless<T>(&self, stop: &CancellationToken, work: impl Future<Output = T>) -> T {
-        tokio::pin!(work);
-        tokio::select! {
-            done = &mut work => return done,
-            () = stop.cancelled() => {}
-        }
-        let mut again = interval(INSIST);
-        loop {
-            tokio::select! {
-                done = &mut work => return done,
-                _ = again.tick() => self.session.interrupt(),
-            }
-        }
+        self.session.until(stop.cancelled(), work).await
     }
 
     /// Ends it, and what runs in it.
     pub(crate) async fn close(&self) -> Result<(), Refusal> {
-        let now = CancellationToken::new();
-        now.cancel();
-        let closed = self.unless(&now, self.session.close()).await;
+        let closed = self.session.close_now().await;
         if let Some(aliases) = &self.aliases
             && let Err(error) = aliases.close().await
         {

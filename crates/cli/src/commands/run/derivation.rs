@@ -67,23 +67,12 @@ impl Run {
         interpreter: &Interpreter,
         json: bool,
     ) -> Result<Ended> {
-        let (sender, mut events) = mpsc::channel::<Event>(EVENTS);
+        let (sender, events) = mpsc::channel::<Event>(EVENTS);
         let session = derivation.session().clone();
         let mut saved = Vec::new();
-        let mut interrupted = false;
-        let derived = {
-            let mut running = std::pin::pin!(derivation.derive_watched(call, Some(sender)));
-            loop {
-                tokio::select! {
-                    Some(event) = events.recv() => self.show(&event, interpreter.store(), &mut saved).await?,
-                    derived = &mut running => break derived?,
-                    () = self.cancel.pressed() => self.press(&session, &mut interrupted)?,
-                }
-            }
-        };
-        while let Ok(event) = events.try_recv() {
-            self.show(&event, interpreter.store(), &mut saved).await?;
-        }
+        let running = derivation.derive_watched(call, Some(sender));
+        let store = interpreter.store();
+        let derived = self.watch(&session, events, running, store, &mut saved).await??;
         self.conclude(derived, interpreter, saved, json).await
     }
 

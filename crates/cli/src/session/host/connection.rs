@@ -1,12 +1,13 @@
 //! One client: it is who it has to be, it asks, and it hears the answer.
 
-use std::future::Future;
+use std::future::ready;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use cellblock_interpreter::session::until;
 use cellblock_interpreter::workbench::WorkbenchEvent;
 use rustix::process::geteuid;
 use serde::Serialize;
@@ -15,7 +16,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{broadcast, watch};
-use tokio::time::{interval, timeout};
+use tokio::time::timeout;
 
 use super::{Busy, Shared};
 use crate::error::{Error, Result};
@@ -27,9 +28,6 @@ use crate::session::wire::{self, Answer, Ask, Envelope, Frame, GENERATION};
 
 /// How long a client may take to say what it wants, and to take what it is told.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often what runs is told to stop until it does: it may not have begun when it was told first.
-const AGAIN: Duration = Duration::from_millis(500);
-
 /// Why a call is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GivenUp {
@@ -155,7 +153,7 @@ impl Client {
             }
         };
         // Before others have their turn it is over.
-        stopped(shared, call).await;
+        let _ = until(|| shared.toolbox.interrupt(), ready(()), call).await;
         drop(turn);
         Ok((given_up == GivenUp::Closing).then(closed))
     }
@@ -184,18 +182,6 @@ async fn closes(closing: &mut watch::Receiver<bool>) {
 /// Completes when the client is gone. It has said all that it may say.
 async fn left(reader: &mut OwnedReadHalf) {
     let _ = reader.read(&mut [0]).await;
-}
-
-/// Stops a call and waits until it is over.
-async fn stopped<T: Toolbox>(shared: &Shared<T>, mut call: impl Future<Output = Result<Value>> + Unpin) {
-    let mut again = interval(AGAIN);
-    loop {
-        tokio::select! {
-            biased;
-            _ = &mut call => return,
-            _ = again.tick() => shared.toolbox.interrupt(),
-        }
-    }
 }
 
 /// What happens next; never, where nobody watches.
