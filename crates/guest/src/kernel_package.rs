@@ -1,4 +1,5 @@
-//! The Python kernel package, carried inside the binary so that host and kernel are always of one generation.
+//! The Python kernel package, embedded in the binary so that host and kernel always have the same
+//! version.
 
 use std::path::{Path, PathBuf};
 
@@ -6,13 +7,13 @@ use include_dir::{Dir, include_dir};
 
 static PACKAGE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/python/cellblock_kernel");
 
-/// Where the package's parent directory appears inside.
+/// Path inside a sandbox of the package's parent directory.
 pub const ROOT: &str = "/opt/cellblock";
 
-/// Answers those who look for an installer of packages along `PATH`.
+/// Explains the missing package installer to programs that look for it along `PATH`.
 const PIP: &str = include_str!("pip.sh");
 
-/// Every file of the package with its path inside, and the programs beside it.
+/// Lists every file of the package with its path inside, and the programs beside it.
 pub fn files() -> Vec<(PathBuf, Vec<u8>)> {
     let programs = ["pip", "pip3"].map(|name| (Path::new(ROOT).join("bin").join(name), PIP.into()));
     let mut files = Vec::from(programs);
@@ -37,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_package_holds_the_template_at_its_place() {
+    fn the_package_contains_the_template() {
         let pip = Path::new("/opt/cellblock/bin/pip");
         assert!(files().iter().any(|(path, _)| path == pip));
         let template = Path::new("/opt/cellblock/cellblock_kernel/boot/template.py");

@@ -1,8 +1,9 @@
-//! What runs beside and inside a sandbox, under other names of the host's own executable.
+//! Programs that run beside and inside a sandbox, under other names of the host's own executable.
 //!
-//! - [`launcher`]: a process per host that makes rooms and forks kernels.
-//! - [`init`]: the first process of a room: reaps, runs commands, serves files. This is *the guest* of the protocol.
-//! - `python/cellblock_kernel`: the kernel, carried in the binary by [`kernel_package`].
+//! - [`launcher`]: a process per host that creates rooms and forks kernels.
+//! - [`init`]: the first process of a room: reaps, runs commands, serves files. The protocol calls
+//! it *the guest*.
+//! - `python/cellblock_kernel`: the kernel, embedded in the binary by [`kernel_package`].
 //!
 //! A program that uses Cellblock calls [`boot`] as the first statement of its `main`, before any thread exists.
 #![expect(
@@ -14,7 +15,7 @@ pub mod init;
 pub mod kernel_package;
 pub mod launcher;
 
-/// Becomes a launcher if that is what this process was started as; otherwise returns at once.
+/// Becomes a launcher if this process was started as one; otherwise returns at once.
 ///
 /// Must be called before the process has a second thread.
 pub fn boot() {

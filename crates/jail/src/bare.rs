@@ -1,5 +1,6 @@
-//! Confinement without namespaces, for machines that refuse them and a policy that allows to do without: what a process can give up by
-//! itself. Landlock is the only wall around files then, and seccomp the only one around sockets.
+//! Confinement without namespaces, for machines that do not permit them and policies that accept
+//! this. The process can only restrict itself: Landlock alone protects files, and seccomp alone
+//! blocks sockets.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,8 @@ use crate::scratch::RoomDir;
 use crate::seccomp::Filters;
 use crate::tree;
 
-/// What a kernel may read of what `/proc` tells of it. Not its network, mounts and cgroups: they are the machine's.
+/// Files in `/proc` that a kernel may read. Its network, mounts and cgroups are missing because
+/// they are the machine's.
 const OWN_FACTS: [&str; 18] = [
     "/proc/self/auxv",
     "/proc/self/cmdline",
@@ -38,27 +40,28 @@ const OWN_FACTS: [&str; 18] = [
     "/proc/self/status",
     "/proc/self/wchan",
 ];
-/// What it may list: its descriptors and threads.
+/// Directories in `/proc` that a kernel may list: its descriptors and threads.
 const OWN_FOLDERS: [&str; 2] = ["/proc/self/fd", "/proc/self/task"];
 
-/// What a process of a bare room is confined to.
+/// Confinement of a process in a bare room.
 #[derive(Debug)]
 pub struct Bare<'a> {
     /// The room's directory.
     pub dir: &'a RoomDir,
-    /// Trees of the host that it may read: the image, the kernel's code, layers.
+    /// Host directories that the process may read: the image, the kernel's code, layers.
     pub readable: &'a [PathBuf],
-    /// Its user id, where it is not the caller's.
+    /// User id of the room, if it differs from the caller's.
     pub user: Option<u32>,
-    /// The limits of each process.
+    /// Limits of each process.
     pub limits: &'a ProcessLimits,
     /// The compiled filters.
     pub filters: &'a Filters,
 }
 
 impl Bare<'_> {
-    /// Becomes the room's user and gives up every privilege; the last step is the filter. With `walled`, files outside the room are barred from
-    /// here on; without, the rules are only made, for what the caller starts.
+    /// Becomes the room's user and drops every privilege; the filter comes last. With `walled`,
+    /// files outside the room become inaccessible immediately. Otherwise the rules are only
+    /// created, for processes that the caller starts.
     pub fn confine(&self, walled: bool) -> Result<OwnedFd> {
         caps::drop_bounding();
         self.become_user()?;
@@ -85,7 +88,8 @@ impl Bare<'_> {
         rustix::thread::set_thread_res_uid(uid, uid, uid).during("become the room's user")
     }
 
-    /// The limit on processes counts all of a user, so that what the caller's own user runs already comes on top.
+    /// Applies the process limits. Linux counts all processes of a user together, so the limit on
+    /// processes is raised by those that the caller's user already runs.
     fn limit(&self) -> Result<()> {
         let mut limits = self.limits.clone();
         if self.user.is_none() {
@@ -101,7 +105,7 @@ impl Bare<'_> {
         readable.push(&data);
         let mut listed = Vec::new();
         if walled {
-            // These name this very process; those that it starts have none of them.
+            // These paths name the calling process itself; its children have none of them.
             readable.extend(OWN_FACTS.map(Path::new));
             listed.extend(OWN_FOLDERS.map(Path::new));
         }
@@ -109,13 +113,13 @@ impl Bare<'_> {
     }
 }
 
-/// Whether the policy wants no namespaces although the machine may have them. They come as a set: one of them switched off alone is refused
-/// rather than ignored.
+/// Returns whether the policy disables namespaces even if the machine has them. They are disabled
+/// together; a policy that disables only one is rejected.
 pub fn is_wanted(demands: &Demands) -> Result<bool> {
     if demands.of(Protection::UserNamespace) == Demand::Disabled {
         return Ok(true);
     }
-    // These two are made apart from the others.
+    // These two are created separately from the others.
     let apart = [Protection::CgroupNamespace, Protection::HiddenProc];
     let alone = Protection::ALL
         .into_iter()
@@ -125,13 +129,15 @@ pub fn is_wanted(demands: &Demands) -> Result<bool> {
         None => Ok(false),
         Some(protection) => Err(Error::Missing {
             protection,
-            reason: "namespaces come as a set, so it cannot be disabled alone; disable `user_namespace` to do without all of them"
-                .to_owned(),
+            reason:
+                "namespaces cannot be disabled one by one; disable `user_namespace` to disable all of them"
+                    .to_owned(),
         }),
     }
 }
 
-/// Checks that the policy allows to do without namespaces, and that what is left holds; otherwise names what is missing.
+/// Checks that the policy permits running without namespaces and that the remaining protections
+/// hold; otherwise names the missing one.
 pub fn allow(demands: &Demands, ids: KeepIds, reason: &str) -> Result<()> {
     for protection in Protection::ALL.into_iter().filter(|it| it.needs_namespaces()) {
         demands.lacking(protection, reason)?;
@@ -140,7 +146,7 @@ pub fn allow(demands: &Demands, ids: KeepIds, reason: &str) -> Result<()> {
         if demands.of(protection) == Demand::Disabled {
             return Err(missing(
                 protection,
-                "without namespaces it cannot be disabled: nothing would be left around files and sockets",
+                "it cannot be disabled without namespaces: nothing else would protect files and sockets",
             ));
         }
     }
@@ -148,7 +154,7 @@ pub fn allow(demands: &Demands, ids: KeepIds, reason: &str) -> Result<()> {
         return Err(missing(
             Protection::Landlock,
             &format!(
-                "without namespaces it must be of ABI {} or newer (Linux 6.2), and is of {}",
+                "without namespaces, Landlock ABI {} or newer (Linux 6.2) is required; this kernel has ABI {}",
                 landlock::ALONE_ABI,
                 landlock::abi()
             ),
@@ -157,7 +163,7 @@ pub fn allow(demands: &Demands, ids: KeepIds, reason: &str) -> Result<()> {
     match ids {
         KeepIds::Single { uid: 0, .. } => Err(missing(
             Protection::OwnUserId,
-            "without namespaces user code would run as root, because this root may not use other ids; run as an ordinary user",
+            "without namespaces, user code would run as root because this root user cannot use other ids; run as an ordinary user",
         )),
         KeepIds::Range { .. } => may_change_users(),
         KeepIds::Single { .. } | KeepIds::Subordinate { .. } => Ok(()),
@@ -172,7 +178,7 @@ fn may_change_users() -> Result<()> {
     }
     Err(missing(
         Protection::OwnUserId,
-        "without namespaces root needs the capabilities SETUID, SETGID, CHOWN and KILL to run user code as another user; \
+        "without namespaces, root needs the capabilities SETUID, SETGID, CHOWN and KILL to run user code as another user; \
          grant them or run as an ordinary user",
     ))
 }
@@ -197,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_policy_does_not_do_without_namespaces() {
+    fn the_default_policy_requires_namespaces() {
         let error = allow(&Demands::default(), ORDINARY, "none here").unwrap_err();
         assert!(
             error.to_string().starts_with(
@@ -209,14 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn one_namespace_that_stays_strict_is_named() {
+    fn the_error_names_a_namespace_that_stays_strict() {
         let strict = demands(&[(Protection::PidNamespace, Demand::Strict)]);
         let error = allow(&strict, ORDINARY, "none here").unwrap_err();
         assert!(error.to_string().contains("`pid_namespace`"), "{error}");
     }
 
     #[test]
-    fn without_namespaces_the_other_walls_cannot_be_switched_off() {
+    fn the_other_protections_cannot_be_disabled_without_namespaces() {
         for protection in [Protection::Landlock, Protection::Seccomp] {
             let error =
                 allow(&demands(&[(protection, Demand::Disabled)]), ORDINARY, "none here").unwrap_err();
@@ -235,7 +241,12 @@ mod tests {
     fn one_namespace_cannot_be_disabled_alone() {
         let one = Demands([(Protection::NetNamespace, Demand::Disabled)].into());
         let error = is_wanted(&one).unwrap_err();
-        assert!(error.to_string().contains("namespaces come as a set"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("namespaces cannot be disabled one by one"),
+            "{error}"
+        );
         let all = Demands([(Protection::UserNamespace, Demand::Disabled)].into());
         assert!(is_wanted(&all).unwrap());
     }

@@ -1,4 +1,4 @@
-//! Giving up privilege for good.
+//! Dropping privileges for good.
 
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
@@ -17,13 +17,14 @@ pub fn drop_all() -> Result<()> {
     rustix::thread::set_no_new_privs(true).during("set no_new_privs")
 }
 
-/// Empties the bounding set, as far as the caller may.
+/// Empties the bounding set as far as the caller's privileges permit.
 pub(crate) fn drop_bounding() {
     for number in 0..64_u64 {
         let Some(capability) = CapabilitySet::from_bits(1 << number) else {
             break;
         };
-        // A capability that this kernel does not know is refused, and nothing needs dropping then.
+        // The kernel returns an error for a capability that it does not know; nothing needs
+        // dropping then.
         let _ = rustix::thread::remove_capability_from_bounding_set(capability);
     }
 }

@@ -1,8 +1,9 @@
 //! Control groups: one directory per launcher, one below it per room, in a v2 tree or in the v1 trees that the machine has.
 //!
-//! The launcher makes its directory while it still has the host's rights and hands it to the keep's user; the keep then works through
-//! descriptors, as the cgroup file system is not visible inside it. Names carry the launcher's pid and start time, so that a later start
-//! can tell and sweep what a crash left.
+//! The launcher creates its directory while it still has the host's rights and passes it to the
+//! keep's user. The keep then works through descriptors because the cgroup file system is not
+//! visible inside it. Names contain the launcher's pid and start time, so that a later start can
+//! identify and remove what a crash left behind.
 
 use std::fs;
 use std::io;
@@ -20,7 +21,7 @@ mod sweep;
 pub use stats::Usage;
 pub use sweep::sweep;
 
-/// Which controllers a tree controls.
+/// A controller of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Controller {
@@ -42,21 +43,21 @@ pub enum Version {
     V2,
 }
 
-/// A directory of ours in one tree.
+/// One of our directories in one tree.
 #[derive(Debug)]
 pub struct Tree {
     version: Version,
     controllers: Vec<Controller>,
     dir: OwnedFd,
-    /// Where it is in the host's file system; meaningless inside the keep.
+    /// Path in the host's file system; not valid inside the keep.
     path: PathBuf,
 }
 
-/// The launcher's directories, one per tree. Empty where the machine gives us none.
+/// The launcher's directories, one per tree. Empty if the machine permits none.
 #[derive(Debug, Default)]
 pub struct Trees(Vec<Tree>);
 
-/// What a room may use. `None` leaves a resource unbounded.
+/// Limits of a room. `None` means unlimited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupLimits {
     /// Bytes of memory, files in the room's tmpfs included.
@@ -75,12 +76,12 @@ pub struct Group {
 }
 
 impl Trees {
-    /// Makes the launcher's directory in every tree where that is allowed, owned by `owner`.
+    /// Creates the launcher's directory in every tree that permits it, owned by `owner`.
     pub fn prepare(name: &str, owner: (u32, u32)) -> Self {
         let mut trees = Vec::new();
         for candidate in sweep::candidates() {
             let taken = |tree: &Tree| candidate.controllers.iter().any(|c| tree.controllers.contains(c));
-            // Version 2 counts CPU time by itself.
+            // Version 2 counts CPU time without a controller.
             let counted = |tree: &Tree| candidate.controllers.is_empty() && tree.version == Version::V2;
             if trees.iter().any(|tree| taken(tree) || counted(tree)) {
                 continue;
@@ -92,7 +93,8 @@ impl Trees {
         Self(trees)
     }
 
-    /// Makes the launcher's directory below one directory of a v2 tree, with these controllers, which its parent must hand down.
+    /// Creates the launcher's directory below one directory of a v2 tree with the given
+    /// controllers, which its parent must delegate.
     pub fn below(
         parent: &Path,
         controllers: &[Controller],
@@ -107,12 +109,12 @@ impl Trees {
         Ok(Self(vec![Tree::create(&candidate, name, owner)?]))
     }
 
-    /// Where the launcher's directories are in the host's file system.
+    /// Returns the launcher's directories in the host's file system.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().map(|tree| tree.path.as_path())
     }
 
-    /// Which controllers there are.
+    /// Returns the available controllers.
     pub fn controllers(&self) -> Vec<Controller> {
         self.0
             .iter()
@@ -120,17 +122,18 @@ impl Trees {
             .collect()
     }
 
-    /// Descriptors that a child must keep to work with the trees.
+    /// Returns the descriptors that a child must keep to work with the trees.
     pub fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
         self.0.iter().map(|tree| tree.dir.as_raw_fd())
     }
 
-    /// The version in use, for reports.
+    /// Returns the version in use, for reports.
     pub fn version(&self) -> Option<Version> {
         self.0.first().map(|tree| tree.version)
     }
 
-    /// Moves a process into the v2 directory's `keep` leaf: what forks into a room's group must be below the same directory.
+    /// Moves a process to the `keep` leaf of the v2 directory: a process that forks into a room's
+    /// group must be below the same directory.
     pub fn adopt_keep(&self, pid: i32) -> Result<()> {
         for tree in self.0.iter().filter(|tree| tree.version == Version::V2) {
             write_at(tree.dir.as_fd(), "keep/cgroup.procs", &pid.to_string())
@@ -139,7 +142,7 @@ impl Trees {
         Ok(())
     }
 
-    /// Makes the groups of a room, with limits.
+    /// Creates the groups of a room and sets their limits.
     pub fn create(&self, name: &str, limits: &GroupLimits) -> Result<Group> {
         let mut group = Group {
             name: name.to_owned(),
@@ -158,7 +161,7 @@ impl Trees {
         Ok(group)
     }
 
-    /// Removes a room's groups; fails while a process is left in one.
+    /// Removes a room's groups; fails while one contains a process.
     pub fn remove(&self, group: &Group) -> Result<()> {
         for tree in &self.0 {
             match unlinkat(&tree.dir, group.name.as_str(), AtFlags::REMOVEDIR) {
@@ -169,7 +172,8 @@ impl Trees {
         Ok(())
     }
 
-    /// Removes the launcher's own directories, with what is left in them; called in the host's namespace after all has ended.
+    /// Removes the launcher's own directories and their content; called in the host's namespaces
+    /// after every process has exited.
     pub fn remove_all(&self) {
         for tree in &self.0 {
             sweep::remove_tree(&tree.path);
@@ -229,7 +233,7 @@ impl Tree {
 }
 
 impl Controller {
-    /// The kernel's name for it.
+    /// Returns the kernel's name for the controller.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -240,7 +244,7 @@ impl Controller {
 }
 
 impl Group {
-    /// The v2 directory, for `CLONE_INTO_CGROUP`.
+    /// Returns the v2 directory, for `CLONE_INTO_CGROUP`.
     pub fn v2(&self) -> Option<BorrowedFd<'_>> {
         self.dirs
             .iter()
@@ -250,8 +254,9 @@ impl Group {
 
     /// Opens the files into which a process writes `0` to join.
     ///
-    /// In v1 that is `tasks`: a thread that moves itself needs no lock over all processes, and so no RCU grace period, which `cgroup.procs`
-    /// would cost (kernel/cgroup/cgroup.c, `cgroup_attach_lock`).
+    /// In v1 this is `tasks`: a thread that moves itself needs no lock over all processes and
+    /// therefore no RCU grace period, unlike with `cgroup.procs` (kernel/cgroup/cgroup.c,
+    /// `cgroup_attach_lock`).
     pub fn doors(&self) -> Result<Vec<OwnedFd>> {
         self.dirs
             .iter()
@@ -267,7 +272,7 @@ impl Group {
             .collect()
     }
 
-    /// What the room has used.
+    /// Returns the room's resource usage.
     pub fn usage(&self) -> Usage {
         Usage::read(self.dirs.iter().map(|(version, dir)| (*version, dir.as_fd())))
     }
@@ -288,7 +293,8 @@ fn set_limits(tree: &Tree, dir: BorrowedFd<'_>, limits: &GroupLimits) -> Result<
         let bytes = bytes.to_string();
         if v2 {
             write_at(dir, "memory.max", &bytes).during("limit memory")?;
-            // Both are absent on kernels without swap accounting; without swap there is nothing to bound.
+            // Both are missing on kernels without swap accounting; without swap there is nothing to
+            // limit.
             let _ = write_at(dir, "memory.swap.max", "0");
             let _ = write_at(dir, "memory.oom.group", "0");
         } else {
@@ -306,7 +312,7 @@ fn set_limits(tree: &Tree, dir: BorrowedFd<'_>, limits: &GroupLimits) -> Result<
         if v2 {
             write_at(dir, "cpu.max", &format!("{quota} {PERIOD}")).during("limit CPU time")?;
         } else {
-            // Absent without CONFIG_CFS_BANDWIDTH; `probe` reports that.
+            // Missing without CONFIG_CFS_BANDWIDTH; `probe` reports that.
             let _ = write_at(dir, "cpu.cfs_period_us", &PERIOD.to_string());
             let _ = write_at(dir, "cpu.cfs_quota_us", &quota.to_string());
         }

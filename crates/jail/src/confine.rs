@@ -1,4 +1,4 @@
-//! Locking down the calling process for good: the last steps before it runs or serves code it does not trust.
+//! Confining the calling process for good: the last steps before it runs or serves untrusted code.
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -9,28 +9,31 @@ use crate::ids::ROOM_USER;
 /// Per-process limits, set with `setrlimit`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessLimits {
-    /// Open descriptors.
+    /// Maximum number of open descriptors.
     pub open_files: u64,
-    /// Bytes of one file.
+    /// Maximum size of a file in bytes.
     pub file_bytes: u64,
-    /// Private memory that can be written, in bytes; only where no cgroup bounds memory.
+    /// Maximum private writable memory in bytes; set only if no cgroup limits memory.
     pub data: Option<u64>,
-    /// Address space in bytes, of which reserving takes as much as using; only where no cgroup bounds memory.
+    /// Maximum address space in bytes, including reserved memory; set only if no cgroup limits
+    /// memory.
     pub address_space: Option<u64>,
-    /// Processes of the sandbox's user; only where no cgroup bounds them.
+    /// Maximum number of processes of the sandbox's user; set only if no cgroup limits them.
     pub processes: Option<u64>,
 }
 
-/// Signals that may wait, and timers, which need one each. All sandboxes and the host's user count against one limit, so that each sandbox may
-/// have a small part of it only.
+/// Maximum number of pending signals and of timers, which need one each. All sandboxes and the
+/// host's user share one limit, so each sandbox gets only a small part of it.
 const PENDING_SIGNALS: u64 = 1024;
 
-/// Not 0: where the machine hands core dumps to a program, by a `core_pattern` that begins with `|`, Linux does so despite a limit of 0, and
-/// omits it for a limit of 1 only (fs/coredump.c). No file with a core fits into one byte.
+/// Not 0: if the machine pipes core dumps to a program (a `core_pattern` that starts with `|`),
+/// Linux does so despite a limit of 0, and only skips it for a limit of 1 (fs/coredump.c). No core
+/// file fits into one byte.
 const NO_CORE: u64 = 1;
 
 impl ProcessLimits {
-    /// Sets them on the calling process. A limit of the host that is lower stays: it cannot be raised, and is the stricter one.
+    /// Sets the limits on the calling process. A lower limit of the host stays: it cannot be raised
+    /// and is stricter.
     pub fn apply(&self) -> Result<()> {
         let both = |value: u64| Rlimit {
             current: Some(value),
@@ -57,8 +60,8 @@ impl ProcessLimits {
     }
 }
 
-/// Lets the calling process open as many files as it may: a keep holds a dozen descriptors per room, and a login session allows a thousand
-/// until it is asked for more.
+/// Raises the calling process's limit of open files to its maximum: a keep holds a dozen
+/// descriptors per room, and login sessions start with a limit of about a thousand.
 pub fn open_many_files() -> Result<()> {
     let maximum = getrlimit(Resource::Nofile).maximum;
     let limit = Rlimit {
@@ -68,7 +71,8 @@ pub fn open_many_files() -> Result<()> {
     setrlimit(Resource::Nofile, limit).during("raise the limit of open files")
 }
 
-/// Becomes the room's user. Capabilities stay until [`crate::caps::drop_all`]: id 0 is not mapped, so the kernel does not drop them here.
+/// Becomes the room's user. Capabilities remain until [`crate::caps::drop_all`]: id 0 is not
+/// mapped, so the kernel does not drop them here.
 pub fn become_room_user() -> Result<()> {
     use rustix::process::{Gid, Uid};
     let (uid, gid) = (Uid::from_raw(ROOM_USER), Gid::from_raw(ROOM_USER));

@@ -1,4 +1,4 @@
-//! What can go wrong while confining.
+//! Errors of confinement.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,53 +11,53 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// A confinement step that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A system call on no particular path failed.
+    /// A system call without a path failed.
     #[error("{action}")]
     Step {
-        /// What was being done, as a lowercase fragment.
+        /// Failed action, as a lowercase fragment.
         action: &'static str,
-        /// The kernel's answer.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },
     /// A system call on a path failed.
     #[error("{action} `{path}`")]
     Path {
-        /// What was being done, as a lowercase fragment.
+        /// Failed action, as a lowercase fragment.
         action: &'static str,
-        /// The path it was done to.
+        /// Path that the action was applied to.
         path: PathBuf,
-        /// The kernel's answer.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },
-    /// A protection that the policy asks for cannot be had.
+    /// A protection that the policy requires is unavailable.
     #[error("protection `{protection}` is not available: {reason}")]
     Missing {
         /// The protection.
         protection: Protection,
-        /// Why not, and what it needs.
+        /// Why it is missing, and what it needs.
         reason: String,
     },
-    /// A child of ours reported a failure of its own set-up.
+    /// A child process reported a failure of its own setup.
     #[error("{0}")]
     Child(String),
-    /// A filter could not be compiled.
+    /// A filter failed to compile.
     #[error("compile the seccomp filter: {0}")]
     Filter(String),
-    /// A Landlock rule set could not be made.
+    /// A Landlock rule set could not be created.
     #[error("build the Landlock rule set")]
     Landlock(#[from] landlock::RulesetError),
-    /// A message that should be JSON was not.
+    /// A control message is not valid JSON.
     #[error("read a control message")]
     Message(#[from] serde_json::Error),
 }
 
 /// Adds the failed action to a system call's result.
 pub trait During<T> {
-    /// Names the action.
+    /// Adds the name of the action.
     fn during(self, action: &'static str) -> Result<T>;
-    /// Names the action and the path.
+    /// Adds the name of the action and the path.
     fn during_on(self, action: &'static str, path: impl AsRef<Path>) -> Result<T>;
 }
 
@@ -78,7 +78,7 @@ impl<T, E: Into<io::Error>> During<T> for std::result::Result<T, E> {
     }
 }
 
-/// The whole chain of an error on one line, for a message that crosses a process boundary.
+/// Formats the whole chain of an error on one line, for a message that crosses a process boundary.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

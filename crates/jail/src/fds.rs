@@ -12,12 +12,12 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::error::{During, Result};
 
-/// Most descriptors in one message.
+/// Maximum number of descriptors in one message.
 pub const MAX_FDS: usize = 24;
-/// Most bytes in one message.
+/// Maximum size of a message in bytes.
 pub const MAX_MESSAGE: usize = 128 * 1024;
 
-/// Makes a connected pair of packet sockets, closed on exec.
+/// Creates a connected pair of packet sockets, closed on exec.
 pub fn packet_pair() -> Result<(OwnedFd, OwnedFd)> {
     socketpair(
         AddressFamily::UNIX,
@@ -28,7 +28,7 @@ pub fn packet_pair() -> Result<(OwnedFd, OwnedFd)> {
     .during("make a control socket")
 }
 
-/// Makes a connected pair of stream sockets, closed on exec.
+/// Creates a connected pair of stream sockets, closed on exec.
 pub fn stream_pair() -> Result<(OwnedFd, OwnedFd)> {
     socketpair(
         AddressFamily::UNIX,
@@ -60,7 +60,7 @@ pub fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedFd<'_>])
     }
 }
 
-/// Writes some bytes and one descriptor to a stream socket, whole or not at all.
+/// Writes some bytes and one descriptor to a stream socket, completely or not at all.
 pub fn hand_over(stream: impl AsFd, bytes: &[u8], fd: BorrowedFd<'_>) -> Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -76,10 +76,10 @@ pub fn hand_over(stream: impl AsFd, bytes: &[u8], fd: BorrowedFd<'_>) -> Result<
     }
 }
 
-/// Receives one message with descriptors; `None` when the other side is gone.
+/// Receives one message with its descriptors; `None` when the peer has closed the socket.
 ///
-/// A process that may open no more descriptors gets the message with none: the kernel drops those that do not fit, and what is left could
-/// be taken for others.
+/// A process at its limit of open files receives the message without descriptors: the kernel drops
+/// those that do not fit, and the remaining ones could be mistaken for others.
 pub fn receive<M: DeserializeOwned>(socket: impl AsFd) -> Result<Option<(M, Vec<OwnedFd>)>> {
     let mut body = vec![0_u8; MAX_MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
@@ -111,7 +111,7 @@ pub fn receive<M: DeserializeOwned>(socket: impl AsFd) -> Result<Option<(M, Vec<
     Ok(Some((serde_json::from_slice(&body[..received.bytes])?, fds)))
 }
 
-/// Closes every descriptor but `keep` and the standard three.
+/// Closes every descriptor except `keep` and the standard three.
 pub fn close_all_but(keep: &[RawFd]) -> Result<()> {
     let mut keep: Vec<u32> = keep
         .iter()
@@ -131,8 +131,9 @@ pub fn close_all_but(keep: &[RawFd]) -> Result<()> {
 }
 
 fn close_range(first: u32, last: u32) -> Result<()> {
-    // SAFETY: close_range touches no memory. That no open descriptor in the range is used again is guaranteed by the callers: children
-    // fresh from clone, whose copies of the parent's owners are never dropped because they end in `_exit`.
+    // SAFETY: close_range touches no memory. The callers guarantee that no open descriptor in the
+    // range is used again: they are children fresh from clone, whose copies of the parent's owners
+    // are never dropped because they end in `_exit`.
     let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
     if result < 0 {
         Err(io::Error::last_os_error()).during("close inherited descriptors")
@@ -148,8 +149,8 @@ pub fn place(fd: OwnedFd, at: RawFd) -> Result<()> {
         let _ = fd.into_raw_fd();
         return Ok(());
     }
-    // SAFETY: dup2 touches no memory; whatever `at` referred to is given up on purpose, which callers guarantee by placing descriptors
-    // only in a child that has just been cloned.
+    // SAFETY: dup2 touches no memory. Closing whatever `at` referred to is intended; callers
+    // guarantee this by placing descriptors only in a child that has just been cloned.
     let result = unsafe { libc::dup2(fd.as_raw_fd(), at) };
     if result < 0 {
         Err(io::Error::last_os_error()).during("place a descriptor")

@@ -11,19 +11,19 @@ use crate::subordinate;
 /// The user id under which user code runs inside every room.
 pub const ROOM_USER: u32 = 1000;
 
-/// How the ids of the keep map to the host's.
+/// Mapping from the keep's ids to the host's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "map")]
 pub enum KeepIds {
-    /// An ordinary user: its one id is 0 in the keep.
+    /// An ordinary user, whose single id becomes 0 in the keep.
     Single {
         /// The host's user id.
         uid: u32,
         /// The host's group id.
         gid: u32,
     },
-    /// An ordinary user with subordinate ids: a range of them, one for the keep and one for each room, and last the user's own id, by which
-    /// the keep may use the user's cgroups.
+    /// An ordinary user with subordinate ids: a range with one id for the keep and one for each
+    /// room, followed by the user's own id, which lets the keep use the user's cgroups.
     Subordinate {
         /// The user's id.
         uid: u32,
@@ -33,20 +33,20 @@ pub enum KeepIds {
         uids: u32,
         /// First subordinate group id.
         gids: u32,
-        /// How many of each.
+        /// Number of ids of each kind.
         count: u32,
     },
-    /// Root: a range of unprivileged host ids, one for the keep and one for each room.
+    /// Root: a range of unprivileged host ids with one for the keep and one for each room.
     Range {
         /// First host id.
         base: u32,
-        /// How many.
+        /// Number of ids.
         count: u32,
     },
 }
 
 impl KeepIds {
-    /// The host's ids that the keep's cgroups are given to.
+    /// Returns the host's ids that own the keep's cgroups.
     pub fn root(self) -> (u32, u32) {
         match self {
             Self::Single { uid, gid } | Self::Subordinate { uid, gid, .. } => (uid, gid),
@@ -54,12 +54,12 @@ impl KeepIds {
         }
     }
 
-    /// Whether each room has an id that nobody else has.
+    /// Returns whether each room has an id of its own.
     pub fn is_own(self) -> bool {
         !matches!(self, Self::Single { .. })
     }
 
-    /// How many rooms can have an id that no other has.
+    /// Returns the number of rooms that can have an id of their own.
     pub fn rooms(self) -> u32 {
         match self {
             Self::Single { .. } => u32::MAX,
@@ -67,7 +67,7 @@ impl KeepIds {
         }
     }
 
-    /// What is left of it where there are no user namespaces.
+    /// Returns the mapping that remains without user namespaces.
     #[must_use]
     pub fn without_namespaces(self) -> Self {
         match self {
@@ -76,7 +76,7 @@ impl KeepIds {
         }
     }
 
-    /// The keep's id for the room in `slot`: with a range, one that no other room has.
+    /// Returns the keep's id for the room in `slot`; with a range, it is unique.
     pub fn room(self, slot: u32) -> u32 {
         match self {
             Self::Single { .. } => 0,
@@ -84,7 +84,8 @@ impl KeepIds {
         }
     }
 
-    /// The host's id of a room without namespaces in `slot`, where it is not the caller's own.
+    /// Returns the host's id of a room without namespaces in `slot`, if it differs from the
+    /// caller's.
     pub fn host_room(self, slot: u32) -> Option<u32> {
         match self {
             Self::Single { .. } | Self::Subordinate { .. } => None,
@@ -92,11 +93,12 @@ impl KeepIds {
         }
     }
 
-    /// Writes the map of the keep's process; called by its parent in the host's namespace.
+    /// Writes the id map of the keep's process; called by its parent in the host's namespaces.
     pub fn write(self, pid: i32) -> Result<()> {
         match self {
             Self::Single { uid, gid } => {
-                // The kernel demands this of an unprivileged writer (user_namespaces(7), "gid_map").
+                // The kernel requires this of an unprivileged writer (user_namespaces(7),
+                // "gid_map").
                 write(pid, "setgroups", "deny")?;
                 write(pid, "uid_map", &format!("0 {uid} 1"))?;
                 write(pid, "gid_map", &format!("0 {gid} 1"))

@@ -1,4 +1,4 @@
-//! The keep: the outer wall, in which the template and all rooms live.
+//! The keep: the outer confinement, which contains the template and all rooms.
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
@@ -12,7 +12,7 @@ use crate::mounts::{self, Tree};
 use crate::process::{Child, NAMESPACES, spawn};
 use crate::protection::Protection;
 
-/// What a keep is made of.
+/// Configuration of a keep.
 #[derive(Debug)]
 pub struct KeepPlan {
     /// Its id map.
@@ -23,8 +23,8 @@ pub struct KeepPlan {
 
 /// Starts a keep whose first process runs `body`; called in the host's namespaces by a single-threaded process.
 ///
-/// Returns once the keep stands. Killing the child, or its parent's death, ends everything inside. Of the caller's descriptors, the child
-/// has the standard three and `keep_open`.
+/// Returns when the keep is ready. Killing the child, or its parent's death, ends everything
+/// inside. The child inherits the standard three descriptors and `keep_open`.
 pub fn start(
     plan: &KeepPlan,
     trees: &Trees,
@@ -47,7 +47,8 @@ pub fn start(
             .map(|error| (is_refusal(error), chain(error)));
         fds::send(&theirs, &failure, &[])?;
         entered?;
-        // The parent takes the end of this socket for a failed start, so it stays open exactly until here.
+        // The parent treats the end of this socket as a failed start, so it stays open exactly
+        // until here.
         drop(theirs);
         body()
     })
@@ -61,12 +62,12 @@ pub fn start(
             Some((Some((true, failure)), _)) => Err(Error::Missing {
                 protection: Protection::MountNamespace,
                 reason: format!(
-                    "this machine gives a user namespace but no rights in it ({failure}); {}",
+                    "this machine creates user namespaces but grants no rights in them ({failure}); {}",
                     Protection::HiddenProc.remedy()
                 ),
             }),
             Some((Some((false, failure)), _)) => Err(Error::Child(failure)),
-            None => Err(Error::Child("the keep ended while it was being made".into())),
+            None => Err(Error::Child("the keep exited during its setup".into())),
         }
     };
     if let Err(error) = stand() {
@@ -87,7 +88,8 @@ fn enter(plan: &KeepPlan) -> Result<()> {
     }
     rustix::thread::set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).during("become the keep's group")?;
     rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).during("become the keep's user")?;
-    // Changing ids clears both; the keep writes id maps through its children's /proc files, which are root's while it is undumpable.
+    // Changing ids clears both settings. The keep writes id maps through its children's /proc
+    // files, which belong to root while the keep is undumpable.
     set_dumpable_behavior(DumpableBehavior::Dumpable).during("open the keep's /proc files")?;
     set_parent_process_death_signal(Some(Signal::KILL)).during("tie the keep to its launcher")?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
@@ -95,7 +97,8 @@ fn enter(plan: &KeepPlan) -> Result<()> {
     mounts::enter_keep(&plan.tree, sources)
 }
 
-/// Whether the machine refused a mount: in containers that mask `/proc`, and where a security module allows user namespaces in name only.
+/// Returns whether the machine rejected a mount, as in containers that mask `/proc` and with
+/// security modules that permit user namespaces in name only.
 fn is_refusal(error: &Error) -> bool {
     matches!(
         error,
@@ -109,7 +112,7 @@ fn missing_namespaces(source: std::io::Error) -> Error {
         Some(libc::EPERM | libc::ENOSPC | libc::EINVAL | libc::ENOSYS) => Error::Missing {
             protection: Protection::UserNamespace,
             reason: format!(
-                "this machine refuses a new user namespace ({source}); {}",
+                "this machine does not permit new user namespaces ({source}); {}",
                 Protection::UserNamespace.remedy()
             ),
         },

@@ -1,4 +1,5 @@
-//! The Landlock rule set: a second wall around files, made in the room's own mount namespace.
+//! The Landlock rule set: a second layer of file protection, created in the room's own mount
+//! namespace.
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -10,11 +11,11 @@ use landlock::{
 
 use crate::error::{During, Result};
 
-/// Trees that user code may read and execute.
+/// Directories that user code may read and execute.
 const READABLE: [&str; 8] = ["/usr", "/lib", "/lib64", "/bin", "/opt", "/etc", "/proc", "/sys"];
-/// Trees that user code may write.
+/// Directories that user code may write to.
 const WRITABLE: [&str; 3] = ["/workspace", "/tmp", "/dev/shm"];
-/// Devices.
+/// Device files that user code may use.
 const DEVICES: [&str; 5] = [
     "/dev/null",
     "/dev/zero",
@@ -23,10 +24,10 @@ const DEVICES: [&str; 5] = [
     "/dev/urandom",
 ];
 
-/// The Landlock version of the running kernel, 0 when it has none.
+/// Returns the Landlock version of the running kernel, or 0 without Landlock.
 pub fn abi() -> u32 {
     const VERSION: u32 = 1;
-    // SAFETY: with the version flag the call reads no attribute and only answers a number.
+    // SAFETY: with the version flag, the call reads no attribute and only returns a number.
     let answer = unsafe {
         libc::syscall(
             libc::SYS_landlock_create_ruleset,
@@ -38,10 +39,12 @@ pub fn abi() -> u32 {
     u32::try_from(answer).unwrap_or(0)
 }
 
-/// The least version that walls files in by itself: before it, any file of the own user could be emptied.
+/// Oldest version that protects files without other mechanisms: before it, any file of the own user
+/// could be truncated.
 pub const ALONE_ABI: u32 = 3;
 
-/// What programs may read of a machine whose tree they share: commands, libraries, and facts that tell of nobody.
+/// Paths of a shared machine that programs may read: commands, libraries, and facts that reveal
+/// nothing about other users.
 const SHARED: [&str; 23] = [
     "/usr/bin",
     "/usr/lib",
@@ -68,7 +71,8 @@ const SHARED: [&str; 23] = [
     "/sys/devices/system/cpu",
 ];
 
-/// Makes a rule set that is the only wall around files: what it does not name cannot be opened. Of what is `listed`, only names are shown.
+/// Creates a rule set for use without namespaces: all other paths cannot be opened. Of `listed`
+/// directories, only the names are visible.
 pub fn create_alone(readable: &[&Path], listed: &[&Path], writable: &[&Path]) -> Result<OwnedFd> {
     let abi = ABI::V6;
     let mut rules = Ruleset::default()
@@ -104,10 +108,10 @@ pub fn create_alone(readable: &[&Path], listed: &[&Path], writable: &[&Path]) ->
         }
     }
     let made: Option<OwnedFd> = rules.into();
-    made.ok_or_else(|| crate::Error::Child("this kernel has no Landlock".into()))
+    made.ok_or_else(|| crate::Error::Child("this kernel does not support Landlock".into()))
 }
 
-/// Joins a rule set for good; the caller must have `no_new_privs`.
+/// Applies a rule set for good; the caller must have `no_new_privs`.
 pub fn join(rules: BorrowedFd<'_>) -> Result<()> {
     // SAFETY: the call takes a descriptor and a flag word; the borrow keeps the descriptor open.
     let result = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) };
@@ -118,7 +122,8 @@ pub fn join(rules: BorrowedFd<'_>) -> Result<()> {
     }
 }
 
-/// Makes the rule set of a room; `None` when the kernel has no Landlock. Joining it is one call on the descriptor.
+/// Creates the rule set of a room; `None` if the kernel does not support Landlock. One call on the
+/// descriptor applies it.
 pub fn create() -> Result<Option<OwnedFd>> {
     let abi = ABI::V6;
     let mut rules = Ruleset::default()
@@ -138,7 +143,7 @@ pub fn create() -> Result<Option<OwnedFd>> {
         ),
     ] {
         for path in paths {
-            // What this machine does not have (`/lib64`, say) needs no rule.
+            // Paths that this machine lacks (`/lib64`, for example) need no rule.
             if let Ok(fd) = PathFd::new(path) {
                 rules = rules.add_rule(PathBeneath::new(fd, access))?;
             }

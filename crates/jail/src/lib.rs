@@ -1,8 +1,9 @@
-//! Linux confinement for Cellblock: everything that stands between user code and the machine.
+//! Linux confinement for Cellblock: everything between user code and the machine.
 //!
-//! Three things to know:
-//! - [`keep`] makes the outer wall: a user, pid, mount and network namespace set with a small read-only tree. The template and
-//!   every room live inside it, and killing its first process kills all of them.
+//! Main items:
+//! - [`keep`] creates the outer confinement: user, pid, mount and network namespaces with a small
+//! read-only file tree. The template and every room run inside it, and killing its first process
+//! ends all of them.
 //! - [`Room`](room::Room) is one sandbox: a namespace set of its own below the keep, with fresh `/proc`, `/tmp` and `/workspace`.
 //! - [`Protection`](protection::Protection) names each kernel mechanism, and [`protection::Report`] says which are active.
 //!

@@ -1,7 +1,8 @@
-//! The file trees: a small read-only one for the keep, and what each room mounts on top of it.
+//! File trees: a small read-only one for the keep, and the mounts that each room adds.
 //!
-//! A room inherits the keep's mounts and cannot undo them: mounts that come from a more privileged namespace are locked together. So a room
-//! adds only what must be its own: `/proc`, `/tmp`, `/workspace`, `/dev/shm`, and the read-only `/tmp/data`.
+//! A room inherits the keep's mounts and cannot undo them: mounts from a more privileged namespace
+//! are locked together. So a room only adds what must be its own: `/proc`, `/tmp`, `/workspace`,
+//! `/dev/shm`, and the read-only `/tmp/data`.
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -20,16 +21,16 @@ use crate::error::{During, Result};
 use crate::ids::ROOM_USER;
 use crate::scratch::write_file;
 
-/// A directory of the host that appears inside, read-only.
+/// A directory of the host that is visible inside, read-only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bind {
     /// The host's directory.
     pub source: PathBuf,
-    /// Where it appears.
+    /// Path inside.
     pub target: PathBuf,
 }
 
-/// What the keep's tree holds besides the system's libraries and commands.
+/// Content of the keep's tree in addition to the system's libraries and commands.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
     /// Directories of the host.
@@ -38,16 +39,16 @@ pub struct Tree {
     pub files: Vec<(PathBuf, Vec<u8>)>,
 }
 
-/// Bounds of a room's writable file systems.
+/// Limits of a room's writable file systems.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskLimits {
-    /// Bytes of `/workspace`, and as many of `/tmp`.
+    /// Maximum size of `/workspace`, and of `/tmp`, in bytes.
     pub bytes: u64,
-    /// Files and directories of each.
+    /// Maximum number of files and directories in each.
     pub inodes: u64,
-    /// Bytes of `/dev/shm`.
+    /// Maximum size of `/dev/shm` in bytes.
     pub shm_bytes: u64,
-    /// Bytes of `/tmp/data`.
+    /// Maximum size of `/tmp/data` in bytes.
     pub data_bytes: u64,
 }
 
@@ -59,10 +60,10 @@ const SYSTEM: [&str; 7] = [
     "/usr/lib64",
     "/usr/share/zoneinfo",
     "/usr/share/terminfo",
-    // Debian's `awk` and its like are links through here.
+    // Debian's `awk` and similar commands are links through here.
     "/etc/alternatives",
 ];
-/// Names at the root that are links into `/usr` on a merged system and directories elsewhere.
+/// Names at the root that are links to `/usr` on merged systems and directories elsewhere.
 const ROOT_LINKS: [&str; 4] = ["bin", "lib", "lib32", "lib64"];
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 const DIRECTORIES: [&str; 8] = [
@@ -75,9 +76,11 @@ const DIRECTORIES: [&str; 8] = [
     "opt/cellblock",
     "usr/share",
 ];
-/// Where `/cellblock` leads: the inputs of cells that derive from tool results, in each room's own read-only directory.
+/// Target of `/cellblock`: the inputs of cells that derive from tool results, in each room's own
+/// read-only directory.
 const INPUTS: &str = "/tmp/data/.cellblock";
-/// Links of the tree, and where they lead. Many models write to `/mnt/data` and read from there, as OpenAI's interpreter has its files there.
+/// Links of the tree with their targets. Many models read and write in `/mnt/data`, where OpenAI's
+/// interpreter has its files.
 const LINKS: [(&str, &str); 2] = [("cellblock", INPUTS), ("mnt/data", "/workspace")];
 /// Directories that every host has; the first that exists carries the new tree until it becomes the root.
 const SCAFFOLDS: [&str; 4] = ["/tmp", "/run", "/mnt", "/usr"];
@@ -119,7 +122,7 @@ const MASKED_DIRECTORIES: [&str; 7] = [
     "/proc/scsi",
 ];
 
-/// Detached, read-only copies of what a keep shows of the host.
+/// Detached, read-only copies of the host's directories that a keep shows.
 #[derive(Debug)]
 pub struct Sources(Vec<(OwnedFd, PathBuf)>);
 
@@ -179,7 +182,8 @@ pub fn enter_keep(tree: &Tree, Sources(sources): Sources) -> Result<()> {
     .during("make the root read-only")
 }
 
-/// Mounts what a room has of its own; answers a writable handle to `/tmp/data`, which is read-only through its path.
+/// Mounts a room's own file systems. Returns a writable handle to `/tmp/data`, which is read-only
+/// through its path.
 pub fn enter_room(limits: &DiskLimits) -> Result<OwnedFd> {
     let guarded = MountFlags::NOSUID | MountFlags::NODEV;
     let owner = format!("uid={ROOM_USER},gid={ROOM_USER}");
@@ -212,7 +216,8 @@ pub fn enter_room(limits: &DiskLimits) -> Result<OwnedFd> {
     Ok(handle)
 }
 
-/// Mounts a fresh `/proc` that shows own processes only, and masks what tells of or controls the machine.
+/// Mounts a fresh `/proc` that shows only the room's processes, and masks files that reveal or
+/// control the machine.
 pub fn hide_proc() -> Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", flags, Some(c"hidepid=2")).during_on("mount", "/proc")?;
@@ -234,12 +239,14 @@ pub fn hide_proc() -> Result<()> {
     mount_bind("/proc/sys", "/proc/sys").during_on("bind", "/proc/sys")?;
     mount_remount("/proc/sys", MountFlags::BIND | MountFlags::RDONLY | flags, "")
         .during_on("make read-only", "/proc/sys")?;
-    // Last, as it lies below that mount. It is the same for everything that runs on the machine until it restarts.
+    // Last, because it is below that mount. It is the same for every process of the machine until
+    // the next boot.
     mount_bind("/dev/null", BOOT_ID).during_on("mask", BOOT_ID)
 }
 
-/// Takes copies of what the tree shows of the host; called inside the keep's namespaces while the process still has the host's user id,
-/// because images may lie below a home that nobody else may enter.
+/// Copies the mounts of the tree's host directories. Called inside the keep's namespaces while the
+/// process still has the host's user id, because images may be below a home directory that only the
+/// user can enter.
 pub fn open_sources(tree: &Tree) -> Result<Sources> {
     let system = SYSTEM.iter().map(PathBuf::from).filter(|path| path.is_dir());
     let root_directories = ROOT_LINKS
@@ -294,7 +301,8 @@ fn set(tree: BorrowedFd<'_>, attributes: u64) -> std::io::Result<()> {
     }
 }
 
-/// Makes a detached mount of one open file: read-only, and nothing in it is run. Only who may mount in the caller's mount namespace can.
+/// Creates a detached mount of one open file, read-only and not executable. The caller must be
+/// allowed to mount in its mount namespace.
 pub fn file_mount(file: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
     const DATA: u64 =
         libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
@@ -305,8 +313,8 @@ pub fn file_mount(file: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
     Ok(mount)
 }
 
-/// The same by a process that may not mount: it moves, for good, into a user and a mount namespace of its own, where it may. It must have one
-/// thread. The path must be that of the open file.
+/// Does the same for a process that may not mount: it moves, for good, to its own user and mount
+/// namespaces, where it may. It must have only one thread. The path must be that of the open file.
 pub fn file_mount_apart(file: &OwnedFd, path: &Path) -> Result<OwnedFd> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     // SAFETY: the namespaces change nothing that safe code relies on; descriptors and memory stay as they are.
@@ -325,7 +333,7 @@ pub fn file_mount_apart(file: &OwnedFd, path: &Path) -> Result<OwnedFd> {
     let (one, other) = (rustix::fs::fstat(file), rustix::fs::fstat(&again));
     let (one, other) = (one.during("look at the file")?, other.during("look at the file")?);
     if (one.st_dev, one.st_ino) != (other.st_dev, other.st_ino) {
-        return Err(crate::Error::Child("its path is another file's by now".into()));
+        return Err(crate::Error::Child("its path now names another file".into()));
     }
     file_mount(again.as_fd()).during("make a mount of a file")
 }
@@ -390,10 +398,11 @@ fn write_files(root: &Path, tree: &Tree) -> Result<()> {
                  nobody:x:65534:65534:nobody:/:/bin/false\n"
             ),
         ),
-        // What is mounted from the host belongs to ids that the room does not map, which show as nobody's.
+        // Mounts from the host belong to ids that the room does not map; they are shown as
+        // `nobody`.
         ("group", format!("root:x:0:\nuser:x:{user}:\nnogroup:x:65534:\n")),
         ("hosts", "127.0.0.1 localhost\n::1 localhost\n".to_owned()),
-        // Without it fontconfig, which renderers call, complains on stderr.
+        // Without it, fontconfig, which renderers call, prints warnings to stderr.
         (
             "fonts/fonts.conf",
             "<?xml version=\"1.0\"?><fontconfig><cachedir>/tmp/.fontconfig</cachedir></fontconfig>\n"
@@ -411,7 +420,8 @@ fn write_files(root: &Path, tree: &Tree) -> Result<()> {
     Ok(())
 }
 
-/// A stand-in for the part of `/sys` from which programs count processors: how many there are, each a core of its own.
+/// Writes a replacement for the part of `/sys` from which programs count processors: their number,
+/// each a core of its own.
 fn write_processors(root: &Path) -> Result<()> {
     let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let cpus = root.join("sys/devices/system/cpu");

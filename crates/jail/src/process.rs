@@ -11,7 +11,7 @@ use crate::error::{During, Result, chain};
 pub struct Child {
     /// Its pid, in the caller's pid namespace.
     pub pid: i32,
-    /// A handle that stays right when the pid is reused.
+    /// Handle that stays valid when the pid is reused.
     pub pidfd: OwnedFd,
 }
 
@@ -22,7 +22,7 @@ pub enum Ending {
     Exited(i32),
     /// This signal killed it.
     Signaled(i32),
-    /// Its end was seen, but not how.
+    /// The process ended, but its status is unknown.
     Unknown,
 }
 
@@ -39,8 +39,8 @@ impl Ending {
     }
 }
 
-/// Which namespaces a child gets fresh. The cgroup namespace is not among them: its root is the group that a process is in when it is
-/// made, so it comes after the process has joined its group.
+/// Namespaces that are new for a child. The cgroup namespace is missing: its root is the group in
+/// which the process creates it, so this comes after the process has joined its group.
 pub const NAMESPACES: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNS
@@ -86,10 +86,12 @@ pub fn spawn(
             size_of::<libc::clone_args>(),
         )
     };
-    // Behind a room's filter clone3 is missing, as its flags lie where a filter cannot look; clone does the same but for cgroups.
+    // A room's filter blocks clone3 because its flags are in memory, where a filter cannot look.
+    // clone does the same, except for cgroups.
     if pid == -1 && cgroup.is_none() && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
         let flags = flags | libc::SIGCHLD as u64;
-        // SAFETY: as above; a null stack makes the child go on with its copy of this one, and the pidfd is stored in a local of ours.
+        // SAFETY: as above; with a null stack the child continues on its copy of this one, and the
+        // pidfd is stored in one of our locals.
         pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0_usize, &raw mut pidfd, 0_usize, 0_usize) };
     }
     match pid {
@@ -103,11 +105,12 @@ pub fn spawn(
                     70
                 }
             };
-            // SAFETY: _exit runs no destructor and no atexit handler of the parent's, which is why it is used here.
+            // SAFETY: _exit runs none of the parent's destructors and atexit handlers, which is why
+            // it is used here.
             unsafe { libc::_exit(code) }
         }
         pid => {
-            // SAFETY: on success the kernel stored a new descriptor there, which nobody else owns.
+            // SAFETY: on success the kernel stored a new descriptor there that has no other owner.
             let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
             Ok(Child {
                 pid: i32::try_from(pid).expect("a pid fits an i32"),
@@ -123,16 +126,16 @@ pub fn report(line: &str) {
 }
 
 impl Child {
-    /// Kills the child (and with it a whole pid namespace if it is the first process of one).
+    /// Kills the child, and with it the whole pid namespace if the child is its first process.
     pub fn kill(&self) {
         let _ = rustix::process::pidfd_send_signal(&self.pidfd, rustix::process::Signal::KILL);
     }
 
-    /// Waits until the child has ended, and answers its raw wait status.
+    /// Waits until the child has ended and returns its raw wait status.
     pub fn wait(&self) -> Result<i32> {
         let mut status = 0;
         loop {
-            // SAFETY: waitpid writes one int, into a local of ours.
+            // SAFETY: waitpid writes one int, into one of our locals.
             let result = unsafe { libc::waitpid(self.pid, &raw mut status, 0) };
             if result >= 0 {
                 return Ok(status);
@@ -159,17 +162,18 @@ pub fn execute(program: &CStr, arguments: &[CString], environment: &[CString]) -
     io::Error::last_os_error()
 }
 
-/// Gives the calling process the default answer to every signal, before it runs another program: Rust's runtime ignores `SIGPIPE`, and what
-/// is ignored stays so.
+/// Resets every signal of the calling process to its default action before it runs another program:
+/// Rust's runtime ignores `SIGPIPE`, and ignored signals stay ignored.
 pub fn default_signals() {
     for number in 1..=64 {
-        // SAFETY: the default answer is no function, and numbers that cannot be set are refused.
+        // SAFETY: the default action is not a function, and numbers that cannot be set return an
+        // error.
         unsafe { libc::signal(number, libc::SIG_DFL) };
     }
 }
 
 fn unblock_signals() {
-    // SAFETY: the set is initialised by sigemptyset before the kernel reads it.
+    // SAFETY: the set is initialized by sigemptyset before the kernel reads it.
     unsafe {
         let mut none = std::mem::zeroed::<libc::sigset_t>();
         libc::sigemptyset(&raw mut none);
@@ -179,7 +183,8 @@ fn unblock_signals() {
 
 /// Turns `SIGCHLD` of the calling process into a non-blocking descriptor that becomes readable when a child has ended.
 pub fn child_signals() -> Result<OwnedFd> {
-    // SAFETY: the set is initialised by sigemptyset before use, and lives through both calls; the descriptor is fresh and ours.
+    // SAFETY: the set is initialized by sigemptyset before use, and lives through both calls; the
+    // descriptor is new and has no other owner.
     unsafe {
         let mut set = std::mem::zeroed::<libc::sigset_t>();
         libc::sigemptyset(&raw mut set);
@@ -193,15 +198,16 @@ pub fn child_signals() -> Result<OwnedFd> {
     }
 }
 
-/// Collects one child that has ended: its pid and raw wait status.
+/// Reaps one child that has ended. Returns its pid and raw wait status.
 pub fn reap_one() -> Option<(i32, i32)> {
     let mut status = 0;
-    // SAFETY: waitpid writes one int, into a local of ours.
+    // SAFETY: waitpid writes one int, into one of our locals.
     let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
     (pid > 0).then_some((pid, status))
 }
 
-/// Forgets pending notices of [`child_signals`]; call before [`reap_one`] until it answers `None`.
+/// Clears pending notifications of [`child_signals`]; call this, then [`reap_one`] until it returns
+/// `None`.
 pub fn clear_child_signals(signals: &OwnedFd) {
     let mut notices = [0_u8; 128 * 8];
     let _ = rustix::io::read(signals, &mut notices);

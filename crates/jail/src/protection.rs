@@ -1,47 +1,47 @@
-//! The kernel mechanisms that confine a sandbox, what a policy asks of each, and what is active.
+//! The kernel mechanisms that confine a sandbox, the policy's demand for each, and the active ones.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One mechanism.
+/// A kernel mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Protection {
-    /// Ids and capabilities of the sandbox mean nothing outside it.
+    /// The sandbox's ids and capabilities have no effect outside it.
     UserNamespace,
-    /// The sandbox sees and signals its own processes only.
+    /// The sandbox sees and signals only its own processes.
     PidNamespace,
-    /// The sandbox has a file tree of its own.
+    /// The sandbox has its own file tree.
     MountNamespace,
-    /// No network device but a loopback that is down.
+    /// The sandbox has no network device except a loopback that is down.
     NetNamespace,
-    /// `SysV` and POSIX message queues, semaphores and shared memory are its own.
+    /// The sandbox has its own message queues, semaphores and shared memory (System V and POSIX).
     IpcNamespace,
-    /// A host name of its own.
+    /// The sandbox has its own host name.
     UtsNamespace,
     /// The host's cgroup paths are hidden.
     CgroupNamespace,
-    /// `/proc` shows own processes only, and its dangerous files are masked.
+    /// `/proc` shows only the sandbox's processes, and its dangerous files are masked.
     HiddenProc,
     /// Only listed system calls work.
     Seccomp,
-    /// A second wall around files, by the Landlock security module.
+    /// Landlock protects files a second time.
     Landlock,
-    /// Landlock also bars abstract sockets and signals to outside (ABI 6).
+    /// Landlock also blocks abstract sockets and signals outside the sandbox (ABI 6).
     LandlockScopes,
     /// No capability in any set.
     NoCapabilities,
-    /// `execve` never gains privilege.
+    /// `execve` never gains privileges.
     NoNewPrivs,
-    /// User code runs under a user id that no other sandbox or host process has.
+    /// User code runs under a user id that no other sandbox and no host process has.
     OwnUserId,
-    /// Memory is bounded by a cgroup.
+    /// A cgroup limits memory.
     MemoryCgroup,
-    /// The number of processes is bounded by a cgroup.
+    /// A cgroup limits the number of processes.
     ProcessCgroup,
-    /// CPU time is bounded by a cgroup.
+    /// A cgroup limits CPU time.
     CpuCgroup,
 }
 
@@ -67,10 +67,11 @@ impl Protection {
         Self::CpuCgroup,
     ];
 
-    /// What a policy asks for when it does not say.
+    /// Returns the demand of a policy that does not name the protection.
     ///
-    /// Degradable are only those that common machines lack: Landlock (kernels before 5.13 or with it switched off), its scopes (before
-    /// 6.12), a user id of its own (needs root or subordinate ids), and cgroups (need root or delegation).
+    /// The degradable ones are those that common machines lack: Landlock (kernels before 5.13, or
+    /// with Landlock disabled), its scopes (before 6.12), a separate user id (needs root or
+    /// subordinate ids), and cgroups (need root or delegation).
     pub const fn default_demand(self) -> Demand {
         match self {
             Self::UserNamespace
@@ -93,7 +94,8 @@ impl Protection {
         }
     }
 
-    /// Whether it is a namespace, or hangs on one: all of these are there or none.
+    /// Returns whether the protection is a namespace or depends on one: these are available
+    /// together or not at all.
     pub const fn needs_namespaces(self) -> bool {
         matches!(
             self,
@@ -108,7 +110,7 @@ impl Protection {
         )
     }
 
-    /// What gives a machine this protection, for a person who lacks it.
+    /// Returns how a machine gets this protection, as advice for its administrator.
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::UserNamespace
@@ -120,10 +122,10 @@ impl Protection {
             | Self::CgroupNamespace => {
                 "allow user namespaces: `sysctl user.max_user_namespaces` above 0, \
                  `kernel.unprivileged_userns_clone=1` and `kernel.apparmor_restrict_unprivileged_userns=0` where they exist; \
-                 or allow to do without them (`--without-namespaces`)"
+                 or permit running without them (`--without-namespaces`)"
             }
             Self::HiddenProc => {
-                "run outside a container that masks `/proc`, or give it an unmasked one; or allow to do without (`--without-namespaces`)"
+                "run outside the container that masks `/proc`, or unmask it; or permit running without namespaces (`--without-namespaces`)"
             }
             Self::Seccomp => "use a kernel with CONFIG_SECCOMP_FILTER",
             Self::Landlock => "use Linux 5.13 or newer with `landlock` among its security modules",
@@ -148,36 +150,38 @@ impl fmt::Display for Protection {
     }
 }
 
-/// What a policy asks of a protection.
+/// A policy's demand for one protection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Demand {
-    /// Without it nothing starts.
+    /// Nothing starts without it.
     Strict,
-    /// Used where the machine has it, reported where not.
+    /// Used if the machine has it; reported if not.
     Degradable,
     /// Not used.
     Disabled,
 }
 
-/// What a policy asks of all protections; those not named have their default.
+/// A policy's demands for all protections; the others have their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Demands(pub BTreeMap<Protection, Demand>);
 
 impl Demands {
-    /// The named set for machines that refuse namespaces, such as most containers: everything that hangs on a user namespace may be missing,
-    /// and what may be missing by default. Where the machine has them they are used all the same.
+    /// Returns the demands for machines that do not permit namespaces, such as most containers:
+    /// everything that depends on a user namespace may be missing, and so may what is degradable by
+    /// default. A machine that has them still uses them.
     pub fn without_namespaces() -> Self {
         let lacking = |it: &Protection| {
-            // The bounding set can only be emptied with privilege, of which a user namespace gives enough.
+            // Only a privileged process can empty the bounding set; a user namespace grants enough
+            // privileges.
             it.needs_namespaces() || *it == Protection::NoCapabilities
         };
         let needed = Protection::ALL.into_iter().filter(lacking);
         Self(needed.map(|it| (it, Demand::Degradable)).collect())
     }
 
-    /// What is asked of one protection.
+    /// Returns the demand for one protection.
     pub fn of(&self, protection: Protection) -> Demand {
         self.0
             .get(&protection)
@@ -185,7 +189,7 @@ impl Demands {
             .unwrap_or_else(|| protection.default_demand())
     }
 
-    /// Turns "the machine lacks it" into an error or a degraded state, as asked.
+    /// Turns a missing protection into an error or a degraded state, depending on the demand.
     pub fn lacking(&self, protection: Protection, reason: impl Into<String>) -> crate::Result<State> {
         let reason = reason.into();
         match self.of(protection) {
@@ -199,7 +203,7 @@ impl Demands {
     }
 }
 
-/// What became of one protection.
+/// State of one protection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum State {
@@ -207,10 +211,10 @@ pub enum State {
     Active,
     /// The machine lacks it, and the policy allows that.
     Degraded {
-        /// Why.
+        /// Why the machine lacks it.
         reason: String,
     },
-    /// The policy switched it off.
+    /// The policy disables it.
     Disabled,
 }
 
@@ -220,12 +224,12 @@ pub enum State {
 pub struct Report(pub BTreeMap<Protection, State>);
 
 impl Report {
-    /// Notes one state.
+    /// Records the state of one protection.
     pub fn note(&mut self, protection: Protection, state: State) {
         self.0.insert(protection, state);
     }
 
-    /// Whether a protection is in force.
+    /// Returns whether a protection is in force.
     pub fn is_active(&self, protection: Protection) -> bool {
         self.0.get(&protection) == Some(&State::Active)
     }
@@ -236,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_strict_protection_that_is_lacking_is_an_error_that_says_what_to_do() {
+    fn a_missing_strict_protection_is_an_error_with_a_remedy() {
         let error = Demands::default()
             .lacking(Protection::Seccomp, "no filters here")
             .unwrap_err();
@@ -247,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_degradable_protection_that_is_lacking_is_reported() {
+    fn a_missing_degradable_protection_is_reported() {
         let state = Demands::default().lacking(Protection::Landlock, "ABI 0").unwrap();
         assert_eq!(
             state,

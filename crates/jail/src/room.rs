@@ -1,4 +1,4 @@
-//! Rooms: one namespace set, file tree and cgroup per sandbox, with the guest as its first process.
+//! Rooms: namespaces, file tree and cgroup of a sandbox, with the guest as its first process.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
@@ -17,67 +17,69 @@ use crate::process::{Child, NAMESPACES, spawn};
 use crate::protection::{Demand, Demands, Protection};
 use crate::seccomp::Filters;
 
-/// Everything that bounds a room.
+/// Limits of a room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoomLimits {
-    /// Of the whole room, by cgroup.
+    /// Limits of the whole room, enforced by a cgroup.
     pub group: GroupLimits,
-    /// Of its file systems.
+    /// Limits of its file systems.
     pub disk: DiskLimits,
-    /// Of each process.
+    /// Limits of each process.
     pub process: ProcessLimits,
 }
 
-/// A room as seen by the keep.
+/// A room, as seen by the keep.
 #[derive(Debug)]
 pub struct Room {
-    /// Its first process: killing it ends everything in the room.
+    /// First process; killing it ends everything in the room.
     pub init: Child,
-    /// Its namespaces, in the order in which a process joins them; the pid namespace, which holds for children, comes first.
+    /// Namespaces in the order in which a process joins them; the pid namespace, which applies to
+    /// children, comes first.
     pub namespaces: Vec<OwnedFd>,
-    /// Its Landlock rules, for processes that join later.
+    /// Landlock rules, for processes that join later.
     pub rules: Option<OwnedFd>,
     group: Group,
 }
 
-/// What the first process of a room gets from its set-up.
+/// Handles that the setup passes to the first process of a room.
 #[derive(Debug)]
 pub struct Inside {
-    /// A writable handle to `/tmp/data`.
+    /// Writable handle to `/tmp/data`.
     pub data: OwnedFd,
-    /// The room's Landlock rules, for commands that it starts.
+    /// Landlock rules, for commands that the room starts.
     pub rules: Option<OwnedFd>,
-    /// Where the room's directories are, if it could not mount its own.
+    /// The room's directories, if it could not mount its own.
     pub dir: Option<crate::scratch::RoomDir>,
 }
 
-/// What the first process of a room tells the keep while it is being made.
+/// A message from a room's first process to the keep during setup.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum FromRoom {
-    /// Its namespaces, and its rules if it has any, are beside this.
+    /// Sends the namespaces, and the rules if any, as descriptors.
     Handles,
-    /// It is locked down.
+    /// The process is locked down.
     Ready,
-    /// It could not be made.
+    /// The setup failed.
     Refused { error: String },
 }
 
-/// What every room of a keep shares.
+/// State that all rooms of a keep share.
 #[derive(Debug)]
 pub struct Rooms<'a> {
     /// The keep's id map.
     pub ids: KeepIds,
-    /// Where groups are made.
+    /// Place of the cgroups.
     pub trees: &'a Trees,
     /// The compiled system call filters.
     pub filters: &'a Filters,
-    /// What the policy asks for.
+    /// The policy's demands.
     pub demands: &'a Demands,
 }
 
 impl Rooms<'_> {
-    /// Makes a room and runs `body` as its first process, locked down, with the standard descriptors and `keep_open`.
+    /// Creates a room and runs `body` as its first process, locked down, with the standard
+    /// descriptors and `keep_open`.
     pub fn create(
         &self,
         name: &str,
@@ -132,8 +134,9 @@ impl Rooms<'_> {
             enter_group(&doors)?;
             drop(doors);
             let made = self.furnish(limits).and_then(|(inside, namespaces)| {
-                // Linux compares the descriptors that a user has on their way with the sender's limit on open files, and other sandboxes
-                // of the user may have filled sockets: the room's own, lower limit comes after.
+                // Linux compares the number of descriptors that a user has in flight with the
+                // sender's limit of open files, and other sandboxes of the user may have filled
+                // sockets: the room's own, lower limit is set afterward.
                 let handles: Vec<_> = namespaces.iter().chain(&inside.rules).map(AsFd::as_fd).collect();
                 fds::send(&theirs, &FromRoom::Handles, &handles)?;
                 drop(handles);
@@ -169,7 +172,7 @@ impl Rooms<'_> {
                     Some((FromRoom::Handles, handles)) => namespaces = handles,
                     Some((FromRoom::Ready, _)) => return Ok(namespaces),
                     Some((FromRoom::Refused { error }, _)) => return Err(Error::Child(error)),
-                    None => return Err(Error::Child("the room ended while it was being made".into())),
+                    None => return Err(Error::Child("the room exited during its setup".into())),
                 }
             }
         };
@@ -183,15 +186,18 @@ impl Rooms<'_> {
         }
     }
 
-    /// Runs inside the room, in its first process, and leaves only [`lock_down`](Self::lock_down) to be done.
+    /// Sets up the room from inside, in its first process; only [`lock_down`](Self::lock_down)
+    /// remains to be done.
     fn furnish(&self, limits: &RoomLimits) -> Result<(Inside, Vec<OwnedFd>)> {
         let wanted = |protection| self.demands.of(protection) != Demand::Disabled;
         if wanted(Protection::CgroupNamespace) {
-            // SAFETY: a cgroup namespace changes nothing that safe code relies on; descriptors and memory stay as they are.
+            // SAFETY: a cgroup namespace changes nothing that safe code relies on; descriptors and
+            // memory stay as they are.
             unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWCGROUP) }
                 .during("hide the host's cgroups")?;
         }
-        // Taken before this process hides itself: after that, nobody in the keep may open them.
+        // Opened before this process hides itself: after that, no process in the keep may open
+        // them.
         let namespaces = open_namespaces()?;
         confine::become_room_user()?;
         rustix::system::sethostname(b"cellblock").during("name the room")?;
@@ -230,10 +236,11 @@ impl Rooms<'_> {
     }
 }
 
-/// The pid namespace first, then the user namespace, which gives the right to join the others.
+/// The pid namespace comes first, then the user namespace, which grants the right to join the
+/// others.
 const NAMESPACE_FILES: [&str; 7] = ["pid", "user", "mnt", "net", "ipc", "uts", "cgroup"];
 
-/// Where the user namespace and the mount namespace are among them.
+/// Indexes of the user and the mount namespace in that list.
 const USER: usize = 1;
 const MOUNTS: usize = 2;
 
@@ -254,7 +261,7 @@ fn open_namespaces() -> Result<Vec<OwnedFd>> {
 }
 
 impl Room {
-    /// Files through which a process joins the room's groups.
+    /// Opens the files through which a process joins the room's groups.
     pub fn doors(&self) -> Result<Vec<OwnedFd>> {
         self.group.doors()
     }
@@ -278,11 +285,13 @@ impl Room {
         match told? {
             Some((None, _)) => Ok(()),
             Some((Some(failure), _)) => Err(Error::Child(failure)),
-            None => Err(Error::Child("what mounts data ended before it had".into())),
+            None => Err(Error::Child(
+                "the mount helper exited before it mounted the file".into(),
+            )),
         }
     }
 
-    /// What the room has used.
+    /// Returns the room's resource usage.
     pub fn usage(&self) -> Usage {
         self.group.usage()
     }

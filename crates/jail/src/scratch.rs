@@ -1,4 +1,5 @@
-//! Directories of rooms that cannot mount a tree of their own: made, handed to the room's user, and removed whatever is in them.
+//! Directories of rooms that cannot mount their own tree: creating them, passing them to the room's
+//! user, and removing them with any content.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
@@ -9,12 +10,13 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use crate::cgroup::Trees;
 use crate::error::{During, Error, Result};
 
-/// What the lock beside a launcher's directory is named after it.
+/// Suffix of the lock file beside a launcher's directory.
 const LOCK: &str = ".lock";
 
-/// The directory of one launcher, with its rooms' below it. Removed when dropped.
+/// The directory of one launcher, which contains those of its rooms. Removed when dropped.
 ///
-/// A lock beside it tells other launchers that it is in use: unlike a pid, it holds between containers that share a disk.
+/// A lock beside it shows other launchers that it is in use. Unlike a pid, a lock works across
+/// containers that share a disk.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
@@ -26,7 +28,8 @@ pub struct Scratch {
 pub struct RoomDir(PathBuf);
 
 impl Scratch {
-    /// Makes the launcher's directory below `parent`, and removes those of launchers that are gone.
+    /// Creates the launcher's directory below `parent` and removes those of launchers that no
+    /// longer run.
     pub fn create(parent: &Path) -> Result<Self> {
         make(parent, 0o755)?;
         check_owner(parent)?;
@@ -35,12 +38,12 @@ impl Scratch {
         let beside = lock_of(&path);
         let lock = fs::File::create(&beside).during_on("create", &beside)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).during_on("lock", &beside)?;
-        // Others need to pass through, not to list.
+        // Other users must be able to enter it, but not to list it.
         make(&path, 0o711)?;
         Ok(Self { path, _lock: lock })
     }
 
-    /// Where it is.
+    /// Returns the directory's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -57,7 +60,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// Makes a room's directory, of `owner` where that is another user.
+    /// Creates a room's directory, owned by `owner` if that is another user.
     pub fn room(&self, name: &str, owner: Option<u32>) -> Result<RoomDir> {
         let room = RoomDir(self.path.join(name));
         for path in [
@@ -84,27 +87,27 @@ impl Drop for Scratch {
 }
 
 impl RoomDir {
-    /// Where it is.
+    /// Returns the directory's path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// What other rooms have as `/workspace`.
+    /// Returns the directory that replaces `/workspace`.
     pub fn workspace(&self) -> PathBuf {
         self.0.join("workspace")
     }
 
-    /// What other rooms have as `/tmp`.
+    /// Returns the directory that replaces `/tmp`.
     pub fn tmp(&self) -> PathBuf {
         self.0.join("tmp")
     }
 
-    /// What other rooms have as `/tmp/data`.
+    /// Returns the directory that replaces `/tmp/data`.
     pub fn data(&self) -> PathBuf {
         self.0.join("data")
     }
 
-    /// Where something is that other rooms have at this path.
+    /// Returns the real location of a path inside the room.
     pub fn real(&self, path: &str) -> PathBuf {
         for (usual, moved) in [
             ("/tmp/data", self.data()),
@@ -118,13 +121,13 @@ impl RoomDir {
         path.into()
     }
 
-    /// Removes it with everything in it.
+    /// Removes the directory with its content.
     pub fn remove(&self) {
         remove(&self.0);
     }
 }
 
-/// Others could exchange what they may write to or own.
+/// Other users could replace files in a directory that they may write to or own.
 fn check_owner(path: &Path) -> Result<()> {
     let found = fs::symlink_metadata(path).during_on("look at", path)?;
     let own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
@@ -132,7 +135,7 @@ fn check_owner(path: &Path) -> Result<()> {
         return Ok(());
     }
     Err(Error::Child(format!(
-        "`{}` is not a directory that only its owner, the caller, may write to",
+        "`{}` must be a directory that the current user owns and that no other user can write to",
         path.display()
     )))
 }
@@ -143,7 +146,7 @@ fn lock_of(path: &Path) -> PathBuf {
     beside.into()
 }
 
-/// Removes directories whose lock nobody holds.
+/// Removes directories whose lock is free.
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let beside = entry.path();
@@ -160,7 +163,7 @@ fn sweep(parent: &Path) {
     }
 }
 
-/// Writes a file of what a sandbox starts with; one in a folder `bin` is a program.
+/// Writes one of the files that a sandbox starts with; a file in a folder `bin` is executable.
 pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
     fs::write(path, content).during_on("write", path)?;
     if path.parent().is_some_and(|folder| folder.ends_with("bin")) {
@@ -175,13 +178,14 @@ fn make(path: &Path, mode: u32) -> Result<()> {
         .mode(mode)
         .create(path)
         .during_on("create", path)?;
-    // The umask may have taken what others need.
+    // The umask may have removed permissions that others need.
     let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode));
     Ok(())
 }
 
-/// Removes a tree that user code has filled, when no process is left in it. Directories are flattened rather than walked: however deep they
-/// lie, no more than two levels are open at a time, and none stays that its owner had closed to itself.
+/// Removes a tree that user code has filled, after its last process has ended. Directories are
+/// flattened rather than walked: at most two levels are open at a time, however deep the tree is,
+/// and directories that their owner made inaccessible are removed too.
 fn remove(root: &Path) {
     let mut number = 0_u64;
     open_up(root);
@@ -192,7 +196,8 @@ fn remove(root: &Path) {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 open_up(&path);
                 number += 1;
-                // Below a name that nothing else has: the sandbox is gone, and the root's other entries are counted up as well.
+                // A unique name: the sandbox is gone, and the root's other entries are numbered as
+                // well.
                 let _ = fs::rename(
                     &path,
                     root.join(format!(".removed-{}-{number}", std::process::id())),
@@ -202,7 +207,7 @@ fn remove(root: &Path) {
             }
         }
         if fs::remove_dir(&directory).is_err() && directory.exists() {
-            // Nothing more can be done without more rights; a later start tries again.
+            // This needs more rights; a later start tries again.
             break;
         }
     }
@@ -217,7 +222,7 @@ fn first_directory(root: &Path) -> Option<PathBuf> {
         .map(|entry| entry.path())
 }
 
-/// Lets its owner into a directory again, through no link.
+/// Restores the owner's access to a directory, without following links.
 fn open_up(directory: &Path) {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     if rustix::fs::open(directory, flags, Mode::empty()).is_ok() {
@@ -230,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_is_removed_however_deep_and_closed_it_is() {
+    fn deep_and_inaccessible_trees_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::create(&folder.path().join("rooms")).unwrap();
         let room = scratch.room("room-0", None).unwrap();
@@ -256,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_launcher_that_is_gone_has_left_is_removed_by_the_next() {
+    fn the_next_launcher_removes_the_directories_of_a_dead_one() {
         let folder = tempfile::tempdir().unwrap();
         let left = folder.path().join("cellblock-4194304-1");
         fs::create_dir(&left).unwrap();

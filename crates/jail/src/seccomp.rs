@@ -1,9 +1,10 @@
 //! The system call filter of user code and of the guest.
 //!
-//! Two classic BPF programs, compiled here once per launcher and installed by each process on itself. The first answers `ENOSYS` to
-//! calls that the C library tries first and replaces (`clone3` by `clone`). The second lets `table::ALLOWED` calls through
-//! and answers `EPERM` to all others; it comes last because it also refuses further filters. Where there are no namespaces,
-//! the module `alone` refuses more.
+//! Two classic BPF programs, compiled here once per launcher and installed by each process on
+//! itself. The first returns `ENOSYS` for calls that the C library tries first and can replace
+//! (`clone3` by `clone`). The second permits the calls in `table::ALLOWED` and returns `EPERM` for
+//! all others; it comes last because it also blocks further filters. Without namespaces, the module
+//! `alone` blocks more calls.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +41,8 @@ impl Filters {
                 .or_insert_with(Vec::new)
                 .extend(rules(entry.arguments)?);
         }
-        // Left to the other program: of two that refuse, the one that was installed last decides the error.
+        // Left to the other program: if two programs block a call, the one installed last decides
+        // the error.
         let replaced: BTreeMap<_, _> = REPLACED.iter().map(|(number, _)| (*number, Vec::new())).collect();
         allowed.extend(replaced.clone());
         let enosys = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
@@ -52,12 +54,13 @@ impl Filters {
         })
     }
 
-    /// Installs them on the calling thread, which must have `no_new_privs`.
+    /// Installs the filters on the calling thread, which must have `no_new_privs`.
     pub fn install(&self) -> Result<()> {
         self.programs.iter().try_for_each(install)
     }
 
-    /// Installs them for a process that has no namespaces of its own; `own_user` when it has the caller's user id.
+    /// Installs the filters for a process without its own namespaces; `own_user` if it has the
+    /// caller's user id.
     pub fn install_alone(&self, own_user: bool) -> Result<()> {
         alone::compile(own_user)?.iter().try_for_each(install)?;
         self.install()
@@ -92,7 +95,7 @@ fn instruction(filter: &sock_filter) -> [u8; 8] {
     bytes
 }
 
-/// The alternatives under which a call is allowed; none means always.
+/// Returns the alternative conditions under which a call is allowed; an empty list means always.
 fn rules(arguments: Arguments) -> Result<Vec<SeccompRule>> {
     let rule = |index, op, value| {
         Condition::new(index, Len::Dword, op, value)
@@ -137,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn every_allowed_call_says_who_needs_it() {
+    fn every_allowed_call_names_its_users() {
         for entry in ALLOWED {
             assert!(entry.used_by.len() > 3, "{}", entry.number);
         }

@@ -1,4 +1,4 @@
-//! Process trees, for ending everything below a process where no pid namespace does that.
+//! Process trees: ending every process below a given one where there is no pid namespace for this.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long processes may take to go after SIGKILL.
+/// Maximum time that processes may take to exit after SIGKILL.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Ends every process below `root` but those in `spared` and what is below them; answers whether all are gone.
+/// Ends every process below `root` except those in `spared` and their descendants; returns whether
+/// all are gone.
 ///
-/// What is found is stopped before anything is killed, until a look around finds nothing new: what is stopped cannot fork. The
-/// caller must be the subreaper of `root`'s orphans (or `root` itself), else some could slip away by losing their parent.
+/// Processes are stopped before any is killed, until a search finds no new ones: a stopped process
+/// cannot fork. The caller must be the subreaper of `root`'s orphans (or `root` itself); otherwise
+/// a process could escape by losing its parent.
 pub fn end_below(root: i32, spared: &[i32]) -> bool {
     let deadline = Instant::now() + LIMIT;
     loop {
@@ -36,7 +38,7 @@ pub fn end_below(root: i32, spared: &[i32]) -> bool {
         for pid in &stopped {
             signal(*pid, Signal::KILL);
         }
-        // Zombies are not counted as alive: their parent, or the caller, collects them.
+        // Zombies do not count as alive: their parent, or the caller, collects them.
         while below(root, spared).iter().any(|pid| stopped.contains(pid)) {
             if Instant::now() > deadline {
                 return false;
@@ -46,12 +48,12 @@ pub fn end_below(root: i32, spared: &[i32]) -> bool {
     }
 }
 
-/// Ends everything below the calling process but what is `spared`.
+/// Ends every process below the calling one except those in `spared`.
 pub fn end_own(spared: &[i32]) -> bool {
     end_below(std::process::id().cast_signed(), spared)
 }
 
-/// How many processes and threads a user has now.
+/// Returns the current number of a user's processes and threads.
 pub fn tasks_of(user: u32) -> u64 {
     let owned = |pid: &i32| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -64,7 +66,7 @@ pub fn tasks_of(user: u32) -> u64 {
     pids().iter().filter_map(owned).sum()
 }
 
-/// Living processes below `root`, `spared` ones and theirs left out.
+/// Lists the living processes below `root` without the spared ones and their descendants.
 fn below(root: i32, spared: &[i32]) -> Vec<i32> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for pid in pids() {
@@ -92,7 +94,7 @@ fn pids() -> Vec<i32> {
         .collect()
 }
 
-/// The parent of a process that is no zombie (`proc_pid_stat(5)`, fields 3 and 4).
+/// Returns the parent of a process that is not a zombie (`proc_pid_stat(5)`, fields 3 and 4).
 fn parent_if_alive(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
@@ -114,7 +116,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_tree_ends_with_what_left_its_session() {
+    fn processes_that_left_the_session_end_with_their_tree() {
         let mut root = Command::new("sh")
             .args(["-c", "setsid sleep 1000 & sleep 1000 & wait"])
             .process_group(0)
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tasks_of_a_user_hold_the_threads_of_this_process() {
+    fn the_tasks_of_a_user_include_this_process_s_threads() {
         assert!(tasks_of(rustix::process::geteuid().as_raw()) >= 1);
         assert_eq!(tasks_of(u32::MAX - 7), 0);
     }

@@ -1,5 +1,5 @@
-//! Limits of cgroups, tried for real in whatever trees this machine gives: version 1, or version 2 as root or delegated. No libtest
-//! harness: `clone` needs a single-threaded process.
+//! Tests limits of cgroups in the trees of this machine: version 1, or version 2 as root or
+//! delegated. No libtest harness: `clone` needs a single-threaded process.
 
 #![expect(clippy::print_stdout, reason = "a test without a harness reports by itself")]
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
@@ -12,7 +12,8 @@ use cellblock_jail::cgroup::{self, Controller, GroupLimits, Trees, Version, ente
 use cellblock_jail::process::{Child, Ending, spawn};
 use cellblock_testkit::{Capability, missing};
 
-/// Where distributions that still use version 1 mount a version 2 tree without controllers, and where others mount theirs.
+/// Mount points of version 2: the first on distributions that still use version 1 (a tree without
+/// controllers), the second on others.
 const UNIFIED: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
 
 fn main() {
@@ -66,7 +67,7 @@ fn main() {
                 version_2(unified, owner);
             });
         }
-        // A user with a subtree of their own has tried that above.
+        // The test above has tried this for a user with a delegated subtree.
         _ if trees.version() == Some(Version::V2) => {}
         _ => {
             let _ = missing(Capability::Root, module_path!());
@@ -83,7 +84,7 @@ fn limits() -> GroupLimits {
     }
 }
 
-/// Runs a body inside a new group, and answers how it ended with what was used.
+/// Runs a body inside a new group and returns how it ended, with the usage.
 fn inside(trees: &Trees, name: &str, body: impl FnOnce()) -> (Ending, cgroup::Usage, cgroup::Group) {
     let group = trees.create(name, &limits()).expect("the group is made");
     let doors = group.doors().expect("its doors open");
@@ -129,7 +130,7 @@ fn swap(trees: &Trees) {
     if v2 {
         holds("memory.swap.max", "0");
     } else {
-        // Without swap accounting only the wish not to swap is left.
+        // Without swap accounting, only `memory.swappiness` remains.
         let accounted = holds("memory.memsw.limit_in_bytes", &(64 << 20).to_string());
         assert!(holds("memory.swappiness", "0") || accounted);
     }
@@ -152,7 +153,7 @@ fn processes(trees: &Trees) {
             let _ = child.wait();
         }
         rustix::process::umask(rustix::fs::Mode::empty());
-        // Eight with the one that starts them.
+        // Eight, including the one that starts them.
         assert_eq!(count, 7);
     });
     assert_eq!(ending, Ending::Exited(0));
@@ -235,7 +236,7 @@ fn version_2(unified: &Path, owner: (u32, u32)) {
     let path = unified.join(&name).join("room-0");
     assert_eq!(read(&path.join("cgroup.procs")).trim(), child.pid.to_string());
     assert!(read(&path.join("cgroup.events")).contains("populated 1"));
-    // A process joins by itself, too, from the leaf that a keep lives in.
+    // A process can also join on its own, from the leaf that contains the keep.
     let doors = group.doors().expect("its doors open");
     let joined = sleeper(&doors);
     until(|| read(&path.join("cgroup.procs")).lines().count() == 2);
@@ -260,7 +261,7 @@ fn sleeper(doors: &[std::os::fd::OwnedFd]) -> Child {
     .expect("a child starts")
 }
 
-/// A file of a group in every tree that has it.
+/// Reads a file of a group in every tree that has it.
 fn files(trees: &Trees, group: &str, file: &str) -> Vec<String> {
     let paths: Vec<PathBuf> = trees.paths().map(|path| path.join(group).join(file)).collect();
     paths

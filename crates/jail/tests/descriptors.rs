@@ -1,4 +1,4 @@
-//! Descriptors that do not arrive are missed. A process of its own: it lowers its limit of open files.
+//! Missing descriptors are noticed. A separate process, because it lowers its limit of open files.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -17,7 +17,7 @@ fn a_message_arrives_without_descriptors_when_not_all_of_them_fit() {
     drop(arrived);
 
     fds::send(&ours, &"many", &three).unwrap();
-    // Room for two of the three.
+    // Leave room for two of the three.
     let limit = u64::try_from(highest).unwrap();
     let maximum = getrlimit(Resource::Nofile).maximum;
     let lower = Rlimit {

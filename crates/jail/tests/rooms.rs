@@ -1,4 +1,5 @@
-//! Makes a keep and a room for real and looks around inside. No libtest harness: `clone` needs a single-threaded process.
+//! Creates a keep and a room and checks the inside. No libtest harness: `clone` needs a
+//! single-threaded process.
 
 #![expect(clippy::print_stdout, reason = "a test without a harness reports by itself")]
 
@@ -40,7 +41,7 @@ fn main() {
             binds: Vec::new(),
             files: vec![
                 ("/opt/cellblock/hello".into(), b"hello".to_vec()),
-                // Shown by the mounts and in no rule of Landlock.
+                // Visible through the mounts, but named by no Landlock rule.
                 ("/aside/file".into(), b"aside".to_vec()),
             ],
         },
@@ -198,7 +199,8 @@ fn look_around(out: std::os::fd::BorrowedFd<'_>, data: &std::os::fd::OwnedFd) ->
     )
 }
 
-/// What the room's rules add to its mounts and namespaces; a child joins them, as kernels and commands do.
+/// Checks what the room's rules add to its mounts and namespaces; a child joins them, as kernels
+/// and commands do.
 fn behind_landlock(out: std::os::fd::BorrowedFd<'_>, rules: Option<&std::os::fd::OwnedFd>) -> Result<()> {
     let claim = |claim: &str, holds: bool| fds::send(out, &(claim.to_owned(), holds), &[]);
     let Some(rules) = rules else {

@@ -395,7 +395,7 @@ pub(super) fn without_namespaces(report: &Report) -> Option<String> {
     let reason = match report.0.get(&Protection::UserNamespace)? {
         State::Active => return None,
         State::Degraded { reason } => reason.split("; ").next().unwrap_or_default(),
-        State::Disabled => "namespaces are switched off by the policy",
+        State::Disabled => "the policy disables namespaces",
     };
     Some(format!(
         "running without namespaces, as the policy allows: {}; not active: {}",

@@ -17,7 +17,7 @@ fn a_strict_policy_refuses_and_says_what_is_missing_and_what_to_do() -> Result<(
     assert_eq!((finished.code(), finished.stdout.as_str()), (78, ""));
     assert!(
         finished.stderr.starts_with(
-            "error: protection `user_namespace` is not available: this machine refuses a new user namespace"
+            "error: protection `user_namespace` is not available: this machine does not permit new user namespaces"
         ),
         "{}",
         finished.stderr
@@ -25,7 +25,7 @@ fn a_strict_policy_refuses_and_says_what_is_missing_and_what_to_do() -> Result<(
     assert!(
         finished
             .stderr
-            .contains("allow to do without them (`--without-namespaces`)"),
+            .contains("permit running without them (`--without-namespaces`)"),
         "{}",
         finished.stderr
     );
@@ -67,7 +67,7 @@ fn an_explicit_policy_runs_says_so_and_reports_what_is_not_active() -> Result<()
     assert!(
         finished
             .stderr
-            .starts_with("note: running without namespaces, as the policy allows: this machine refuses a new user namespace"),
+            .starts_with("note: running without namespaces, as the policy allows: this machine does not permit new user namespaces"),
         "{}",
         finished.stderr
     );
@@ -136,7 +136,7 @@ fn landlock_and_seccomp_stay_where_nothing_else_would() -> Result<()> {
         assert!(
             finished
                 .stderr
-                .contains("without namespaces it cannot be disabled"),
+                .contains("it cannot be disabled without namespaces"),
             "{}",
             finished.stderr
         );
@@ -158,7 +158,9 @@ fn one_namespace_alone_cannot_be_switched_off() -> Result<()> {
     let finished = Cli::new(run).run()?;
     assert_eq!(finished.code(), 78, "{}", finished.stderr);
     assert!(
-        finished.stderr.contains("namespaces come as a set"),
+        finished
+            .stderr
+            .contains("namespaces cannot be disabled one by one"),
         "{}",
         finished.stderr
     );

@@ -1,4 +1,5 @@
-//! The guest's end of its channel: whole frames, read and written blocking. The host is the one party that the guest trusts.
+//! The guest's end of its channel, with blocking reads and writes of whole frames. The host is the
+//! only party that the guest trusts.
 
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,7 +28,7 @@ impl Channel {
         }
     }
 
-    /// Reads the next message and its blobs; `None` when the host is gone.
+    /// Reads the next message and its blobs; `None` when the host has closed the channel.
     pub(super) fn receive(&self) -> Result<Option<(ToGuest, Vec<Vec<u8>>)>> {
         let mut prefix = [0; Prefix::LEN];
         if !self.fill(&mut prefix)? {

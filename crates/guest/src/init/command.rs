@@ -1,4 +1,5 @@
-//! One command in the room: confined as a kernel is, in a process group of its own, followed by a warden and ended whole.
+//! A command in the room: confined like a kernel, in its own process group, supervised by a warden,
+//! and ended with everything that it started.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,10 +13,10 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::warden::{self, END_LIMIT, Ends, INTERRUPT, Verdict};
 
-/// How much later than its warden the guest ends a command.
+/// Extra time that a warden gets before the guest itself ends the command.
 const WARDEN_GRACE: Duration = END_LIMIT.saturating_mul(2);
 
-/// What to run.
+/// A requested command.
 #[derive(Debug)]
 pub(super) struct Order {
     pub(super) argv: Vec<String>,
@@ -24,7 +25,7 @@ pub(super) struct Order {
     pub(super) timeout: Duration,
 }
 
-/// A command that can be started.
+/// A command that is ready to start.
 #[derive(Debug)]
 pub(super) struct Start {
     argv: Vec<CString>,
@@ -32,7 +33,7 @@ pub(super) struct Start {
     cwd: PathBuf,
 }
 
-/// A command that runs, or has ended with output still to be read.
+/// A command that runs, or that has ended but has unread output.
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) number: u64,
@@ -42,22 +43,22 @@ pub(super) struct Command {
     pub(super) stderr: Option<OwnedFd>,
     control: Option<OwnedFd>,
     verdict: OwnedFd,
-    /// When the warden has had its time and more.
+    /// Deadline of the warden to end the command.
     deadline: Option<Instant>,
     pub(super) ended: Option<Ended>,
 }
 
-/// How a command ended.
+/// End of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// Its warden said so.
+    /// The warden reported it.
     Told(Verdict),
-    /// Its warden was killed: what it watched over may go on.
+    /// The warden was killed, so processes of the command may still run.
     Untold,
 }
 
 impl Command {
-    /// Starts it.
+    /// Starts the command.
     pub(super) fn start(
         number: u64,
         order: &Order,
@@ -89,18 +90,18 @@ impl Command {
         })
     }
 
-    /// The process that follows it.
+    /// Returns the warden's process.
     pub(super) fn warden(&self) -> i32 {
         self.child.pid
     }
 
-    /// Time left until the guest itself ends what its warden did not.
+    /// Returns the time until the guest itself ends the command.
     pub(super) fn left(&self) -> Option<Duration> {
         self.deadline
             .map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// Sends it SIGINT, or has it killed with everything that it has started.
+    /// Sends SIGINT to the command, or kills it with everything that it started.
     pub(super) fn stop(&mut self, kill: bool) {
         if kill {
             self.control = None;
@@ -109,13 +110,13 @@ impl Command {
         }
     }
 
-    /// Ends a warden that does not do its work.
+    /// Kills a warden that has not ended its command in time.
     pub(super) fn give_up(&mut self) {
         self.deadline = None;
         self.child.kill();
     }
 
-    /// Its warden has ended; reads what it said.
+    /// Reads the verdict of a warden that has ended.
     pub(super) fn hear_end(&mut self) {
         let mut said = [0; Verdict::LEN];
         self.ended = Some(match rustix::io::read(&self.verdict, &mut said) {
@@ -124,13 +125,13 @@ impl Command {
         });
     }
 
-    /// How it ended, once nothing more will come of it.
+    /// Returns the command's end after its last output.
     pub(super) fn is_over(&self) -> Option<Ended> {
         self.ended
             .filter(|_| self.stdout.is_none() && self.stderr.is_none())
     }
 
-    /// The pipes that are still open.
+    /// Returns the pipes that are still open.
     pub(super) fn pipes(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.stdout.iter().chain(&self.stderr).map(AsFd::as_fd)
     }
@@ -140,7 +141,7 @@ impl Start {
     fn new(order: &Order) -> cellblock_jail::Result<Self> {
         let text = |text: &str| {
             CString::new(text)
-                .map_err(|_| cellblock_jail::Error::Child("a command has a NUL character".into()))
+                .map_err(|_| cellblock_jail::Error::Child("command contains a NUL character".into()))
         };
         Ok(Self {
             argv: order
@@ -157,7 +158,7 @@ impl Start {
         })
     }
 
-    /// Becomes the command; called in a process that was cloned for it.
+    /// Becomes the command; called in a process cloned for it.
     pub(super) fn become_it(
         &self,
         stdout: OwnedFd,
@@ -183,7 +184,8 @@ impl Start {
     }
 }
 
-/// Replaces the process image, looking for a bare name along the command's own `PATH`. Never returns.
+/// Replaces the process image; a bare name is searched along the command's own `PATH`. Never
+/// returns.
 fn search_and_execute(argv: &[CString], environment: &[CString]) -> cellblock_jail::Result<()> {
     let mut failure = std::io::Error::from_raw_os_error(libc::ENOENT);
     for program in candidates(&argv[0], environment) {
@@ -199,7 +201,7 @@ fn search_and_execute(argv: &[CString], environment: &[CString]) -> cellblock_ja
     };
     let message = format!("{}: {failure}\n", argv[0].to_string_lossy());
     let _ = rustix::io::write(rustix::stdio::stderr(), message.as_bytes());
-    // SAFETY: _exit runs nothing of the guest's copy; the codes are those of a shell.
+    // SAFETY: _exit runs none of the guest's destructors; the codes are those of a shell.
     unsafe { libc::_exit(code) }
 }
 

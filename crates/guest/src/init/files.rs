@@ -9,19 +9,19 @@ use rustix::io::Errno;
 
 use super::path::{Refusal, Roots};
 
-/// Most bytes in one answer.
+/// Maximum number of bytes in one response.
 const MAX_READ: u64 = 4 * 1024 * 1024;
 
-/// What a file is replaced under.
+/// Conditions for replacing a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Terms {
-    /// A regular file that is there keeps its mode, and anything else is refused.
+    /// An existing regular file keeps its mode; anything else is rejected.
     pub(super) keep: bool,
     /// The file must still be this one.
     pub(super) expect: Option<FileStamp>,
 }
 
-/// Reads a part of a regular file; the flag tells whether its end was reached.
+/// Reads a part of a regular file; the flag says whether the file ends there.
 pub(super) fn read(
     roots: &Roots,
     path: &str,
@@ -48,7 +48,7 @@ pub(super) fn read(
     Ok((content, filled < wanted, stamp))
 }
 
-/// Adds to a file.
+/// Appends to a file.
 pub(super) fn append(roots: &Roots, path: &str, mode: u32, content: &[u8]) -> Result<(), Refusal> {
     let (parent, name) = roots.place_to_change(path)?.open_parent()?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NONBLOCK;
@@ -57,7 +57,8 @@ pub(super) fn append(roots: &Roots, path: &str, mode: u32, content: &[u8]) -> Re
     write_all(&file, content)
 }
 
-/// Replaces a file as a whole, so that a reader never sees half of it. A link that is put in its place meanwhile is replaced, not followed.
+/// Replaces a whole file, so that readers never see half of it. A link that is put in its place
+/// meanwhile is replaced, not followed.
 pub(super) fn replace(
     roots: &Roots,
     path: &str,
@@ -73,7 +74,7 @@ pub(super) fn replace(
     let file = openat(&parent, &temporary, flags, Mode::from_raw_mode(mode & 0o777))?;
     let written = write_all(&file, content)
         .and_then(|()| {
-            // Whatever the mask took away.
+            // Restores bits that the umask removed.
             Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o777))?)
         })
         .and_then(|()| terms.mode(&parent, &name).map(drop))
@@ -85,7 +86,8 @@ pub(super) fn replace(
 }
 
 impl Terms {
-    /// The mode that the file is to have, if it is that of the one there; refuses what the terms do not allow.
+    /// Returns the mode that the file keeps, if the terms require it; rejects a file that the terms
+    /// do not permit.
     fn mode(self, parent: &OwnedFd, name: &Path) -> Result<Option<u32>, Refusal> {
         if !self.keep && self.expect.is_none() {
             return Ok(None);
@@ -103,7 +105,7 @@ impl Terms {
             _ => return Err(not_regular(kind)),
         }
         if self.expect.is_some_and(|expected| expected != stamp(&found)) {
-            return Err(Refusal::new("changed", "it was changed meanwhile"));
+            return Err(Refusal::new("changed", "the file was changed meanwhile"));
         }
         Ok(Some(found.st_mode & 0o7777))
     }
@@ -158,7 +160,7 @@ fn not_regular(kind: FileType) -> Refusal {
     )
 }
 
-/// A word for a kind of file.
+/// Describes a kind of file in words.
 pub(super) fn describe(kind: FileType) -> &'static str {
     match kind {
         FileType::RegularFile => "a file",
@@ -171,7 +173,7 @@ pub(super) fn describe(kind: FileType) -> &'static str {
     }
 }
 
-/// Whether a name can stand in a message: UTF-8 and not ours.
+/// Returns a name that messages can contain: it is UTF-8 and not one of ours.
 pub(super) fn servable(name: &Path) -> Option<&str> {
     name.to_str().filter(|name| !name.starts_with(".cellblock-"))
 }

@@ -1,14 +1,15 @@
-//! Ends processes of the room, whoever started them.
+//! Ending the room's processes, including those that the guest did not start.
 
-/// Kills all other processes; answers whether there were none.
+/// Kills all other processes; returns whether there were none.
 pub(super) fn all() -> bool {
     !signal(-1, libc::SIGKILL)
 }
 
-/// Kills all other processes but one; answers whether there were none.
+/// Kills all other processes except one; returns whether there were none.
 ///
-/// All are stopped first, in one call that nothing forks away from; then each is killed by its number, and the spared one goes on. A
-/// process that hides from `/proc` by making itself undumpable is not found: this tidies up after user code, it is no wall.
+/// First, one call stops all of them, so that none can fork. Then each is killed by its pid and the
+/// spared process continues. A process that hides from `/proc` by making itself undumpable is
+/// missed: this cleans up after user code, it is not a security boundary.
 pub(super) fn all_but(spared: u32) -> bool {
     let Ok(spared) = i32::try_from(spared) else {
         return all();
@@ -27,7 +28,7 @@ pub(super) fn all_but(spared: u32) -> bool {
     others.is_empty()
 }
 
-/// The numbers of all processes, as the room's own `/proc` has them.
+/// Lists the pids of all processes in the room's own `/proc`.
 fn processes() -> Vec<i32> {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return Vec::new();
@@ -38,7 +39,8 @@ fn processes() -> Vec<i32> {
         .collect()
 }
 
-/// A zombie does nothing any more; its parent, which may be the spared process, collects it in its own time.
+/// Returns whether a process is alive. A zombie is not; its parent, which may be the spared
+/// process, reaps it later.
 fn lives(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat
@@ -47,8 +49,9 @@ fn lives(pid: i32) -> bool {
     state.is_some_and(|state| state != "Z" && state != "X")
 }
 
-/// Whether there was a process to signal. As the first process of its pid namespace, the guest reaches all others by -1, and not itself.
+/// Returns whether there was a process to signal. Because the guest is the first process of its pid
+/// namespace, -1 reaches all others but not itself.
 fn signal(pid: i32, signal: i32) -> bool {
-    // SAFETY: kill touches no memory; every number means a process of this pid namespace (kill(2)).
+    // SAFETY: kill touches no memory; every pid belongs to this pid namespace (kill(2)).
     unsafe { libc::kill(pid, signal) == 0 }
 }

@@ -1,4 +1,4 @@
-//! Walking a tree of the room for new and changed files.
+//! Finding new and changed files in a directory tree of the room.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,24 +11,24 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, Stat, statat};
 use super::files::{describe, servable};
 use super::path::{DIRECTORY, Refusal, Roots, open_beneath};
 
-/// Deeper directories are reported, not walked.
+/// Maximum depth; deeper directories are reported but not entered.
 const MAX_DEPTH: usize = 32;
-/// Entries looked at in one walk, so that a tree of millions cannot hold the guest for long.
+/// Maximum number of entries per walk, so that a tree of millions cannot block the guest for long.
 const MAX_ENTRIES: u64 = 100_000;
-/// Refused entries that are named one by one.
+/// Maximum number of skipped entries that are named.
 const MAX_SKIPPED: usize = 100;
 
-/// What a walk found.
+/// Result of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     files: Vec<FileEntry>,
     skipped: Vec<SkippedFile>,
-    /// Files that qualify, those beyond the limit included.
+    /// Number of matching files, including those beyond the limit.
     total: u64,
     entries: u64,
 }
 
-/// The clock that file systems stamp inodes with, in nanoseconds.
+/// Returns the clock with which file systems stamp inodes, in nanoseconds.
 pub(super) fn stamp() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
     nanoseconds(now.tv_sec, now.tv_nsec)
@@ -36,7 +36,8 @@ pub(super) fn stamp() -> u64 {
 
 /// Lists regular files below `root` whose inode changed at or after `since`, at most `limit` of them, without following links.
 ///
-/// The clock is coarse, so a file that changed in the very tick of an earlier listing may come twice; none is missed.
+/// The clock is coarse: a file that changed in the same tick as an earlier listing may appear
+/// twice, but none is missed.
 pub(super) fn list(roots: &Roots, root: &str, since: u64, limit: u32) -> Result<Listing, Refusal> {
     let mut listing = Listing::default();
     let dir = roots.place(root)?.open(DIRECTORY, Mode::empty())?;
@@ -67,7 +68,7 @@ impl Listing {
             if self.entries > MAX_ENTRIES {
                 self.skip(
                     at.to_owned(),
-                    format!("more than {MAX_ENTRIES} entries; the rest was not looked at"),
+                    format!("more than {MAX_ENTRIES} entries; the rest was not read"),
                 );
                 return Ok(());
             }
@@ -87,7 +88,7 @@ impl Listing {
             };
             match FileType::from_raw_mode(stat.st_mode) {
                 FileType::RegularFile => self.take(path, &stat, since, limit),
-                // Inputs are the host's own.
+                // Inputs belong to the host.
                 FileType::Directory if path == "/tmp/data" => {}
                 FileType::Directory if depth < MAX_DEPTH => {
                     if let Ok(dir) = open_beneath(handle.as_fd(), name, DIRECTORY, Mode::empty()) {

@@ -1,8 +1,10 @@
-//! The guest: the first process of a room. It reaps what is orphaned, runs commands, and serves files to the host.
+//! The guest: the first process of a room. It reaps orphans, runs commands, and serves files to the
+//! host.
 //!
-//! It is small on purpose: one thread, no allocation that user code can steer but file lists and reads, all of them bounded. User code shares
-//! its user id, so it hides itself from `ptrace` and `/proc` before anything else runs in the room, and as the first process of its pid
-//! namespace it cannot be killed from inside.
+//! It is deliberately small: it has one thread, and user code can only cause the allocations for
+//! file lists and reads, which are bounded. User code has the same user id, so the guest hides
+//! itself from `ptrace` and `/proc` before anything else runs in the room. As the first process of
+//! its pid namespace, it cannot be killed from inside.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -30,14 +32,14 @@ mod path;
 mod stats;
 mod warden;
 
-/// Bytes of a command's output that travel in one frame.
+/// Maximum number of output bytes in one frame.
 const CHUNK: usize = 64 * 1024;
-/// How long `kill_all` waits for processes to go.
+/// Maximum time that `kill_all` waits for processes to exit.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Serves the host until it is gone. Ends the room when it returns.
+/// Serves the host until it closes the channel. The room ends on return.
 ///
-/// `environment` is what commands start from, as `NAME=value`.
+/// `environment` is the base environment of commands, as `NAME=value`.
 pub fn serve(channel: OwnedFd, inside: Inside, environment: &[String]) -> Result<()> {
     let mut guest = Guest {
         channel: Channel::new(channel),
@@ -66,7 +68,8 @@ struct Guest {
     channel: Channel,
     roots: Roots,
     rules: Option<OwnedFd>,
-    /// Where the room is if it is no namespace: then this is not its first process, and its file systems are the machine's.
+    /// Directory of a room without namespaces. In this case the guest is not the room's first
+    /// process, and its file systems are the machine's.
     dir: Option<RoomDir>,
     children: OwnedFd,
     commands: Vec<Command>,
@@ -114,7 +117,7 @@ impl Guest {
     fn answer(&mut self, message: ToGuest, blobs: &[Vec<u8>]) -> Result<()> {
         match message {
             ToGuest::Interrupt { pid } => {
-                // Pid 1 is this process, and nothing outside the room has a number here.
+                // Pid 1 is this process, and processes outside the room have no pid here.
                 let pid = i32::try_from(pid).ok().filter(|pid| *pid > 1);
                 if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
                     let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
@@ -214,12 +217,14 @@ impl Guest {
         }
     }
 
-    /// Kills every process of the room but this one and the spared one, and answers when they are gone.
+    /// Kills every process of the room except this one and the spared one, and answers when they
+    /// are gone.
     fn kill_all(&mut self, request: u64, except: Option<u32>) -> Result<()> {
         let deadline = std::time::Instant::now() + KILL_LIMIT;
         loop {
-            // As the first process of its pid namespace, the guest reaches all others by -1, and not itself.
-            // Elsewhere it reaches what it has started; kernels are ended by whoever started them.
+            // Because the guest is the first process of its pid namespace, -1 reaches all others
+            // but not itself. Without a namespace it reaches only its own descendants; a kernel is
+            // ended by its parent.
             let none_left = match (self.dir.is_some(), except) {
                 (false, None) => kill::all(),
                 (false, Some(spared)) => kill::all_but(spared),
@@ -245,7 +250,8 @@ impl Guest {
         }
     }
 
-    /// Moves output of commands to the host, ends those whose warden is late, and reports those that are over.
+    /// Sends output of commands to the host, kills overdue wardens with their commands, and reports
+    /// the commands that have ended.
     fn pump(&mut self) -> Result<()> {
         for command in &mut self.commands {
             if command.left().is_some_and(|left| left.is_zero()) {
@@ -258,7 +264,8 @@ impl Guest {
             ] {
                 let Some(open) = pipe else { continue };
                 match read_ready(open)? {
-                    // Whoever else may hold it open was handed it by the command, and is none of it.
+                    // Another process that holds it open got it from the command, but is not part
+                    // of it.
                     None if ended => *pipe = None,
                     None => {}
                     Some(chunk) if chunk.is_empty() => *pipe = None,
@@ -301,7 +308,7 @@ fn exited(exec: u64, ended: Ended) -> FromGuest {
             verdict.timed_out,
             verdict.leaked,
         ),
-        // Whoever killed the warden meant the command.
+        // The process that killed the warden wanted to end the command.
         Ended::Untold => (Ending::Signaled(libc::SIGKILL), false, true),
     };
     let (code, signal) = match ending {
@@ -318,7 +325,7 @@ fn exited(exec: u64, ended: Ended) -> FromGuest {
     }
 }
 
-/// One read from a pipe that may have nothing: `None` then, empty at its end.
+/// Reads once from a pipe: `None` if it has no data yet, empty at its end.
 fn read_ready(pipe: &OwnedFd) -> Result<Option<Vec<u8>>> {
     let mut polled = [PollFd::new(pipe, PollFlags::IN)];
     poll(&mut polled, Some(&Timespec::default())).during("look at a command's output")?;

@@ -1,4 +1,4 @@
-//! Opening what a caller names, without following anything that user code may have put in the way.
+//! Opening a caller's paths without following links that user code may have created.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
@@ -7,7 +7,7 @@ use cellblock_jail::scratch::RoomDir;
 use rustix::fs::{Mode, OFlags, ResolveFlags, mkdirat, openat2};
 use rustix::io::Errno;
 
-/// Why a path cannot be served.
+/// The reason why a path is not served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) code: &'static str,
@@ -41,14 +41,14 @@ impl From<Errno> for Refusal {
     }
 }
 
-/// Directories that may be served, opened before any user code runs.
+/// Directories that are served, opened before any user code runs.
 #[derive(Debug)]
 pub(super) struct Roots {
     workspace: OwnedFd,
     tmp: OwnedFd,
-    /// `/tmp/data` by its path: read-only, with what is mounted there.
+    /// `/tmp/data` by its path: read-only, with its mounts.
     shown: OwnedFd,
-    /// The same, writable and without what is mounted in it.
+    /// The same directory, writable and without its mounts.
     data: OwnedFd,
 }
 
@@ -64,7 +64,8 @@ const NO_ESCAPE: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_MAGICLINKS);
 
 impl Roots {
-    /// Opens the roots: at their usual paths, or in the directory of a room that could not mount its own.
+    /// Opens the roots at their usual paths, or in the directory of a room that could not mount its
+    /// own.
     pub(super) fn open(data: OwnedFd, dir: Option<&RoomDir>) -> rustix::io::Result<Self> {
         let at = |usual: &str, moved: fn(&RoomDir) -> PathBuf| dir.map_or_else(|| usual.into(), moved);
         let open = |path: PathBuf| {
@@ -82,12 +83,12 @@ impl Roots {
         })
     }
 
-    /// Finds the root of an absolute path that is read. `..` is refused rather than resolved.
+    /// Finds the root of an absolute path for reading. `..` is rejected rather than resolved.
     pub(super) fn place(&self, path: &str) -> Result<Place<'_>, Refusal> {
         self.find(path, &self.shown)
     }
 
-    /// The same of one that is changed.
+    /// Finds the root of an absolute path for writing.
     pub(super) fn place_to_change(&self, path: &str) -> Result<Place<'_>, Refusal> {
         self.find(path, &self.data)
     }
@@ -129,12 +130,12 @@ impl Roots {
 }
 
 impl Place<'_> {
-    /// Opens it.
+    /// Opens the path.
     pub(super) fn open(&self, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
         open_beneath(self.root, &self.relative, flags, mode)
     }
 
-    /// Opens the directory that holds it, making it and its parents where they are missing, and answers the last name.
+    /// Opens the parent directory, creating missing directories, and returns it with the last name.
     pub(super) fn open_parent(&self) -> Result<(OwnedFd, PathBuf), Refusal> {
         let name = self
             .relative
@@ -154,10 +155,10 @@ impl Place<'_> {
     }
 }
 
-/// How often a file is tried that the kernel asks to try again.
+/// Maximum number of attempts to open a file while the kernel returns `EAGAIN`.
 const OPEN_TRIES: u32 = 128;
 
-/// Flags for a directory that is walked.
+/// Flags for opening a directory that is walked.
 pub(super) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Opens a path below a directory, never through a link and never outside.
@@ -169,8 +170,8 @@ pub(super) fn open_beneath(
 ) -> rustix::io::Result<OwnedFd> {
     for _ in 1..OPEN_TRIES {
         match openat2(dir, path, flags | OFlags::CLOEXEC, mode, NO_ESCAPE) {
-            // The kernel asks to try again when a rename happened meanwhile (openat2(2)). It also answers this, for as long as it lasts, when
-            // somebody has a lease on the file (fcntl(2)).
+            // The kernel returns `EAGAIN` when a rename happened meanwhile (openat2(2)), and also
+            // as long as another process has a lease on the file (fcntl(2)).
             Err(Errno::AGAIN) => {}
             other => return other,
         }
@@ -185,11 +186,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_somebody_has_a_lease_on_is_refused_and_not_waited_for() {
+    fn a_file_with_a_lease_is_rejected_without_waiting() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("leased"), "x").unwrap();
         let file = std::fs::File::open(folder.path().join("leased")).unwrap();
-        // SAFETY: neither call touches memory; ignoring SIGIO concerns this test's process alone, which would end by it.
+        // SAFETY: neither call touches memory. Ignoring SIGIO, which would end this test's process,
+        // affects nothing else.
         let leased = unsafe {
             libc::signal(libc::SIGIO, libc::SIG_IGN);
             libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK)

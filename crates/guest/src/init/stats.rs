@@ -1,10 +1,11 @@
-//! How much of the room is used.
+//! Resource usage of the room.
 
 use cellblock_protocol::{Disk, FromGuest};
 
 const DISKS: [&str; 4] = ["/workspace", "/tmp", "/tmp/data", "/dev/shm"];
 
-/// The answer to `stats`. A guest that is not `alone` has no file systems of its own, and tells nothing of the machine's.
+/// Builds the response to `stats`. A guest that is not `alone` has no file systems of its own and
+/// does not report the machine's.
 pub(super) fn message(request: u64, alone: bool) -> FromGuest {
     if !alone {
         return FromGuest::Stats {

@@ -1,7 +1,9 @@
-//! The warden of one command: a process of the guest's own that starts it, collects whatever it leaves behind, and ends all of it.
+//! The warden of a command: a child of the guest that starts the command, reaps every process that
+//! it leaves behind, and ends all of them.
 //!
-//! A command can leave its process group and its session, but not its warden: orphans below it become the warden's own children
-//! (`PR_SET_CHILD_SUBREAPER`), and so it can find and end every one of them, the kernel's processes excepted, which are not below it.
+//! A command can leave its process group and its session, but not its warden: orphans below it
+//! become the warden's own children (`PR_SET_CHILD_SUBREAPER`), so the warden can find and end all
+//! of them. The kernel's processes are not below it.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -15,23 +17,23 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group, set_child_s
 
 use super::command::Start;
 
-/// How long what a command has started may take to go once it is killed.
+/// Maximum time that a command's processes may take to exit after SIGKILL.
 pub(super) const END_LIMIT: Duration = Duration::from_secs(5);
-/// Pause between looks at processes that were killed.
+/// Pause between checks of killed processes.
 const PAUSE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 1_000_000,
 };
-/// Says on the control pipe: SIGINT. Anything else, and its end, says: kill.
+/// Control byte that requests SIGINT. Any other byte, and the pipe's end, requests SIGKILL.
 pub(super) const INTERRUPT: u8 = b'i';
 
-/// What a warden says of its command at the end.
+/// A warden's final report on its command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
-    /// The raw wait status of the command itself.
+    /// Raw wait status of the command itself.
     pub(super) status: i32,
     pub(super) timed_out: bool,
-    /// Whether something of it could not be ended.
+    /// Whether one of its processes could not be ended.
     pub(super) leaked: bool,
 }
 
@@ -52,7 +54,7 @@ impl Verdict {
     }
 }
 
-/// A warden's own ends of its pipes.
+/// The warden's ends of its pipes.
 #[derive(Debug)]
 pub(super) struct Ends {
     pub(super) stdout: OwnedFd,
@@ -61,7 +63,8 @@ pub(super) struct Ends {
     pub(super) verdict: OwnedFd,
 }
 
-/// Runs a command to its end, and everything that it has started; called in a process that was cloned for it.
+/// Runs a command and all processes that it starts until they have ended; called in a process
+/// cloned for it.
 pub(super) fn watch(
     start: &Start,
     ends: Ends,
@@ -95,14 +98,14 @@ pub(super) fn watch(
     Ok(())
 }
 
-/// Waits until the command has ended, its time is over, or somebody wants its end.
+/// Waits until the command has ended, its time is over, or the host requests its end.
 fn follow(
     child: &Child,
     children: &OwnedFd,
     control: &OwnedFd,
     timeout: Duration,
 ) -> cellblock_jail::Result<(Option<i32>, bool)> {
-    // A deadline that no clock reaches is none.
+    // A deadline beyond the clock's range never arrives.
     let deadline = Instant::now().checked_add(timeout);
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -138,7 +141,7 @@ fn follow(
     }
 }
 
-/// Collects what has ended; answers how the command itself did, if it is among it.
+/// Reaps ended processes. Returns the command's status if it is among them.
 fn reap(child: &Child, children: &OwnedFd) -> Option<i32> {
     clear_child_signals(children);
     let mut own = None;
@@ -150,17 +153,19 @@ fn reap(child: &Child, children: &OwnedFd) -> Option<i32> {
     own
 }
 
-/// Kills whatever is left, again and again until nothing is: children of what was killed become the warden's own.
+/// Kills the remaining processes repeatedly until there are none: children of killed processes
+/// become the warden's own.
 fn end_all(child: &Child, children: &OwnedFd, mut status: Option<i32>) -> (Option<i32>, bool) {
     let deadline = Instant::now() + END_LIMIT;
     loop {
-        // Once the command is collected its number may be another's.
+        // Once the command is reaped, its pid may belong to another process.
         if let (None, Some(group)) = (status, Pid::from_raw(child.pid)) {
             let _ = kill_process_group(group, Signal::KILL);
         }
         let alive = match own_children() {
             Some(pids) => {
-                // Stopped first, all of them: what is stopped does not fork while its siblings are killed.
+                // Stop all of them first: a stopped process cannot fork while its siblings are
+                // killed.
                 for signal in [Signal::STOP, Signal::KILL] {
                     for pid in &pids {
                         let _ = kill_process(*pid, signal);
@@ -168,7 +173,7 @@ fn end_all(child: &Child, children: &OwnedFd, mut status: Option<i32>) -> (Optio
                 }
                 !pids.is_empty()
             }
-            // A kernel that does not list children: what `/proc` shows of them.
+            // This kernel does not list children; use those that `/proc` shows.
             None => !cellblock_jail::tree::end_own(&[]),
         };
         status = reap(child, children).or(status);
@@ -182,7 +187,8 @@ fn end_all(child: &Child, children: &OwnedFd, mut status: Option<i32>) -> (Optio
     }
 }
 
-/// The children of this process, those that hide from `/proc` included; `None` where the kernel does not tell.
+/// Returns the children of this process, including those hidden from `/proc`; `None` if the kernel
+/// does not list them.
 fn own_children() -> Option<Vec<Pid>> {
     let path = format!("/proc/self/task/{}/children", std::process::id());
     let listed = std::fs::read_to_string(Path::new(&path)).ok()?;
@@ -190,10 +196,10 @@ fn own_children() -> Option<Vec<Pid>> {
     Some(pids.filter_map(Pid::from_raw).collect())
 }
 
-/// Whether any child is left, ended or not.
+/// Returns whether this process has any children, ended or not.
 fn has_children() -> bool {
     let mut status = 0;
-    // SAFETY: waitpid writes one int, into a local of ours; the flags leave every child as it is but for one that has ended.
+    // SAFETY: waitpid writes one int, into one of our locals; with these flags it reaps nothing.
     unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) >= 0 }
 }
 

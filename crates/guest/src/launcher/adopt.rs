@@ -1,4 +1,4 @@
-//! Finds a process of a room by its number there, as the keep sees it.
+//! Finding a process of a room from outside by its pid inside.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -7,7 +7,8 @@ use cellblock_jail::room::Room;
 use cellblock_jail::{Error, Result};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// The process's number in the keep, and its pidfd. The room's first process is never found.
+/// Returns the process's pid in the keep, and its pidfd. The room's first process is never
+/// returned.
 pub(super) fn find(room: &Room, inside: u32) -> Result<(i32, OwnedFd)> {
     let missing = || Error::Child(format!("the room has no process {inside}"));
     let namespace = room.namespaces.first().ok_or_else(missing)?;
@@ -36,7 +37,7 @@ pub(super) fn find(room: &Room, inside: u32) -> Result<(i32, OwnedFd)> {
             continue;
         };
         let pidfd = pidfd_open(number, PidfdFlags::empty()).during("open the standby")?;
-        // Asked again, as the number could have gone to another process before it was opened.
+        // Checked again because the pid could have been reused before it was opened.
         return if is_it(pid) {
             Ok((pid, pidfd))
         } else {
@@ -46,7 +47,7 @@ pub(super) fn find(room: &Room, inside: u32) -> Result<(i32, OwnedFd)> {
     Err(missing())
 }
 
-/// The number of a process in its own pid namespace.
+/// Returns a process's pid in its innermost pid namespace.
 fn innermost(pid: i32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;

@@ -1,4 +1,5 @@
-//! The packets between the host and its launcher. Each is a JSON document; descriptors travel beside it.
+//! The packets between the host and its launcher. Each is a JSON document; descriptors are attached
+//! to it.
 
 use std::path::PathBuf;
 
@@ -8,47 +9,47 @@ use cellblock_jail::protection::{Demands, Report};
 use cellblock_jail::room::RoomLimits;
 use serde::{Deserialize, Serialize};
 
-/// The first packet: what to launch.
+/// The first packet: the launcher's configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Launch {
     /// Id map of the keep.
     pub ids: KeepIds,
-    /// What the policy asks of each protection.
+    /// The policy's demand for each protection.
     pub demands: Demands,
-    /// The image's directory of Python on the host; appears at `/opt/python`.
+    /// The host's directory with the image's Python; mounted at `/opt/python`.
     pub python: PathBuf,
-    /// The interpreter's name below `/opt/python/bin`.
+    /// Name of the interpreter below `/opt/python/bin`.
     pub interpreter: String,
-    /// A directory below `python` that the loader must search, if there is one.
+    /// A directory below `python` that the loader must search, if any.
     pub library_path: Option<String>,
-    /// The host's directory of requirement layers; appears at `/opt/layers`.
+    /// The host's directory of requirement layers; mounted at `/opt/layers`.
     pub layers: Option<PathBuf>,
     /// Modules that the template imports.
     pub preload: Vec<String>,
-    /// The host's directory below which rooms without namespaces have theirs.
+    /// The host's parent directory for rooms without namespaces.
     pub scratch: PathBuf,
 }
 
 /// A packet from the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Request {
-    /// Comes back in the reply.
+    /// Repeated in the reply.
     pub id: u64,
-    /// What to do.
+    /// Requested operation.
     pub operation: Operation,
 }
 
-/// What the host asks for.
+/// An operation that the host requests.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
-    /// Makes a room. Descriptor: the guest's end of its channel.
+    /// Creates a room. Descriptor: the guest's end of its channel.
     CreateRoom {
-        /// Its name, unique within the launcher.
+        /// Name, unique within the launcher.
         room: String,
-        /// Selects the room's user id.
+        /// Number that determines the room's user id.
         slot: u32,
-        /// Its limits.
+        /// Limits of the room.
         limits: RoomLimits,
     },
     /// Forks a kernel into a room. Descriptors: the kernel's ends of its channel, stdout, stderr and its spare channel.
@@ -56,18 +57,18 @@ pub enum Operation {
         /// The room.
         room: String,
     },
-    /// Takes a process that is in a room already for a kernel: a standby that has taken over.
+    /// Turns a process that is already in a room into its kernel: a standby that has taken over.
     AdoptKernel {
         /// The room.
         room: String,
-        /// Its number in the room.
+        /// Its pid in the room.
         pid: u32,
     },
-    /// Mounts a file over one that is in a room's `/tmp/data`. Descriptor: the detached mount.
+    /// Mounts a file over an existing one in a room's `/tmp/data`. Descriptor: the detached mount.
     MountData {
         /// The room.
         room: String,
-        /// The name below `/tmp/data`.
+        /// Name below `/tmp/data`.
         name: String,
     },
     /// Ends everything in a room.
@@ -75,7 +76,7 @@ pub enum Operation {
         /// The room.
         room: String,
     },
-    /// Asks what a room has used.
+    /// Returns a room's resource usage.
     Usage {
         /// The room.
         room: String,
@@ -86,59 +87,62 @@ pub enum Operation {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// The keep stands. Kernels may be asked for, and start once the template has its libraries.
+    /// The keep is ready. Kernels can be requested; they start once the template has imported its
+    /// libraries.
     Started {
-        /// What is in force.
+        /// State of each protection.
         report: Report,
     },
     /// The launcher could not start.
     Refused {
-        /// Why, with the whole chain of causes.
+        /// The reason, with the whole chain of causes.
         error: String,
-        /// Whether a protection is missing, rather than something failed.
+        /// Whether a protection is missing, rather than an operation having failed.
         missing_protection: bool,
     },
     /// The template has imported its libraries.
     TemplateReady {
-        /// Modules that could not be imported, with the reason.
+        /// Modules that failed to import, with the reason.
         failed: Vec<String>,
-        /// How long the imports took.
+        /// Duration of the imports in milliseconds.
         import_ms: u64,
     },
-    /// The template ended; kernels that it had forked live on.
+    /// The template ended; its forked kernels continue.
     TemplateEnded,
-    /// Every template ended right after its start; the next one is started for the next kernel.
+    /// Every template ended immediately after its start; another one is started for the next
+    /// kernel.
     TemplateFailed {
-        /// What the last one said of it.
+        /// The last template's error.
         reason: String,
     },
-    /// The answer to a request.
+    /// The response to a request.
     Reply {
-        /// The request's id.
+        /// Id of the request.
         id: u64,
-        /// The result. `CreateRoom` has the guest's pidfd beside it, `StartKernel` and `AdoptKernel` the kernel's.
+        /// The result. `CreateRoom` attaches the guest's pidfd, `StartKernel` and `AdoptKernel` the
+        /// kernel's.
         result: Result<Answer, String>,
     },
     /// A kernel ended.
     KernelEnded {
         /// Its number, from [`Answer::Kernel`].
         kernel: u64,
-        /// Its raw wait status.
+        /// Raw wait status.
         status: i32,
     },
 }
 
-/// What a request was answered with.
+/// A successful response.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// Done.
+    /// The operation is complete.
     Done,
     /// A kernel was started.
     Kernel {
-        /// Its number within the launcher.
+        /// Number within the launcher.
         kernel: u64,
     },
-    /// What a room has used.
+    /// Resource usage of a room.
     Usage(Usage),
 }

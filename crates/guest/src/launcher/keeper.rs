@@ -1,4 +1,5 @@
-//! The first process of the keep: makes and ends rooms, asks the template for kernels, reaps.
+//! The first process of the keep: it creates and ends rooms, requests kernels from the template,
+//! and reaps processes.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -16,36 +17,37 @@ use super::control::{Answer, Event, Launch, Operation, Request};
 use super::template::{FromTemplate, Template, ToTemplate, command_environment};
 use crate::init;
 
-/// A template that ends sooner than this after its start counts as failed.
+/// Minimum lifetime of a template; one that ends sooner counts as failed.
 const TEMPLATE_MIN_LIFE: Duration = Duration::from_secs(2);
-/// Templates that may fail one after the other before the next one has to wait.
+/// Number of templates that may fail in a row before the next one is delayed.
 const TEMPLATE_TRIES: u32 = 3;
-/// How long it waits: for the first request after this time.
+/// Duration of that delay; the template starts with the first request after it.
 const TEMPLATE_PAUSE: Duration = Duration::from_secs(1);
-/// Requests that a template may have at once. More would fill its socket while it imports or forks, and a keep that waits for room in
-/// that socket serves nobody. They are also held below the number of descriptors that an ordinary user may have on their way.
+/// Maximum number of requests that a template may have at once. More would fill its socket while it
+/// imports or forks, and a keep that waits for space in that socket cannot serve other requests. The
+/// limit also keeps the descriptors in flight below an ordinary user's maximum.
 const AT_TEMPLATE: usize = 16;
 
-/// A kernel's channel, stdout, stderr and spare channel.
+/// Channel, stdout, stderr and spare channel of a kernel.
 const KERNEL_DESCRIPTORS: usize = 4;
 
-/// The keep's state. One task owns it: this process.
+/// The keep's state, owned by this one process.
 #[derive(Debug)]
 pub(super) struct Keeper<'a> {
     control: &'a OwnedFd,
     launch: &'a Launch,
     rooms: Rooms<'a>,
     open: HashMap<String, (Room, RoomLimits)>,
-    /// Rooms that were killed and not yet reaped, by the pid of their init, with the request to answer.
+    /// Killed rooms that are not yet reaped, by the pid of their init, with the request to answer.
     ending: HashMap<i32, (Room, u64)>,
-    /// Rooms whose first process has ended by itself, and which the host has not destroyed yet.
+    /// Rooms whose first process exited on its own, and which the host has not destroyed yet.
     gone: HashSet<String>,
     template: Option<Template>,
     template_started: Instant,
     template_failures: u32,
-    /// What the last template said that could not start.
+    /// Error of the last template that could not start.
     template_problem: Option<String>,
-    /// Requests at the template, by token.
+    /// Requests sent to the template, by token.
     waiting: HashMap<u64, u64>,
     /// Requests that wait until the template has fewer.
     queued: VecDeque<Start>,
@@ -55,7 +57,7 @@ pub(super) struct Keeper<'a> {
     children: OwnedFd,
 }
 
-/// A kernel that is asked for.
+/// A request for a kernel.
 #[derive(Debug)]
 struct Start {
     room: String,
@@ -85,7 +87,7 @@ impl<'a> Keeper<'a> {
         })
     }
 
-    /// Serves until the host is gone.
+    /// Serves until the host closes the socket.
     pub(super) fn serve(mut self) -> Result<()> {
         loop {
             let (from_host, from_template, child) = self.wait()?;
@@ -181,7 +183,7 @@ impl<'a> Keeper<'a> {
         descriptors: Vec<OwnedFd>,
     ) -> Result<()> {
         let [channel] = <[OwnedFd; 1]>::try_from(descriptors)
-            .map_err(|_| Error::Child("a room needs one descriptor".into()))?;
+            .map_err(|_| Error::Child("creating a room requires one descriptor".into()))?;
         let keep_open = [channel.as_raw_fd()];
         let environment = command_environment(self.launch);
         let room = self.rooms.create(name, slot, limits, &keep_open, |inside| {
@@ -191,7 +193,7 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    /// Hands over as many requests as the template may have.
+    /// Sends as many queued requests as the template may have.
     fn start_queued(&mut self) -> Result<()> {
         if self.pause().is_some() {
             return Ok(());
@@ -210,7 +212,7 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    /// How long requests are held until the next template may be started; `None` when nothing holds them.
+    /// Returns how long queued requests wait for the next template; `None` if they need not wait.
     fn pause(&self) -> Option<Duration> {
         let left = TEMPLATE_PAUSE.checked_sub(self.template_started.elapsed())?;
         (self.template.is_none() && !self.queued.is_empty()).then_some(left)
@@ -233,7 +235,7 @@ impl<'a> Keeper<'a> {
         }
         let Some(template) = &self.template else {
             return Err(Error::Child(
-                "the template has ended and cannot be started now; try again in a while".into(),
+                "the template has ended and cannot be restarted yet; try again later".into(),
             ));
         };
         self.last_token += 1;
@@ -254,7 +256,7 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    /// The number comes from inside the room, so any process of the room may be meant, and no other.
+    /// The pid comes from inside the room: it may name any process of the room, but no other.
     fn adopt_kernel(&mut self, room: &str, pid: u32) -> Result<(u64, OwnedFd)> {
         let Some((room, _)) = self.open.get(room) else {
             return Err(Error::Child(format!("no room `{room}`")));
@@ -263,7 +265,8 @@ impl<'a> Keeper<'a> {
         self.last_token += 1;
         self.kernels.insert(pid, self.last_token);
         if let Some(template) = &self.template {
-            // One that has just ended leaves its children to this process, which tells of their ends itself.
+            // A process that has just ended leaves its children to this one, which reports their
+            // ends itself.
             let _ = fds::send(&template.socket, &ToTemplate::Adopt { pid }, &[]);
         }
         Ok((self.last_token, pidfd))
@@ -305,7 +308,11 @@ impl<'a> Keeper<'a> {
                     .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()));
                 match opened {
                     Ok(pidfd) => self.reply(request, Ok(Answer::Kernel { kernel: token }), &[pidfd.as_fd()]),
-                    Err(_) => self.reply(request, Err("the kernel ended while it was starting".into()), &[]),
+                    Err(_) => self.reply(
+                        request,
+                        Err("the kernel exited while it was starting".into()),
+                        &[],
+                    ),
                 }
             }
             FromTemplate::Failed { token, error } => match self.waiting.remove(&token) {
@@ -320,7 +327,8 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Kernels live on when their template dies; only requests that it had not answered are lost.
+    /// Starts another template. Kernels survive their template; only its unanswered requests are
+    /// lost.
     fn replace_template(&mut self) -> Result<()> {
         let Some(template) = self.template.take() else {
             return Ok(());
@@ -329,7 +337,7 @@ impl<'a> Keeper<'a> {
         for request in std::mem::take(&mut self.waiting).into_values() {
             self.reply(
                 request,
-                Err("the template ended before it forked the kernel; try again".into()),
+                Err("the template exited before it forked the kernel; try again".into()),
                 &[],
             )?;
         }
@@ -339,16 +347,19 @@ impl<'a> Keeper<'a> {
         if self.template_failures < TEMPLATE_TRIES {
             self.start_template();
         } else {
-            report("launcher: the template ended right after its start too often; the next one has to wait");
+            report(
+                "launcher: the template repeatedly exited immediately after its start; delaying the next one",
+            );
             let reason = self.template_problem.take();
             let reason =
-                reason.unwrap_or_else(|| "the template ended right after its start, each time".into());
+                reason.unwrap_or_else(|| "the template repeatedly exited immediately after its start".into());
             self.tell(&Event::TemplateFailed { reason })?;
         }
         self.start_queued()
     }
 
-    /// A machine that is out of processes or memory now may have some later: kernels that run must not end because of it.
+    /// Starts a template. A machine may lack processes or memory only temporarily, so a failure
+    /// must not end running kernels.
     fn start_template(&mut self) {
         self.template_started = Instant::now();
         match Template::start(self.launch) {
@@ -368,7 +379,7 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Collects every child that has ended: rooms, templates, and processes whose parent died before them.
+    /// Reaps every child that has ended: rooms, templates, and orphans.
     fn reap(&mut self) -> Result<()> {
         clear_child_signals(&self.children);
         while let Some((pid, status)) = reap_one() {
@@ -383,7 +394,8 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    /// The room whose first process has just ended. Pids come again, so rooms that have none any more do not count.
+    /// Returns the room whose first process has just ended. Pids are reused, so rooms that no
+    /// longer have one are ignored.
     fn room_of(&self, pid: i32) -> Option<String> {
         let mut open = self.open.iter();
         open.find(|(name, (room, _))| room.init.pid == pid && !self.gone.contains(*name))

@@ -1,8 +1,11 @@
-//! The launcher: a process beside the host's that makes the keep and, inside it, rooms and kernels.
+//! The launcher: a companion process of the host that creates the keep and, inside it, rooms and
+//! kernels.
 //!
-//! The host starts it by executing itself under the name [`NAME`], with a packet socket as standard input. It has two halves: the outer one
-//! stays in the host's namespaces to write id maps, make cgroups, and clean up when all is over; the inner one (`keeper`) is the first
-//! process of the keep and serves the host's requests. When the host is gone the socket closes, the keep ends, and with it every room.
+//! The host starts it by executing itself under the name [`NAME`], with a packet socket as standard
+//! input. It has two halves. The outer one stays in the host's namespaces to write id maps, create
+//! cgroups, and clean up at the end. The inner one (`keeper`) is the first process of the keep and
+//! serves the host's requests. When the host exits, the socket closes, the keep ends, and with it
+//! every room.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
@@ -26,10 +29,10 @@ mod keeper;
 pub mod mounter;
 mod template;
 
-/// The name (`argv[0]`) under which a host executes itself to become a launcher.
+/// Name (`argv[0]`) under which a host executes itself to become a launcher.
 pub const NAME: &str = "cellblock-launcher";
 
-/// Runs the launcher on standard input, and answers its exit code.
+/// Runs the launcher on standard input; returns its exit code.
 pub fn run() -> i32 {
     // SAFETY: standard input is open: the host passes the control socket there, and nothing else in this process uses it.
     let control = unsafe { OwnedFd::from_raw_fd(0) };
@@ -58,16 +61,17 @@ fn fail(error: &Error) -> i32 {
 }
 
 fn launch_keep(control: &OwnedFd, launch: &Launch) -> Result<i32> {
-    // A terminal's Ctrl-C is for the host, which ends cells by itself.
+    // Ctrl-C in a terminal is for the host, which interrupts cells itself.
     let _ = rustix::process::setsid();
-    // Without it there are fewer rooms, not worse ones.
+    // A failure means fewer rooms, not weaker ones.
     if let Err(error) = cellblock_jail::confine::open_many_files() {
         let _ = fail(&error);
     }
     cgroup::sweep();
     let trees = Trees::prepare(&Trees::own_name(), launch.ids.root());
     let outcome = match confine_and_wait(control, launch, &trees, None) {
-        // The map is the first thing that is made of a keep. Without it there are still rooms, and every report says what they lack.
+        // The id map is the first step of creating a keep. Rooms also work without it, and every
+        // report says what they lack.
         Err(Error::Missing {
             protection: Protection::OwnUserId,
             reason,
@@ -89,9 +93,10 @@ fn launch_keep(control: &OwnedFd, launch: &Launch) -> Result<i32> {
     })
 }
 
-/// With namespaces, or without where the policy wants that or allows it and the machine refuses them.
+/// Uses namespaces, unless the policy disables them, or the machine lacks them and the policy
+/// permits that.
 ///
-/// `shared_id` is why rooms have no ids of their own where the user should have some.
+/// `shared_id` says why rooms have no ids of their own although the user should have some.
 fn confine_and_wait(
     control: &OwnedFd,
     launch: &Launch,
@@ -99,19 +104,14 @@ fn confine_and_wait(
     shared_id: Option<String>,
 ) -> Result<i32> {
     if cellblock_jail::bare::is_wanted(&launch.demands)? {
-        return bare::keep_and_wait(
-            control,
-            launch,
-            trees,
-            "namespaces are switched off by the policy",
-        );
+        return bare::keep_and_wait(control, launch, trees, "the policy disables namespaces");
     }
     match keep_and_wait(control, launch, trees, shared_id) {
         Err(Error::Missing {
             protection: protection @ (Protection::UserNamespace | Protection::MountNamespace),
             reason,
         }) if launch.demands.of(protection) != Demand::Strict => {
-            // What would repair it is told beside each protection.
+            // Each protection names its own remedy.
             let reason = reason.split("; ").next().unwrap_or_default();
             bare::keep_and_wait(control, launch, trees, reason)
         }
@@ -163,7 +163,8 @@ fn keep_and_wait(
     child.wait()
 }
 
-/// From here on only the keep holds the control socket: its end is the host's signal that all is over.
+/// Closes the control socket. From here on only the keep holds it: its end tells the keep that the
+/// host has exited.
 fn let_go_of_control() {
     let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty());
     if let Ok(null) = null {

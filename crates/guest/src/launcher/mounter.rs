@@ -1,7 +1,9 @@
-//! The mounter: a short-lived process by which a host that may not mount makes a detached mount of one file.
+//! The mounter: a short-lived process that creates a detached mount of one file for a host that may
+//! not mount.
 //!
-//! It has a user and a mount namespace of its own, in which it may copy the mounts that it sees; a room takes the copy over
-//! (`Operation::MountData`). The host executes itself under the name [`NAME`], as for the launcher, with a packet socket as standard input.
+//! It has its own user and mount namespaces, in which it may copy the mounts that it sees; a room
+//! receives the copy (`Operation::MountData`). The host executes itself under the name [`NAME`], as
+//! for the launcher, with a packet socket as standard input.
 
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
@@ -9,10 +11,11 @@ use std::path::PathBuf;
 use cellblock_jail::error::chain;
 use cellblock_jail::{Error, Result, fds, mounts};
 
-/// The name (`argv[0]`) under which a host executes itself to become a mounter.
+/// Name (`argv[0]`) under which a host executes itself to become a mounter.
 pub const NAME: &str = "cellblock-mounter";
 
-/// Serves one request on standard input: the path of a file, with the file as a descriptor. Answers with the mount, or why there is none.
+/// Serves one request on standard input: the path of a file, with the file as a descriptor.
+/// Responds with the mount, or with an error.
 pub fn run() -> i32 {
     // SAFETY: standard input is open: the host passes the socket there, and nothing else in this process uses it.
     let host = unsafe { OwnedFd::from_raw_fd(0) };

@@ -21,7 +21,7 @@ const ENVIRONMENT: [&str; 7] = [
     "PYTHONDONTWRITEBYTECODE=1",
     "TERM=dumb",
 ];
-/// What besides makes forks of it cheap, and is of no use to a command.
+/// Additional variables that make forks of it cheap, and that commands do not need.
 const FOR_FORKS: [&str; 2] = [
     // Python's small objects in one heap, not in arenas of their own, and the heap in large pages: a fork then copies far fewer page
     // table entries.
@@ -29,63 +29,64 @@ const FOR_FORKS: [&str; 2] = [
     "PYTHONMALLOC=malloc",
 ];
 
-/// Asks for a kernel.
+/// A request for a kernel.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ToTemplate {
-    /// Forks one into a room.
+    /// Forks a kernel into a room.
     Spawn {
-        /// Comes back in the answer.
+        /// Repeated in the response.
         token: u64,
-        /// The room's user id.
+        /// User id of the room.
         user: u32,
-        /// Whether that id is the room's alone (supplementary groups may then be dropped).
+        /// Whether only this room has that id (supplementary groups may then be dropped).
         own_id: bool,
-        /// Whether a rule set is among the descriptors.
+        /// Whether the descriptors include a rule set.
         rules: bool,
         /// Per-process limits.
         limits: cellblock_jail::confine::ProcessLimits,
     },
-    /// Takes one of its children for a kernel, so that its end is told: a standby that has taken over.
+    /// Turns one of its children into a kernel, so that its end is reported: a standby that has
+    /// taken over.
     Adopt {
-        /// In the keep's pid namespace.
+        /// Pid in the keep's pid namespace.
         pid: i32,
     },
 }
 
-/// What a template says.
+/// A message from a template.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FromTemplate {
     /// Its libraries are imported.
     Ready {
-        /// Modules that failed, with reasons.
+        /// Modules that failed to import, with the reason.
         failed: Vec<String>,
-        /// Time taken.
+        /// Duration of the imports in milliseconds.
         import_ms: u64,
     },
     /// A kernel runs.
     Spawned {
-        /// Of the request.
+        /// Token of the request.
         token: u64,
-        /// In the keep's pid namespace.
+        /// Pid in the keep's pid namespace.
         pid: i32,
     },
-    /// No kernel could be forked.
+    /// A kernel could not be forked.
     Failed {
-        /// Of the request.
+        /// Token of the request.
         token: u64,
-        /// Why.
+        /// The reason.
         error: String,
     },
-    /// The interpreter could not be started.
+    /// The interpreter failed to start.
     Broken {
-        /// Why, with the whole chain of causes.
+        /// The reason, with the whole chain of causes.
         error: String,
     },
     /// A kernel ended.
     Ended {
-        /// In the keep's pid namespace.
+        /// Pid in the keep's pid namespace.
         pid: i32,
         /// Raw wait status.
         status: i32,
@@ -138,7 +139,8 @@ impl Template {
             };
             let broken = Err::<(), _>(error).during_on(action, &program);
             broken.inspect_err(|error| {
-                // SAFETY: the socket was placed there just now, and nothing else in this process uses it.
+                // SAFETY: the socket was just placed there, and nothing else in this process uses
+                // it.
                 let socket = unsafe { OwnedFd::from_raw_fd(3) };
                 let told = FromTemplate::Broken { error: chain(error) };
                 let _ = fds::send(&socket, &told, &[]);
@@ -149,7 +151,7 @@ impl Template {
     }
 }
 
-/// The environment that commands of a room have.
+/// Returns the environment of a room's commands.
 pub(super) fn command_environment(launch: &Launch) -> Vec<String> {
     let library_path = launch
         .library_path

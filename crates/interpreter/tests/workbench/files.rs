@@ -304,7 +304,7 @@ fn an_edit_meets_a_writer_and_neither_leaves_a_mixture() {
             match answer["error"].as_str() {
                 None => edited += 1,
                 // The writer was faster each time, or has not come back since the last edit.
-                Some("Edit failed: it was changed meanwhile" | "old_string not found in file") => {}
+                Some("Edit failed: the file was changed meanwhile" | "old_string not found in file") => {}
                 Some(other) => panic!("{other}"),
             }
             let content = String::from_utf8(bench.session.read_file("/tmp/log").await.unwrap()).unwrap();

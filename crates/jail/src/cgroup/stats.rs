@@ -1,4 +1,4 @@
-//! What a group has used, and how often it ran into a limit.
+//! Resource usage of a group, and how often it reached a limit.
 
 use std::io::Read;
 use std::os::fd::BorrowedFd;
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 
 use super::Version;
 
-/// Use of one room since it was made. Zero where the machine does not count.
+/// Resource usage of a room since its creation. Zero if the machine does not count it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Bytes of memory now.
+    /// Current memory in bytes.
     pub memory_bytes: u64,
-    /// The most bytes of memory so far.
+    /// Peak memory in bytes.
     pub memory_peak_bytes: u64,
-    /// Processes that the kernel killed because memory ran out.
+    /// Processes that the kernel killed because memory was exhausted.
     pub memory_kills: u64,
-    /// Processes and threads now.
+    /// Current number of processes and threads.
     pub processes: u64,
-    /// Forks that the process limit refused.
+    /// Forks that failed at the process limit.
     pub process_refusals: u64,
-    /// Nanoseconds of CPU time.
+    /// CPU time in nanoseconds.
     pub cpu_ns: u64,
 }
 

@@ -1,14 +1,14 @@
-//! Where groups can be made, and removing those that a crash left.
+//! Finding places for groups, and removing groups that a crash left behind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Controller, Version};
 
-/// The prefix of every directory that we make.
+/// Prefix of every directory that we create.
 const PREFIX: &str = "cellblock-";
 
-/// A directory below which a launcher may make its own.
+/// A directory below which a launcher may create its own.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) version: Version,
@@ -16,20 +16,21 @@ pub(super) struct Candidate {
     pub(super) parent: PathBuf,
 }
 
-/// The name for a launcher's directories: its pid and its start time, which together are never used twice.
+/// Returns the name of a launcher's directories: its pid and start time, a combination that is
+/// never reused.
 pub(super) fn name_of(pid: u32) -> Option<String> {
     Some(format!("{PREFIX}{pid}-{}", start_time(pid)?))
 }
 
 impl super::Trees {
-    /// The name under which the calling process makes its directories.
+    /// Returns the name under which the calling process creates its directories.
     pub fn own_name() -> String {
         let pid = std::process::id();
         name_of(pid).unwrap_or_else(|| format!("{PREFIX}{pid}-0"))
     }
 }
 
-/// Removes what launchers that are gone have left.
+/// Removes the directories of launchers that no longer run.
 pub fn sweep() {
     for candidate in candidates() {
         let Ok(entries) = fs::read_dir(&candidate.parent) else {
@@ -50,7 +51,7 @@ pub fn sweep() {
     }
 }
 
-/// Kills what is left in a directory of ours and removes it, rooms first.
+/// Kills the processes in one of our directories and removes it, rooms first.
 pub(super) fn remove_tree(path: &Path) {
     for _ in 0..50 {
         let mut busy = false;
@@ -72,7 +73,8 @@ pub(super) fn remove_tree(path: &Path) {
     }
 }
 
-/// Ends what is in a group: all at once where the kernel can (v2, Linux 5.14), so that nothing forks meanwhile.
+/// Kills the processes in a group, all at once if the kernel can (v2, Linux 5.14), so that none
+/// forks meanwhile.
 fn kill_group(dir: &Path) {
     if fs::write(dir.join("cgroup.kill"), "1").is_err() {
         kill_members(dir);
@@ -92,7 +94,7 @@ fn kill_members(dir: &Path) {
     }
 }
 
-/// Where the calling process may make groups: v2 first, then each v1 tree.
+/// Lists the places where the calling process may create groups: v2 first, then each v1 tree.
 pub(super) fn candidates() -> Vec<Candidate> {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -110,7 +112,8 @@ pub(super) fn candidates() -> Vec<Candidate> {
             .into_iter()
             .filter(|controller| names.split(',').any(|name| name == controller.name()))
             .collect();
-        // Bounds nothing and counts CPU time, which `cpu` alone does not where the two are trees of their own.
+        // Limits nothing, but counts CPU time, which `cpu` alone does not do if the two are
+        // separate trees.
         let counts = names.split(',').any(|name| name == "cpuacct");
         let Some(option) = controllers
             .first()
@@ -130,7 +133,8 @@ pub(super) fn candidates() -> Vec<Candidate> {
     found
 }
 
-/// A group with processes in it cannot hand controllers down, so a sibling of our own group is the first choice.
+/// A group that contains processes cannot delegate controllers, so a sibling of our own group is
+/// tried first.
 fn v2_candidates(mounts: &str, group: &str) -> Vec<Candidate> {
     let Some(mount) = mount_point(mounts, "cgroup2", "") else {
         return Vec::new();
@@ -177,8 +181,8 @@ fn below(mount: &Path, group: &str) -> PathBuf {
     mount.join(group.trim_start_matches('/'))
 }
 
-/// Clock ticks after boot at which a process began (`proc_pid_stat(5)`, field 22). A zombie counts as gone: its parent may be long in
-/// collecting it, or never do.
+/// Returns the clock ticks after boot at which a process started (`proc_pid_stat(5)`, field 22). A
+/// zombie counts as gone: its parent may collect it late or never.
 fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
@@ -206,14 +210,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_bound_to_the_start_of_its_process() {
+    fn a_name_contains_the_start_time_of_its_process() {
         let own = name_of(std::process::id()).unwrap();
         assert!(own.starts_with(&format!("cellblock-{}-", std::process::id())));
         assert_eq!(name_of(u32::MAX), None);
     }
 
     #[test]
-    fn a_process_that_nobody_has_collected_yet_is_gone() {
+    fn a_zombie_counts_as_gone() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let stat = format!("/proc/{}/stat", child.id());
         while !fs::read_to_string(&stat).unwrap().contains(") Z ") {

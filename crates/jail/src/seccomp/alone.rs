@@ -1,5 +1,5 @@
-//! What is refused on top of the tables where there are no namespaces: calls that reach what other rooms, or the user's other programs,
-//! share with this one.
+//! Calls that are blocked in addition to the tables when there are no namespaces: they reach
+//! resources that are shared with other rooms or with the user's other programs.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::arguments::SYS_FCHMODAT2;
 use super::{Arguments, program, rules};
 use crate::error::Result;
 
-/// Refused whatever user the room runs under.
+/// Blocked for every user that a room can run as.
 const SHARED: &[(i64, Arguments, &str)] = &[
     (
         libc::SYS_socket,
@@ -30,101 +30,101 @@ const SHARED: &[(i64, Arguments, &str)] = &[
     (
         libc::SYS_shmget,
         Arguments::Any,
-        "outlives its maker and is everybody's",
+        "outlives its creator and is visible to every process",
     ),
     (
         libc::SYS_semget,
         Arguments::Any,
-        "outlives its maker and is everybody's",
+        "outlives its creator and is visible to every process",
     ),
     (
         libc::SYS_msgget,
         Arguments::Any,
-        "outlives its maker and is everybody's",
+        "outlives its creator and is visible to every process",
     ),
     (
         libc::SYS_shmat,
         Arguments::Any,
-        "outlives its maker and is everybody's",
+        "outlives its creator and is visible to every process",
     ),
     (
         libc::SYS_shmctl,
         Arguments::Any,
-        "outlives its maker and is everybody's",
+        "outlives its creator and is visible to every process",
     ),
     (
         libc::SYS_semctl,
         Arguments::Any,
-        "outlives its maker and is everybody's",
+        "outlives its creator and is visible to every process",
     ),
     (
         libc::SYS_semop,
         Arguments::Any,
-        "outlives its maker and is everybody's",
+        "outlives its creator and is visible to every process",
     ),
     (
         libc::SYS_semtimedop,
         Arguments::Any,
-        "outlives its maker and is everybody's",
+        "outlives its creator and is visible to every process",
     ),
     (
         libc::SYS_msgctl,
         Arguments::Any,
-        "outlives its maker and is everybody's",
+        "outlives its creator and is visible to every process",
     ),
     (
         libc::SYS_msgsnd,
         Arguments::Any,
-        "outlives its maker and is everybody's",
+        "outlives its creator and is visible to every process",
     ),
     (
         libc::SYS_msgrcv,
         Arguments::Any,
-        "outlives its maker and is everybody's",
+        "outlives its creator and is visible to every process",
     ),
     (
         libc::SYS_clone,
         Arguments::AllBitsOf(0, libc::CLONE_PARENT as u64),
-        "would make the room's first process, which no limit holds, collect it",
+        "would move the work to the room's first process, which has no limits",
     ),
     (
         libc::SYS_inotify_add_watch,
         Arguments::Any,
-        "Landlock does not look at it",
+        "Landlock does not check it",
     ),
     (
         libc::SYS_setxattr,
         Arguments::Any,
-        "Landlock does not look at it, and who may write a file may set them",
+        "Landlock does not check it, and write access to the file suffices",
     ),
     (
         libc::SYS_lsetxattr,
         Arguments::Any,
-        "Landlock does not look at it, and who may write a file may set them",
+        "Landlock does not check it, and write access to the file suffices",
     ),
     (
         libc::SYS_fsetxattr,
         Arguments::Any,
-        "Landlock does not look at it, and who may write a file may set them",
+        "Landlock does not check it, and write access to the file suffices",
     ),
     (
         libc::SYS_removexattr,
         Arguments::Any,
-        "Landlock does not look at it, and who may write a file may set them",
+        "Landlock does not check it, and write access to the file suffices",
     ),
     (
         libc::SYS_lremovexattr,
         Arguments::Any,
-        "Landlock does not look at it, and who may write a file may set them",
+        "Landlock does not check it, and write access to the file suffices",
     ),
     (
         libc::SYS_fremovexattr,
         Arguments::Any,
-        "Landlock does not look at it, and who may write a file may set them",
+        "Landlock does not check it, and write access to the file suffices",
     ),
 ];
 
-/// Refused too where the room runs under the caller's own user id: Landlock looks at none of these.
+/// Also blocked if the room runs under the caller's own user id: Landlock checks none of these.
 const OWN_USER: &[(i64, Arguments, &str)] = &[
     (libc::SYS_fchown, Arguments::Any, "would change the user's files"),
     (
@@ -164,8 +164,8 @@ const OWN_USER: &[(i64, Arguments, &str)] = &[
     (libc::SYS_lchown, Arguments::Any, "would change the user's files"),
 ];
 
-/// Answered with success and not done where the room runs under the caller's own user id: copying a file ends with these, and nothing but the
-/// copy's mode and times is lost.
+/// Skipped but reported as successful if the room runs under the caller's own user id: programs end
+/// a file copy with these calls, and only the copy's mode and times are lost.
 const PRETENDED: &[i64] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
@@ -199,7 +199,7 @@ const DATAGRAM_PAIRS: &[u64] = &[
     RAW | CLOEXEC | NONBLOCK,
 ];
 
-/// Compiles the programs; `own_user` when the room has the caller's user id rather than one of its own.
+/// Compiles the programs; `own_user` if the room has the caller's user id rather than its own.
 pub(super) fn compile(own_user: bool) -> Result<Vec<BpfProgram>> {
     let eperm = SeccompAction::Errno(libc::EPERM.cast_unsigned());
     let mut refused: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();

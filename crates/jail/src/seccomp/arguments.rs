@@ -1,17 +1,17 @@
-//! What the tables allow and refuse by a call's arguments.
+//! Conditions of the tables on a call's arguments.
 
-/// Which arguments of a call are allowed.
+/// Condition on the arguments of a call.
 #[derive(Clone, Copy, Debug)]
 pub enum Arguments {
-    /// All.
+    /// No condition.
     Any,
-    /// The argument at an index is one of these.
+    /// The argument at an index equals one of these.
     OneOf(u8, &'static [u64]),
     /// The argument at an index has none of these bits.
     NoBitsOf(u8, u64),
     /// The argument at an index has all of these bits.
     AllBitsOf(u8, u64),
-    /// The argument at an index is none of these.
+    /// The argument at an index equals none of these.
     NoneOf(u8, &'static [u64]),
 }
 
@@ -24,16 +24,18 @@ pub(super) const NAMESPACES: u64 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP) as u64;
 
-/// Terminal requests that put words into another process's mouth.
+/// Terminal requests that insert input into another process's terminal.
 pub(super) const TERMINAL_INJECTION: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
-/// The bits of a file's type that character and block devices, directories and sockets have, and FIFOs and regular files lack.
+/// Bits of a file type that character and block devices, directories and sockets have, and FIFOs
+/// and regular files lack.
 pub(super) const DEVICE_BITS: u64 = (libc::S_IFCHR | libc::S_IFDIR) as u64;
 
 pub(super) const UNIX_ONLY: Arguments = Arguments::OneOf(0, &[libc::AF_UNIX as u64]);
 
-/// What `fcntl` may be asked, the frequent ones first. Not among them: leases and delegations (`F_SETLEASE`, `F_SETDELEG`), which make
-/// whoever else opens the file wait, and `F_NOTIFY`, which tells what others open. The image's files are shared with others.
+/// Permitted commands of `fcntl`, the frequent ones first. Leases and delegations (`F_SETLEASE`,
+/// `F_SETDELEG`) are missing because they make other processes wait that open the file, and
+/// `F_NOTIFY` because it reveals what others open. The image's files are shared with others.
 pub(super) const FCNTL: &[u64] = &[
     libc::F_GETFL as u64,
     libc::F_SETFL as u64,
@@ -64,7 +66,7 @@ pub(super) const FCNTL: &[u64] = &[
     F_SET_FILE_RW_HINT,
 ];
 
-// `asm-generic/fcntl.h` and `linux/fcntl.h`, which the libc crate does not have for every machine.
+// `asm-generic/fcntl.h` and `linux/fcntl.h`; the libc crate lacks them for some machines.
 const F_SETSIG: u64 = 10;
 const F_GETSIG: u64 = 11;
 const F_SETOWN_EX: u64 = 15;
@@ -75,8 +77,8 @@ const F_SET_RW_HINT: u64 = 1036;
 const F_GET_FILE_RW_HINT: u64 = 1037;
 const F_SET_FILE_RW_HINT: u64 = 1038;
 
-/// Socket options that attach a program. Each takes from the memory for compiled filters that the whole machine shares; when that is used
-/// up, nobody can install a filter, and no sandbox starts.
+/// Socket options that attach a program. Each uses memory for compiled filters that the whole
+/// machine shares; when it is exhausted, no process can install a filter, and no sandbox starts.
 pub(super) const SOCKET_FILTERS: &[u64] = &[
     libc::SO_ATTACH_FILTER as u64,
     libc::SO_ATTACH_BPF as u64,
@@ -84,11 +86,13 @@ pub(super) const SOCKET_FILTERS: &[u64] = &[
     libc::SO_ATTACH_REUSEPORT_EBPF as u64,
 ];
 
-// `linux/prctl.h`; and `asm-generic/unistd.h`, which every machine follows for calls as new as this. The libc crate has them for some only.
+// `linux/prctl.h` and `asm-generic/unistd.h`, which all machines follow for calls as new as this.
+// The libc crate has them only for some.
 const PR_GET_SPECULATION_CTRL: u64 = 52;
 pub(super) const SYS_FCHMODAT2: i64 = 452;
 
-/// What `prctl` may be asked: names, signals, own limits; nothing that changes memory maps or gains privilege.
+/// Permitted operations of `prctl`: names, signals, own limits; none that changes memory maps or
+/// gains privileges.
 pub(super) const PRCTL: &[u64] = &[
     libc::PR_SET_NAME as u64,
     libc::PR_GET_NAME as u64,

@@ -1,8 +1,10 @@
 //! The filters in two stages, for kernels that are forked from a template.
 //!
-//! Linux looks through a whole filter when it is installed, once per system call that exists: most of a millisecond. So the template
-//! installs the long ones on itself and its forks inherit them; there the few calls by which a fork enters its room are still allowed.
-//! A short filter that refuses these is what each kernel adds. The three together allow what the [two](super::Filters) allow.
+//! Installing a filter takes Linux most of a millisecond, because it checks the whole filter once
+//! per existing system call. So the template installs the long filters on itself and its forks
+//! inherit them, but they still permit the few calls by which a fork enters its room. Each kernel
+//! adds a short filter that blocks these calls. The three filters together permit the same calls as
+//! the [two](super::Filters).
 
 use std::collections::BTreeMap;
 
@@ -12,7 +14,7 @@ use super::table::{ALLOWED, REPLACED};
 use super::{Arguments, EPERM, Filters, instruction, program, rules};
 use crate::error::Result;
 
-/// What a fork of the template does to enter its room, and user code may not.
+/// Calls that a fork of the template makes to enter its room; user code may not make them.
 const ENTERING: [(i64, Arguments); 3] = [
     (libc::SYS_setns, Arguments::Any),
     (libc::SYS_capset, Arguments::Any),
@@ -37,14 +39,14 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// Compiles them; the one that answers `ENOSYS` is the same in both forms.
+    /// Compiles the filters; the one that returns `ENOSYS` is the same in both forms.
     pub fn compile(filters: &Filters) -> Result<Self> {
         let mut allowed = entering()?;
         allowed.extend(REPLACED.iter().map(|(number, _)| (*number, Vec::new())));
         for entry in ALLOWED {
             let also = rules(entry.arguments)?;
             match allowed.get_mut(&entry.number) {
-                // No rule means always: there is nothing to add to it.
+                // No rule means always: there is nothing to add.
                 Some(present) if present.is_empty() || also.is_empty() => present.clear(),
                 Some(present) => present.extend(also),
                 None => {
@@ -61,7 +63,8 @@ impl Staged {
         })
     }
 
-    /// The programs as `struct sock_filter` arrays: what the template installs, then what each kernel adds.
+    /// Returns the programs as `struct sock_filter` arrays: those that the template installs, then
+    /// the one that each kernel adds.
     pub fn to_bytes(&self) -> [Vec<u8>; 3] {
         let [replaced, allowed] = &self.inherited;
         [replaced, allowed, &self.last].map(|program| program.iter().flat_map(instruction).collect())
@@ -80,14 +83,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_call_of_entering_a_room_is_allowed_to_user_code() {
+    fn user_code_cannot_make_the_calls_that_enter_a_room() {
         let allowed: Vec<_> = ALLOWED.iter().map(|entry| entry.number).collect();
         assert!(!allowed.contains(&libc::SYS_setns));
         assert!(!allowed.contains(&libc::SYS_capset));
     }
 
     #[test]
-    fn what_each_kernel_adds_is_short() {
+    fn the_filter_that_each_kernel_adds_is_short() {
         let staged = Staged::compile(&Filters::compile().unwrap()).unwrap();
         let [_, allowed, last] = staged.to_bytes();
         assert!(

@@ -1,4 +1,4 @@
-//! The tables: every system call that user code may make, with who needs it.
+//! The tables: every system call that user code may make, and its users.
 
 use super::arguments::{
     Arguments, DEVICE_BITS, FCNTL, NAMESPACES, PRCTL, SOCKET_FILTERS, SYS_FCHMODAT2, TERMINAL_INJECTION,
@@ -8,11 +8,11 @@ use super::arguments::{
 /// One allowed call.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowed {
-    /// Its number on this machine.
+    /// Number on this machine.
     pub number: i64,
-    /// Which arguments.
+    /// Condition on its arguments.
     pub arguments: Arguments,
-    /// Who needs it.
+    /// Programs that need the call.
     pub used_by: &'static str,
 }
 
@@ -377,7 +377,8 @@ pub const ALLOWED: &[Allowed] = &[
         Arguments::NoneOf(2, SOCKET_FILTERS),
         "Unix sockets between own processes",
     ),
-    // System V IPC. POSIX message queues lie in a file system that no Landlock rule can name, so they would fail where there is Landlock.
+    // System V IPC. POSIX message queues are in a file system that no Landlock rule can name, so
+    // they would fail wherever Landlock is active.
     allow(
         libc::SYS_shmget,
         "own IPC namespace; test suites and old libraries",
@@ -430,7 +431,7 @@ pub const ALLOWED: &[Allowed] = &[
     allow(libc::SYS_uname, "platform, os.urandom, allocators"),
     allow(libc::SYS_sysinfo, "platform, os.urandom, allocators"),
     allow(libc::SYS_getrandom, "platform, os.urandom, allocators"),
-    // Older forms that x86-64 still has.
+    // Older calls that x86-64 still has.
     #[cfg(target_arch = "x86_64")]
     allow(libc::SYS_open, "older C code and static binaries"),
     #[cfg(target_arch = "x86_64")]
@@ -497,15 +498,16 @@ pub const ALLOWED: &[Allowed] = &[
     allow(libc::SYS_vfork, "older C code and static binaries"),
 ];
 
-/// Calls that answer `ENOSYS`, with what a library does instead.
+/// Calls that return `ENOSYS`, and the library's replacement.
 pub const REPLACED: &[(i64, &str)] = &[
-    // Its flags lie in memory, where a filter cannot look.
+    // Its flags are in memory, where a filter cannot look.
     (libc::SYS_clone3, "glibc falls back to clone"),
     (libc::SYS_io_uring_setup, "runtimes fall back to epoll"),
     (libc::SYS_io_uring_enter, "runtimes fall back to epoll"),
     (libc::SYS_io_uring_register, "runtimes fall back to epoll"),
     (libc::SYS_userfaultfd, "collectors fall back to signals"),
-    // The image and the system's programs are the host's own inodes: a watch on them tells what the host and other sandboxes open and run.
+    // The image and the system's programs are the host's own inodes: watching them reveals what the
+    // host and other sandboxes open and run.
     (libc::SYS_inotify_init1, "file watchers fall back to polling"),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_inotify_init, "file watchers fall back to polling"),

@@ -108,12 +108,12 @@ async fn refused_then_allowed(python: PathBuf, interpreter: &str) {
     let text = error.to_string();
     assert!(
         text.starts_with(
-            "protection `user_namespace` is not available: this machine refuses a new user namespace"
+            "protection `user_namespace` is not available: this machine does not permit new user namespaces"
         ),
         "{text}"
     );
     assert!(
-        text.ends_with("or allow to do without them (`--without-namespaces`)"),
+        text.ends_with("or permit running without them (`--without-namespaces`)"),
         "{text}"
     );
 

@@ -1,1 +1,1 @@
-"""How a kernel comes to be: the template and what it prepares, the fork, and the loop that answers the host."""
+"""Starting kernels: the template and its preparation, the fork, and the loop that answers the host."""

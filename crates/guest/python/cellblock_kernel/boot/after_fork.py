@@ -1,7 +1,7 @@
-"""Makes a forked kernel different from its siblings: fresh random states, names and keys.
+"""Makes a forked kernel different from its siblings: new random states, names and keys.
 
-The seed of `hash()` can not be changed in a running interpreter: it is fixed per template, as `PYTHONHASHSEED` would fix it.
-`secrets`, `uuid4` and `random.SystemRandom` ask the operating system and need nothing.
+The seed of `hash()` cannot be changed in a running interpreter: it is fixed per template, as `PYTHONHASHSEED`
+would fix it. `secrets`, `uuid4` and `random.SystemRandom` ask the operating system and need no change.
 """
 
 import atexit
@@ -12,8 +12,10 @@ from typing import Any
 
 
 def refresh() -> None:
-    """Reseeds every generator that the template may have initialised; called in the child, before its first cell."""
-    # Handlers of libraries that the template has imported may wait for threads that only the template has.
+    """Reseeds every generator that the template may have initialized; called in the child, before its first
+    cell."""
+    # Handlers of libraries that the template imported could wait for threads that only the template
+    # has.
     atexit._clear()
     modules: dict[str, Any] = sys.modules
     if "random" in modules:
@@ -31,16 +33,17 @@ def refresh() -> None:
         modules["uuid"]._node = None
         modules["uuid"]._last_timestamp = None
     if "_ssl" in modules or "_hashlib" in modules:
-        # OpenSSL knows a fork by a new process number, and the first kernel of every room has the same, often the template's own.
+        # OpenSSL detects a fork by a new process ID, but the first kernel of every room has the
+        # same one, often also the template's.
         try:
             import _ssl
         except ImportError:
-            pass  # nothing in this image can draw from OpenSSL
+            pass  # nothing in this image can use OpenSSL's generator
         else:
             _ssl.RAND_add(os.urandom(32), 32.0)
     if "multiprocessing.process" in modules:
         modules["multiprocessing.process"].current_process().authkey = os.urandom(32)
     if sys.version_info >= (3, 14) and "multiprocessing" in modules:
-        # A fork server would have to import a `__main__` that is in no file.
+        # A fork server would have to import a `__main__`, which is in no file.
         modules["multiprocessing"].set_start_method("fork", force=True)
     time.tzset()

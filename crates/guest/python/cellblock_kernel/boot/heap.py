@@ -1,9 +1,10 @@
-"""Prepares the template's heap, so that its forks write to few of its pages.
+"""Prepares the template's heap so that its forks write to few of its pages.
 
-Importing a few hundred libraries leaves thousands of holes all over the heap. A kernel would put its objects there, and each
-page that it writes to becomes a copy of its own: megabytes for a cell of three lines. So the template fills the holes once, for
-good, and keeps fresh room at the heap's end: what a kernel allocates then lies together. That room is in small pages, while the
-heap before it is in large ones, which are cheap to fork and dear to write to for the first time.
+Importing a few hundred libraries leaves thousands of holes throughout the heap. A kernel would put its objects
+there, and each page that it writes to becomes a private copy: megabytes for a cell of three lines. So the
+template fills the holes once and for all, and keeps free space at the heap's end, where a kernel's objects are
+then close together. That space uses small pages. The heap before it uses large pages, which are cheap to fork
+and expensive to write to for the first time.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ import ctypes
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 _MADV_HUGEPAGE, _MADV_NOHUGEPAGE, _MADV_COLLAPSE = 14, 15, 25
 _PAGE, _LARGE_PAGE = 4096, 2 << 20
-# Where the C library's own adjustment ends for a program that has freed one large array; setting any of them switches it off.
+# The C library adjusts these to the same values after a program frees one large array; setting any
+# of them disables the adjustment.
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = 32 << 20, 64 << 20
-# What a kernel may allocate before its heap has to grow, in large pages again.
+# Size of the allocations that a kernel can make before its heap has to grow, again in large pages.
 _ROOM = 8 << 20
-# Holes are filled from the large ones to the small ones; those beyond the first size come from the system directly.
+# Holes are filled from large to small; pieces larger than the first size come directly from the
+# system.
 _SIZES = (*(1 << power for power in range(16, 11, -1)), *range(2048, 1024, -64), *range(1024, 16, -16), 24)
-# More fillings of one size than any heap has holes: a stop for an allocator that does not behave as expected.
+# More pieces of one size than any heap has holes: a limit for an allocator that behaves
+# unexpectedly.
 _MOST = 200_000
 
 
@@ -44,7 +48,8 @@ class _Statistics(ctypes.Structure):
 
 
 def settle() -> None:
-    """Fills the holes and makes room at the end. Does nothing with another C library, whose allocator has other habits."""
+    """Fills the holes and makes space at the end. Does nothing with another C library, whose allocator behaves
+    differently."""
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "mallinfo2"):
         return
@@ -54,7 +59,7 @@ def settle() -> None:
     libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     _fill(libc)
     _enlarge(libc)
-    # Growing by more than what is left at the end moves the end on.
+    # Growing by more than the space left at the end moves the end.
     libc.mallopt(_M_TOP_PAD, _ROOM)
     libc.malloc(libc.mallinfo2().keepcost + _PAGE)
     libc.mallopt(_M_TOP_PAD, 0)
@@ -67,7 +72,8 @@ def settle() -> None:
 
 
 def _enlarge(libc: ctypes.CDLL) -> None:
-    """Puts the heap into large pages. The C library would by itself, but it looks for them in `/sys`, which a room has not."""
+    """Puts the heap into large pages. The C library does so only if it finds them in `/sys`, which a room does
+    not have."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         heaps = [line.split()[0].split("-") for line in maps if line.rstrip().endswith("[heap]")]
     for start, end in ((int(start, 16), int(end, 16)) for start, end in heaps):
@@ -79,7 +85,7 @@ def _enlarge(libc: ctypes.CDLL) -> None:
 
 
 def _fill(libc: ctypes.CDLL) -> None:
-    """Takes pieces of each size until one comes from the end of the heap, where there are no holes."""
+    """Allocates pieces of each size until one comes from the end of the heap, where there are no holes."""
     end = libc.sbrk(0) - libc.mallinfo2().keepcost
     malloc = libc.malloc
     for size in _SIZES:

@@ -1,9 +1,10 @@
-"""Joins neighbouring mappings of shared libraries, because a fork copies them one by one.
+"""Joins neighboring mappings of shared libraries, because a fork copies them one by one.
 
-The loader maps each library in five pieces that differ in their rights; the few hundred libraries of an image make two thousand
-mappings. Giving neighbours the same rights lets Linux join them, which halves their number: constants become executable like the
-code between them, and what the loader wrote and then sealed becomes writable again. Neither matters here: whoever runs code in a
-kernel may call `mprotect` itself, and the walls stand around the process, not in it.
+The loader maps each library in five pieces with different permissions; the few hundred libraries of an image
+make two thousand mappings. Giving neighbors the same permissions lets Linux join them, which halves their
+number: constants become executable like the code between them, and memory that the loader wrote and then sealed
+becomes writable again. Neither weakens the sandbox: code in a kernel may call `mprotect` itself, and the
+confinement is around the process, not inside it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _READ, _WRITE, _EXECUTE = 1, 2, 4
 
 @dataclass(slots=True)
 class Mapping:
-    """A piece of a file in memory."""
+    """A part of a file, mapped to memory."""
 
     start: int
     end: int
@@ -29,16 +30,17 @@ class Mapping:
     written: bool = False
 
     def goes_on_in(self, other: Mapping) -> bool:
-        """Whether the other one begins where this one ends, in memory and in the file."""
+        """Returns whether the other mapping starts where this one ends, in memory and in the file."""
         return self.path == other.path and self.end == other.start and self.offset + self.end - self.start == other.offset
 
     def is_constant(self) -> bool:
-        """Whether it is code or data that nobody has written to, so that all processes share its pages."""
+        """Returns whether it is code or data that has not been written to, so that all processes share its
+        pages."""
         return self.rights in ("r--p", "r-xp") and not self.written
 
 
 def parse(smaps: str) -> list[Mapping]:
-    """Reads the mappings of files out of the text of a `/proc/<pid>/smaps`, in the order of addresses."""
+    """Reads the mappings of files from the text of a `/proc/<pid>/smaps`, ordered by address."""
     mappings: list[Mapping] = []
     current: Mapping | None = None
     for line in smaps.splitlines():
@@ -54,7 +56,8 @@ def parse(smaps: str) -> list[Mapping]:
 
 
 def plan(mappings: list[Mapping]) -> list[tuple[int, int, int]]:
-    """What to do: starts, lengths and rights. A piece that was written to is never joined with one that was not."""
+    """Returns the changes to make: starts, lengths and permissions. A written mapping is never joined with an
+    unwritten one."""
     changes: list[tuple[int, int, int]] = []
     run: list[Mapping] = []
     for mapping in mappings:
@@ -77,7 +80,7 @@ def _executable(run: list[Mapping]) -> list[tuple[int, int, int]]:
 
 
 def join_mappings() -> None:
-    """Joins what can be joined in this process. A mapping that the system does not let us change stays as it is."""
+    """Joins mappings of this process. A mapping that the system does not let us change stays as it is."""
     mprotect = ctypes.CDLL(None).mprotect
     mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     with open("/proc/self/smaps", encoding="utf-8", errors="surrogateescape") as smaps:

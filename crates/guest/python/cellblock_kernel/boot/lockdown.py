@@ -1,7 +1,8 @@
 """Locks a freshly forked kernel into its room, for good.
 
-Runs in the child between fork and its first message. The rule sets and filters are made elsewhere (in Rust); what is left for
-Python is to join and to give up. Every step raises on failure, and a child that raises here exits without having read a cell.
+Runs in the child between the fork and its first message. The launcher (in Rust) creates the rule sets and
+filters; Python only applies them and drops privileges. Every step raises on failure, and a child that raises
+here exits without having read a cell.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class _CapabilityHeader(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a kernel needs to join one room."""
+    """The descriptors and ids with which a kernel joins a room."""
 
     namespaces: list[int]
     user: int
@@ -66,15 +67,15 @@ class Filters:
         self._programs = [_Program(len(buffer) // 8, ctypes.cast(buffer, ctypes.c_void_p)) for buffer in self._buffers]
 
     def install(self) -> None:
-        """Installs them on the calling thread, the last one last."""
+        """Installs them on the calling thread, in order."""
         for program in self._programs:
             _check(_prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(program), 0, 0), "seccomp")
 
 
-# Soft and hard, as `struct rlimit`; the module `resource` does not name this one.
+# Soft and hard, as in `struct rlimit`; the module `resource` lacks this one.
 _PENDING_SIGNALS = (ctypes.c_ulong * 2)(1024, 1024)
 _NO_CAPABILITIES = (ctypes.c_uint32 * 6)()
-# What tools on the host show; the kernel cuts it at 15 bytes.
+# The name that tools on the host show; Linux cuts it to 15 bytes.
 _NAME = ctypes.create_string_buffer(b"cellblock-py")
 _SELF = _CapabilityHeader(_CAPABILITY_VERSION_3, 0)
 
@@ -86,12 +87,12 @@ def _check(result: int, action: str) -> None:
 
 
 def enter_pid_namespace(namespace: int) -> None:
-    """Makes the next fork land in a pid namespace."""
+    """Puts the next fork into a pid namespace."""
     _check(_setns(namespace, _CLONE_NEWPID), "enter the pid namespace")
 
 
 def lock_down(room: Room, filters: Filters) -> None:
-    """Joins the room and gives up every privilege."""
+    """Joins the room and drops every privilege."""
     for door in room.doors:
         os.write(door, b"0")
     for namespace in room.namespaces:
@@ -123,19 +124,21 @@ def _limit(limits: dict[str, int | None]) -> None:
     ):
         value = limits.get(key)
         if value is not None:
-            # A limit of the host that is lower stays: it cannot be raised, and is the stricter one.
+            # A lower limit of the host stays: it cannot be raised and is stricter.
             allowed = resource.getrlimit(kind)[1]
             lower = value if allowed == resource.RLIM_INFINITY else min(value, allowed)
             resource.setrlimit(kind, (lower, lower))
-    # As the guest has it: with 0, Linux would still pipe a core to the machine's `core_pattern`.
+    # The same as the guest's: with 0, Linux would still pipe a core to the machine's
+    # `core_pattern`.
     resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
-    # As the guest has it: timers need one each, and all sandboxes count against the limit of the host's user.
+    # The same as the guest's: timers need one each, and all sandboxes share the limit of the host's
+    # user.
     _check(_setrlimit(_RLIMIT_SIGPENDING, ctypes.byref(_PENDING_SIGNALS)), "limit waiting signals")
 
 
 def _drop_capabilities() -> None:
     capability = 0
-    # The kernel answers EINVAL for the first number that it does not know.
+    # The kernel returns EINVAL for the first number that it does not know.
     while _prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) == 0:
         capability += 1
     _check(_prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "ambient capabilities")

@@ -1,6 +1,6 @@
-"""A kernel that no template forked: one Python process of its own, where the machine has no namespaces.
+"""A kernel without a template: a separate Python process, for machines without namespaces.
 
-It was confined before it was executed. What other kernels find at fixed places lies in directories of the host here.
+It was confined before it was executed. The paths that other kernels have are directories of the host here.
 """
 
 import os
@@ -15,7 +15,7 @@ _CHANNEL = 3
 
 
 def run(moved: dict[str, str]) -> NoReturn:
-    """Serves the host on descriptor 3 until it is gone."""
+    """Serves the host on descriptor 3 until it closes the channel."""
     status = 71
     try:
         # A signal that arrives before the kernel has its own handler must not print a traceback of this file.
@@ -30,6 +30,6 @@ def run(moved: dict[str, str]) -> NoReturn:
     except SystemExit as stop:
         status = stop.code if isinstance(stop.code, int) else 1
     except BaseException as error:
-        os.write(2, f"kernel set-up failed: {type(error).__name__}: {error}\n".encode())
+        os.write(2, f"kernel setup failed: {type(error).__name__}: {error}\n".encode())
     finally:
         os._exit(status)

@@ -1,4 +1,4 @@
-"""The kernel's loop, for a child that the template forked or a process of its own."""
+"""The kernel's loop, for a child that the template forked or a separate process."""
 
 import os
 import sys
@@ -18,12 +18,12 @@ GENERATION = 3
 _getpid, _mask = os.getpid, pthread_sigmask
 _version = "{}.{}.{}".format(*sys.version_info)
 
-# How long a new kernel looks out for its first message before it uses the time.
+# Time that a new kernel waits for its first message before it starts to warm up.
 _IDLE_MS = 5
 
 
 def serve(channel_fd: int, spare_fd: int | None = None) -> None:
-    """Says hello and answers messages until the host closes the channel. The spare channel is for a standby.
+    """Sends hello and answers messages until the host closes the channel. The spare channel is for a standby.
 
     Descriptors 1 and 2 are pipes to the host, 0 is empty. Returns when the channel is closed; the caller then leaves by `os._exit`.
     """
@@ -32,7 +32,8 @@ def serve(channel_fd: int, spare_fd: int | None = None) -> None:
     channel = Channel(channel_fd, gate)
     _hello(channel)
     if not channel.ready(_IDLE_MS):
-        # Nobody waits for this kernel yet: touch what the first cell will touch. These must not see an interrupt of that one.
+        # No request waits for this kernel yet: touch the memory that the first cell will use. An
+        # interrupt of that cell must not arrive here.
         before = _mask(SIG_BLOCK, {SIGINT})
         rehearsal.rehearse(answer, rehearsal.CELLS)
         gate.install()

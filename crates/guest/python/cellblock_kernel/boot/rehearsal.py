@@ -1,4 +1,5 @@
-"""Runs throw-away cells through the whole kernel, so that the first real one finds code specialised and memory its own."""
+"""Runs throwaway cells through the whole kernel, so that the first real cell finds specialized code and private
+memory."""
 
 import json
 import os
@@ -13,7 +14,8 @@ from cellblock_kernel.cell.channel import Channel
 from cellblock_kernel.cell.interrupt import Gate
 
 CELLS = ("1 + 1", "import sys", "def f(x):\n    return x\nf(2)", "print(end='')", "[][0]")
-# A table and charts, for a template that has imported what they need. Small ones: large tables would start threads.
+# A table and charts, for a template that has imported the required libraries. Small ones: large
+# tables would start threads.
 LIBRARY_CELLS = (
     "import pandas as pd\nframe = pd.DataFrame({'x': [1, 2, 3], 'y': [1.0, 4.0, 9.0], 's': list('abc')})\nframe",
     "frame.describe()",
@@ -23,7 +25,7 @@ LIBRARY_CELLS = (
 
 
 def rehearse(answer: Callable[[Channel, Gate], None], cells: tuple[str, ...]) -> None:
-    """Lets a kernel of its own answer some cells; everything that it changes in the process is put back."""
+    """Lets a separate kernel answer some cells; all its changes to the process are undone."""
     ours, theirs = socket.socketpair()
     messages = [{"type": "configure", "prelude": ["analysis", "documents"], "guard": "off", "limits": {}, "sys_path": []}]
     for number, code in enumerate(cells):
@@ -38,7 +40,8 @@ def rehearse(answer: Callable[[Channel, Gate], None], cells: tuple[str, ...]) ->
     try:
         reader.start()
     except RuntimeError:
-        # No process is left for it. Cells need none: the first one does what would have been rehearsed.
+        # The process limit is reached. Cells do not depend on a rehearsal: the first one just takes
+        # longer.
         ours.close()
         theirs.close()
         return
@@ -51,7 +54,7 @@ def rehearse(answer: Callable[[Channel, Gate], None], cells: tuple[str, ...]) ->
     try:
         answer(channel, gate)
     finally:
-        # Now, and not when its cycles are collected: a standby could take it for a cell's.
+        # Collected now: later, a standby could mistake the cycles for a cell's.
         channel.release()
         for name, stream in kept.items():
             setattr(module, name, stream)
@@ -60,13 +63,13 @@ def rehearse(answer: Callable[[Channel, Gate], None], cells: tuple[str, ...]) ->
         os.environ.clear()
         os.environ.update(environment)
         signal.signal(signal.SIGINT, handler)
-        # Others may still hold the other end; this ends the reader whatever they do.
+        # Other processes may still hold the other end; this ends the reader in any case.
         ours.shutdown(socket.SHUT_RD)
         reader.join()
         ours.close()
 
 
 def _drain(answers: socket.socket) -> None:
-    """Reads what the throw-away kernel says, so that it never waits for a reader."""
+    """Reads the throwaway kernel's messages, so that it never waits for a reader."""
     while answers.recv(1 << 16):
         pass

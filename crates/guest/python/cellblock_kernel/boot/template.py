@@ -1,11 +1,11 @@
-"""The template: one process per image that has its libraries imported, and forks kernels.
+"""The template: one process per image that has imported the image's libraries, and forks kernels.
 
 It never runs user code. It reads packets from the launcher, each a JSON document with descriptors, and answers with packets:
 
 - ``{"spawn": {token, user, own_id, limits, rules}}``, with the descriptors of the room's pid namespace, its six other
   namespaces, the channel, stdout, stderr, the spare channel, the rules if there are any, and the cgroup doors, is answered with
   ``{"spawned": {token, pid}}`` or ``{"failed": {token, error}}``;
-- ``{"adopt": {pid}}`` says that a process of a room, whose parent is the template, is a kernel from now on;
+- ``{"adopt": {pid}}`` turns a process of a room, whose parent is the template, into a kernel;
 - ``{"ready": {failed, import_ms}}`` is sent once, ``{"ended": {pid, status}}`` whenever a kernel ends.
 """
 
@@ -30,14 +30,15 @@ from cellblock_kernel.boot import after_fork, heap, layout, lockdown, main, rehe
 _MAX_PACKET = 128 * 1024
 _MAX_DESCRIPTORS = 24
 _CHANNEL, _SPARE = 3, 4
-# User code can make children of the template (`clone` with `CLONE_PARENT`), and no limit holds the template's own CPU time. So
-# it collects this many at once and then leaves the others for a while: they count against the processes of their sandbox.
+# User code can create children of the template (`clone` with `CLONE_PARENT`), and nothing limits
+# the template's own CPU time. So it reaps this many at once and then pauses; the others count
+# against the processes of their sandbox.
 _COLLECTED = 64
 _REST_SECONDS = 0.05
-# Enough for the interpreter to have specialised what every cell runs through.
+# Enough for the interpreter to specialize the code that every cell uses.
 _REHEARSALS = 8
 _NAMESPACES = 7
-# The last one is for each kernel, those before it for the template, from which kernels inherit them.
+# The last one is for each kernel; kernels inherit the others from the template.
 _FILTERS = tuple(f"/opt/cellblock/filter-{number}.bpf" for number in range(3))
 
 
@@ -45,7 +46,7 @@ class Template:
     """Forks kernels on request."""
 
     def __init__(self, control: int, filtered: bool) -> None:
-        """Takes the launcher's packet socket, and whether system calls are filtered."""
+        """Takes the launcher's packet socket; `filtered` says whether system calls are filtered."""
         self._control = socket.socket(fileno=control)
         self._own = os.open("/proc/self/ns/pid", os.O_RDONLY)
         programs = [pathlib.Path(path).read_bytes() for path in _FILTERS] if filtered else []
@@ -54,14 +55,14 @@ class Template:
         self._own_filters, self._filters = lockdown.Filters(programs[:-1]), lockdown.Filters(programs[-1:])
 
     def prepare(self, modules: list[str]) -> None:
-        """Imports the image's libraries and says so."""
+        """Imports the image's libraries and reports it."""
         started = time.monotonic()
         failed = warm.warm(modules)
         if modules:
             libraries = rehearsal.LIBRARY_CELLS if {"pandas", "matplotlib.pyplot"} <= sys.modules.keys() else ()
             rehearsal.rehearse(main.answer, (*rehearsal.CELLS * _REHEARSALS, *libraries * 2))
-        # A handler alone could run just before a read blocks, and the child that ended would wait for the next request to be
-        # reaped. The descriptor wakes `poll`.
+        # A handler alone could run just before a read blocks, and the child that ended would not be
+        # reaped until the next request. The descriptor wakes `poll`.
         self._ended, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -75,7 +76,7 @@ class Template:
         self._send({"ready": {"failed": failed, "import_ms": round((time.monotonic() - started) * 1000)}})
 
     def serve(self) -> None:
-        """Answers the launcher until it is gone."""
+        """Answers the launcher until it closes the socket."""
         ready = select.poll()
         ready.register(self._control, select.POLLIN)
         ready.register(self._ended, select.POLLIN)
@@ -122,11 +123,11 @@ class Template:
         self._send({"spawned": {"token": request["token"], "pid": pid}})
 
     def _rest(self) -> float | None:
-        """Goes on collecting once it has rested; answers for how many milliseconds to wait at most."""
+        """Resumes reaping after its pause; returns the maximum number of milliseconds to wait."""
         if self._rests_until is not None and time.monotonic() >= self._rests_until:
             self._rests_until = None
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-            # Their ends are told at once, however many others wait.
+            # Their ends are reported at once, however many others wait.
             for kernel in list(self._kernels):
                 self._collect(kernel)
             self._reap()
@@ -136,12 +137,12 @@ class Template:
         for _ in range(_COLLECTED):
             if not self._collect(-1):
                 return
-        # Blocked, so that children that end do not wake it meanwhile.
+        # Blocked, so that children that end meanwhile do not wake it.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         self._rests_until = time.monotonic() + _REST_SECONDS
 
     def _collect(self, which: int) -> bool:
-        """Collects one child that has ended, and tells of it if it is a kernel; false if there is none."""
+        """Reaps one child that has ended, and reports it if it is a kernel; returns false if there is none."""
         try:
             pid, status = os.waitpid(which, os.WNOHANG)
         except ChildProcessError:
@@ -168,7 +169,8 @@ def _become_kernel(request: dict[str, Any], descriptors: list[int], filters: loc
         channel, stdout, stderr, spare, *rest = descriptors[_NAMESPACES:]
         os.dup2(stderr, 2)
         os.dup2(stdout, 1)
-        # Opened here and not once for all: flags and owner of an open file are common to all that inherited it.
+        # Opened here, not once for all: processes that inherit an open file share its flags and
+        # owner.
         os.dup2(os.open("/dev/null", os.O_RDWR), 0)
         rules = rest.pop(0) if request["rules"] else None
         lockdown.lock_down(lockdown.Room(namespaces, request["user"], rules, rest, request["limits"], request["own_id"]), filters)
@@ -180,14 +182,14 @@ def _become_kernel(request: dict[str, Any], descriptors: list[int], filters: loc
     except SystemExit as stop:
         status = stop.code if isinstance(stop.code, int) else 1
     except BaseException as error:
-        os.write(2, f"kernel set-up failed: {type(error).__name__}: {error}\n".encode())
+        os.write(2, f"kernel setup failed: {type(error).__name__}: {error}\n".encode())
     finally:
         os._exit(status)
 
 
 def _keep_only(channel: int, spare: int) -> None:
     """Moves both channels to their fixed numbers and closes everything else."""
-    # Out of each other's way first: either may have the number that the other is to get.
+    # First move them aside: either may have the other's number.
     channel, spare = fcntl.fcntl(channel, fcntl.F_DUPFD, _SPARE + 1), fcntl.fcntl(spare, fcntl.F_DUPFD, _SPARE + 1)
     os.dup2(channel, _CHANNEL, inheritable=False)
     os.dup2(spare, _SPARE, inheritable=False)
@@ -195,7 +197,7 @@ def _keep_only(channel: int, spare: int) -> None:
 
 
 def run(control: int, modules: list[str], filtered: bool) -> None:
-    """Runs a template until the launcher is gone."""
+    """Runs a template until the launcher closes the socket."""
     template = Template(control, filtered)
     template.prepare(modules)
     template.serve()

@@ -1,4 +1,5 @@
-"""Prepares a template: imports the image's libraries and runs their slow first paths once, so that forked kernels need not.
+"""Prepares a template: imports the image's libraries and runs their slow first calls, so that forked kernels
+need not.
 
 Nothing here may start a thread pool, as threads do not survive a fork: no polars, pyarrow or vl-convert computation.
 """
@@ -10,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-# Parts of the standard library that cells use often and that take long to import.
+# Parts of the standard library that cells often use and that are slow to import.
 _STANDARD = (
     "asyncio", "concurrent.futures", "csv", "dataclasses", "decimal", "doctest", "fractions", "inspect", "multiprocessing.pool",
     "pickle", "pydoc", "sqlite3", "statistics", "subprocess", "tempfile", "threading", "unittest", "uuid", "zoneinfo",
@@ -18,7 +19,7 @@ _STANDARD = (
 
 
 def warm(modules: list[str]) -> list[str]:
-    """Imports modules and warms what can be warmed; returns what failed, as `module: reason`."""
+    """Imports modules and warms them up; returns the failures as `module: reason`."""
     os.environ["MPLBACKEND"] = "agg"
     if not modules:
         gc.freeze()

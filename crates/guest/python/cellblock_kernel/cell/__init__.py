@@ -1,1 +1,1 @@
-"""Running a cell: its source, its namespace, its streams, and how its failure is described."""
+"""Running a cell: its source, its namespace, its streams, and the description of its failure."""

@@ -1,4 +1,4 @@
-"""Frames over the Unix stream socket that joins the kernel to its host (`docs/protocol.md`)."""
+"""Frames over the Unix stream socket that connects the kernel with its host (`docs/protocol.md`)."""
 
 import json.encoder
 import json.scanner
@@ -69,7 +69,7 @@ class Closed(Exception):
 
 
 class Oversize(ValueError):
-    """A frame is too large to be sent; nothing of it was."""
+    """A frame is too large to send; none of it was sent."""
 
 
 class BrokenFrame(Exception):
@@ -90,7 +90,8 @@ class Channel:
         self.move(fd)
 
     def move(self, fd: int) -> None:
-        """Goes on over another socket, whose owner is the calling process; what was received over the one before is forgotten."""
+        """Continues over another socket, owned by the calling process; discards bytes received over the
+        previous one."""
         _set_inheritable(fd, False)
         self._socket = Socket(_AF_UNIX, _SOCK_STREAM, 0, fd)
         self._socket.setblocking(True)
@@ -110,7 +111,7 @@ class Channel:
 
     @property
     def mine(self) -> bool:
-        """Says whether this process may write: a child that a cell forked may not."""
+        """Returns whether this process may write: a child that a cell forked may not."""
         return _getpid() == self._pid
 
     def send(self, header: Header, blobs: list[Buffer] | None = None) -> None:
@@ -154,11 +155,12 @@ class Channel:
             self._poll.poll()
 
     def ready(self, milliseconds: int) -> bool:
-        """Says whether something can be read within a time."""
+        """Returns whether something can be read within a time."""
         return self._start < self._end or bool(self._poll.poll(milliseconds))
 
     def _unread(self) -> int:
-        """Bytes that have come and were not read. It changes nothing, as it is asked in the middle of anything."""
+        """Returns the number of received bytes that were not read. Changes nothing, as it may be called at any
+        point."""
         try:
             return self._end - self._start + int.from_bytes(_ioctl(self._socket.fileno(), FIONREAD, b"\0\0\0\0"), sys.byteorder)
         except OSError:
@@ -168,7 +170,7 @@ class Channel:
         """Receives one frame."""
         self._gate.busy = False
         self.wait()
-        # Before the first byte is read, and not after: an interrupt must find the one or the other.
+        # Before the first byte is read, not after: an interrupt must see one state or the other.
         self._gate.busy = True
         sizes = self._take(8)
         total = int.from_bytes(sizes[:4], "big")

@@ -1,4 +1,4 @@
-"""Runs compiled code: synchronously, or on the kernel's event loop where the cell awaits."""
+"""Runs compiled code: synchronously, or on the kernel's event loop if the cell awaits."""
 
 from inspect import CO_COROUTINE
 from types import CodeType
@@ -14,7 +14,7 @@ def _awaits(code: CodeType | None) -> bool:
 
 
 async def _run_awaiting(body: CodeType | None, last: CodeType | None, names: dict[str, Any]) -> Any:
-    """Runs both parts of a cell inside of the loop, as either may ask for the running loop."""
+    """Runs both parts of a cell inside the loop, as either may use the running loop."""
     value = None
     for code in (body, last):
         if code is not None:
@@ -25,13 +25,13 @@ async def _run_awaiting(body: CodeType | None, last: CodeType | None, names: dic
 
 
 class Runner:
-    """Keeps one event loop for all cells, made when the first cell awaits."""
+    """Keeps one event loop for all cells, created when the first cell awaits."""
 
     def __init__(self) -> None:
         self._loop: Any = None
 
     def descriptors(self) -> set[int]:
-        """The descriptors of the loop."""
+        """Returns the descriptors of the loop."""
         loop = self._loop
         if loop is None or loop.is_closed():
             return set()

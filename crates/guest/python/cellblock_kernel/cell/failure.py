@@ -20,7 +20,7 @@ _NOTE = 2000
 _LINE = 500
 _NAME = 200
 
-# The whole package, of which this folder is a part.
+# The whole package, which contains this folder.
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STDLIB = os.path.dirname(os.path.abspath(traceback.__file__)) + os.sep
 # Directories of requirement layers; `configure` adds to them.
@@ -35,7 +35,7 @@ _CONTEXT = "\nDuring handling of the above exception, another exception occurred
 
 @dataclass(slots=True)
 class Failure:
-    """An exception, described."""
+    """The description of an exception."""
 
     exception: str
     message: str
@@ -72,12 +72,12 @@ class Failure:
 
 
 def type_name(kind: type) -> str:
-    """The name of a class, whatever its metaclass pretends."""
+    """Returns the name of a class, even if its metaclass overrides it."""
     return str(_name_of(kind))[:_NAME]
 
 
 def module_name(kind: type) -> str:
-    """The module of a class, or nothing where it has been set to something else than a name."""
+    """Returns the module of a class, or nothing if it is not a string."""
     try:
         module = _module_of(kind)
     except AttributeError:
@@ -86,7 +86,7 @@ def module_name(kind: type) -> str:
 
 
 def safe_str(value: object) -> str:
-    """The text of an exception, or what is wrong with it."""
+    """Returns the text of an exception, or why it has none."""
     try:
         text = str(value)
     except KeyboardInterrupt:
@@ -152,7 +152,7 @@ def _line(error: BaseException, entries: list[FrameSummary], name: str | None) -
 
 
 def is_user_file(name: str) -> bool:
-    """Says whether a file is the user's: a cell, or a module outside of every library."""
+    """Returns whether a file is the user's: a cell, or a module outside every library."""
     if source.known(name):
         return True
     if not name.startswith("/") or name.startswith((_OWN, _STDLIB)):
@@ -176,7 +176,8 @@ def short_path(name: str) -> str:
 
 
 def _user_frames(trace: TracebackType | None) -> tuple[list[FrameSummary], str | None]:
-    """Splits a traceback in the user's frames and, where the error came from deeper, the innermost library location."""
+    """Splits a traceback into the user's frames and, if the error came from deeper, the innermost library
+    location."""
     entries: list[FrameSummary] = []
     deeper: tuple[str, int | None, str] | None = None
     count = 0
@@ -234,7 +235,7 @@ def _format(error: BaseException, seen: set[int], depth: int) -> list[str]:
 
 
 def _repeats(error: BaseException, before: BaseException) -> bool:
-    """Says whether an exception inside of a library was only raised again: it tells the user nothing new."""
+    """Returns whether an exception inside a library was only raised again, which adds nothing for the user."""
     same = type(error) is type(before) and safe_str(error) == safe_str(before)
     return same and not _user_frames(before.__traceback__)[0]
 

@@ -1,12 +1,13 @@
-"""Refuses code by rules on its syntax tree, before anything of it runs.
+"""Rejects code by rules on its syntax tree, before any of it runs.
 
-The guard gives clear errors early. It is no boundary: the sandbox is, and a determined cell gets past any rule on syntax.
+The guard gives clear errors early. It is not a security boundary: the sandbox is, and a determined cell gets
+past any rule on syntax.
 
-`standard` refuses what would read the environment or start processes: `os.environ` and `os.environb` (also through an alias,
+`standard` rejects code that would read the environment or start processes: `os.environ` and `os.environb` (also through an alias,
 a from-import, `getattr` or `vars`), calls of `os.getenv`, any use of `subprocess`, and strings that name a file like
 `/proc/self/environ`.
 
-`strict` also refuses names and modules that reach behind the language: `eval`, `exec`, `compile`, `__import__`, `breakpoint`,
+`strict` also rejects names and modules that bypass the language's limits: `eval`, `exec`, `compile`, `__import__`, `breakpoint`,
 `input`; imports of the modules in `_STRICT_MODULES`; the attributes in `_STRICT_ATTRIBUTES`. Rules, not a smaller set of
 builtins, so that `class`, `super` and libraries keep working.
 """
@@ -39,7 +40,7 @@ _typed = (Attribute, Call, Constant, Import, ImportFrom, Name, Subscript)
 
 
 class Rejection(Exception):
-    """The guard has refused a cell."""
+    """The guard rejected a cell."""
 
     def __init__(self, found: list[dict[str, Any]]) -> None:
         super().__init__("; ".join(f"line {one['line']}: {one['message']}" for one in found))
@@ -47,7 +48,7 @@ class Rejection(Exception):
 
 
 def check(tree: ast.AST, level: str, line: int) -> None:
-    """Raises a `Rejection` that holds everything a level forbids; `line` is the number of the first line."""
+    """Raises a `Rejection` with everything that a level forbids; `line` is the number of the first line."""
     if level == "off":
         return
     nodes = [node for node in walk(tree) if isinstance(node, _typed)]
@@ -76,7 +77,7 @@ class _Rules:
                         self._subprocess.add(alias.asname)
 
     def of(self, node: Any) -> list[tuple[str, str]]:
-        """The rules that a node breaks."""
+        """Returns the rules that a node breaks."""
         found = self._standard(node)
         return found + self._strictly(node) if self._strict else found
 
@@ -127,7 +128,7 @@ class _Rules:
 
     @staticmethod
     def _magic(method: str, node: Call) -> list[tuple[str, str]]:
-        """`!command` and magics, in the form in which they are run."""
+        """`!command` and magics, in their translated form."""
         first = node.args[0].value if node.args and isinstance(node.args[0], Constant) else ""
         if method in ("system", "getoutput") or (method.startswith("run_") and first in _SHELL_MAGICS):
             return [("subprocess", "shell commands are blocked in agent code")]
@@ -148,7 +149,7 @@ class _Rules:
         return []
 
     def _is_os(self, node: AST) -> bool:
-        """The module by a name, as `x.os`, or out of `sys.modules["os"]` and `__import__("os")`."""
+        """The module by its name, as `x.os`, or from `sys.modules["os"]` and `__import__("os")`."""
         if isinstance(node, Attribute):
             return node.attr == "os"
         if isinstance(node, Subscript):

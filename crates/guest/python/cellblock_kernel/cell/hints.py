@@ -1,4 +1,5 @@
-"""What a sandbox makes of an exception that is clear only outside of one: there is no network, and nothing can be installed."""
+"""Hints for exceptions that need explaining inside a sandbox: there is no network, and nothing can be
+installed."""
 
 import errno
 import re
@@ -21,7 +22,7 @@ _INSTALLER = re.compile(r"\b(?:pip[\d.]*|conda|mamba|uv|easy_install)\b")
 
 
 def of(error: BaseException) -> str | None:
-    """What to say about an exception besides its message."""
+    """Returns a hint to add to an exception's message."""
     seen: set[int] = set()
     one: BaseException | None = error
     while one is not None and id(one) not in seen and len(seen) < _DEPTH:
@@ -42,13 +43,13 @@ def _needs_network(error: BaseException) -> bool:
         return True
     if isinstance(error, PermissionError) and error.errno in _REFUSED and _last_file(error.__traceback__).endswith("/socket.py"):
         return True
-    # Libraries with resolvers of their own raise something of their own.
+    # Libraries with their own resolvers raise their own errors.
     text = error.args[0] if error.args and isinstance(error.args[0], str) else ""
     return any(sign in text for sign in _NO_NAME)
 
 
 def _installs(error: BaseException) -> bool:
-    """Says whether a program that installs packages was not there, or has failed."""
+    """Returns whether a program that installs packages was missing or failed."""
     command: Any = getattr(error, "cmd", None) if type(error).__name__ == "CalledProcessError" else None
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
         return _INSTALLER.fullmatch(error.filename) is not None

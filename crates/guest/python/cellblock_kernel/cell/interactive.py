@@ -1,4 +1,4 @@
-"""What a cell has no terminal for: input, help pages, a debugger, leaving the interpreter."""
+"""Replacements for functions that need a terminal: input, help pages, the debugger, leaving the interpreter."""
 
 import builtins
 import inspect
@@ -63,7 +63,8 @@ _getfile: Any = inspect.getfile
 
 
 def _file_of(value: Any) -> Any:
-    """`inspect.getfile`, which finds the cell of a class, too: Python asks for the file of its module, and `__main__` has none."""
+    """`inspect.getfile` that also finds the cell of a class: Python asks for the file of its module, and
+    `__main__` has none."""
     name = source.file_of(value) if isinstance(value, type) and value.__module__ == "__main__" else None
     return _getfile(value) if name is None else name
 
@@ -84,7 +85,7 @@ def _on_thread_exception(arguments: threading.ExceptHookArgs) -> None:
 
 
 def install() -> None:
-    """Replaces what would wait for a person, or print paths of the kernel."""
+    """Replaces functions that would wait for a person or print paths of the kernel."""
     names: dict[str, Any] = builtins.__dict__
     names["input"] = _input
     names["help"] = _Help()

@@ -1,15 +1,17 @@
-"""SIGINT: raises KeyboardInterrupt in the cell that it is meant for, and nothing anywhere else.
+"""SIGINT: raises KeyboardInterrupt in the cell that it is meant for, and nowhere else.
 
-The host sends SIGINT when a cell is to stop. It may come before the kernel has read the cell, twice, amid a frame, or after
-the cell's end; none of these may hit the kernel itself, and none but the last may let the cell run on. So a signal is
+The host sends SIGINT to stop a cell. The signal may arrive before the kernel has read the cell, twice, in the
+middle of a frame, or after the cell's end. It must never interrupt the kernel itself, and must stop the cell in
+all cases but the last. So a signal is
 
 - raised where a cell's own code runs: the gate is open;
-- kept while bytes are on their way (a shield), or the kernel is busy with a message, and raised as soon as that is over;
-- kept, too, while nothing runs but a message is there to be read: the host has sent that before the signal;
+- kept while bytes are being sent or received (a shield), or the kernel is busy with a message, and raised
+afterward;
+- also kept while nothing runs but an unread message has arrived, because the host sent that before the signal;
 - forgotten once the cell has ended.
 
-A signal for a cell that has just ended is seen before the next message is read. The host sends one that does nothing after each
-cell that it told to stop, so that such a signal never stops another cell.
+A signal for a cell that has just ended is seen before the next message is read. The host sends a no-op message
+after each cell that it interrupted, so that such a signal never stops another cell.
 """
 
 import os
@@ -35,11 +37,12 @@ class Gate:
         self.interrupted = False
         # Whether a message is being read or answered.
         self.busy = False
-        # Says how many bytes of messages are there that nobody has read.
+        # Returns the number of received message bytes that were not read.
         self.unread: Callable[[], int] = _nothing
         self._shields = 0
         self._pending = False
-        # Where raising would leave the gate itself half changed. Each of them looks for what is pending after its last call.
+        # Code in which raising would leave the gate itself half changed. Each part checks for
+        # pending signals after its last call.
         self._own = (
             Gate.__enter__.__code__,
             Gate.__exit__.__code__,
@@ -68,17 +71,17 @@ class Gate:
         raise KeyboardInterrupt
 
     def begin(self) -> None:
-        """Starts to answer a message: what was pending is meant for it."""
+        """Starts to answer a message: a pending signal is meant for it."""
         self.interrupted = False
         self._shields = 0
 
     def end(self) -> None:
-        """Ends that: whatever comes from now on, until the next message is there, is meant for what is over."""
+        """Ends the answer: a signal that arrives before the next message is meant for the past one."""
         self.busy = False
         self._pending = False
 
     def take_over(self) -> None:
-        """Goes on as another process, which no signal was meant for."""
+        """Continues as another process, which no signal was meant for."""
         self.pid = _getpid()
         self.end()
 
@@ -86,7 +89,8 @@ class Gate:
         self.open = True
 
     def heed(self) -> None:
-        """Raises what came while the gate was closed. To be called right after it was opened, which cannot raise itself."""
+        """Raises a signal that arrived while the gate was closed. Called right after opening it, which cannot
+        raise itself."""
         if self._pending:
             self._pending = False
             self.interrupted = True
@@ -101,7 +105,7 @@ class Gate:
             self._shields += 1
 
     def unshield(self) -> None:
-        """Ends a `shield`, and raises what came meanwhile."""
+        """Ends a `shield` and raises a signal that arrived meanwhile."""
         if get_ident() != self.main:
             return
         self._shields -= 1

@@ -1,4 +1,4 @@
-"""The kernel: answers the host's messages one by one, and survives what cells do."""
+"""The kernel: answers the host's messages one by one, and survives the actions of cells."""
 
 import ast
 import atexit
@@ -30,7 +30,7 @@ from cellblock_kernel.outputs.limits import Limits
 from cellblock_kernel.outputs.output import Output
 from cellblock_kernel.rescue.standby import Standby
 
-# Where the host looks for files after a cell.
+# Directories in which the host looks for files after a cell.
 _COLLECTED = ("/workspace", "/tmp/output")
 
 _exit, _scandir = os._exit, os.scandir
@@ -75,7 +75,7 @@ class Kernel:
 
     @property
     def broker(self) -> Broker:
-        """Asks the host for things on behalf of a cell."""
+        """Sends a cell's request to the host."""
         return self._broker
 
     def handle(self, message: Message, blobs: list[bytes]) -> None:
@@ -86,7 +86,7 @@ class Kernel:
             self._standby.changed(kind)
             return
         if kind == "answer":
-            return  # of a call that was interrupted
+            return  # the answer to an interrupted call
         answer = self._cells.get(kind)
         if answer is None:
             raise ValueError(f"unknown message {kind!r}")
@@ -107,7 +107,7 @@ class Kernel:
         self._waiting = prelude.waiting(preludes)
 
     def _run(self, message: Message, blobs: list[bytes], answer: Any) -> None:
-        """Runs what a message asks for and sends its `done`, whatever happens meanwhile."""
+        """Handles a message and sends its `done`, whatever happens meanwhile."""
         done: Message = {"type": "done", "cell": message["cell"], "outcome": "completed"}
         self._display.begin(message["cell"])
         self._gate.begin()
@@ -135,12 +135,12 @@ class Kernel:
         self._display.end(done)
 
     def _repair(self) -> None:
-        """Takes back what a cell may have done to the interpreter."""
+        """Undoes a cell's possible changes to the interpreter."""
         if _gettrace() is not None:
             _settrace(None)
         if _getprofile() is not None:
             _setprofile(None)
-        # First of all: the kernel's own code needs them. What a cell added stays.
+        # First, because the kernel's own code needs them. Additions of a cell stay.
         builtins.__dict__.update(self._builtins)
         if _getrecursionlimit() < self._recursion:
             _setrecursionlimit(self._recursion)
@@ -149,7 +149,7 @@ class Kernel:
         self._gate.install()
 
     def _report(self, error: BaseException, message: Message, done: Message) -> None:
-        """Says how a cell failed, in its `done` and as its last output."""
+        """Reports how a cell failed, in its `done` and as its last output."""
         described: failure.Failure
         try:
             with self._gate:
@@ -203,7 +203,7 @@ class Kernel:
             tree = source.parse(code, name, line)
             guard.check(tree, self._guard, line)
             self._load(tree)
-            # This takes the trailing expression out of the tree.
+            # This removes the trailing expression from the tree.
             program = source.compile_cell(tree, code, name, line, message.get("echo", True))
         plot.hook(self._display, self._is_mine)
         emission.begin(self._display, self._is_mine, self._limits)
@@ -228,7 +228,8 @@ class Kernel:
             if self._is_mine():
                 self._open_files.flush()
                 if message.get("last"):
-                    # As at the end of a script. What a handler raises is on stderr; it may write, too, and it may not end.
+                    # Like the end of a script. Errors of a handler go to stderr. A handler may also
+                    # write, and may never return.
                     _run_exit_handlers()
                     self._open_files.flush()
         if self._is_mine():

@@ -12,7 +12,7 @@ class Namespace:
     """Holds `__main__` and the names that are always in it."""
 
     def __init__(self) -> None:
-        # Whoever started the kernel keeps its own __main__ alive.
+        # The program that started the kernel keeps its own __main__ alive.
         self._first = sys.modules.get("__main__")
         self.base: dict[str, Any] = {}
         self.module = self._make()
@@ -20,7 +20,7 @@ class Namespace:
 
     @property
     def names(self) -> dict[str, Any]:
-        """The globals of cells."""
+        """Returns the globals of cells."""
         return self.module.__dict__
 
     def _make(self) -> ModuleType:
@@ -30,7 +30,7 @@ class Namespace:
         return module
 
     def add(self, names: dict[str, Any]) -> None:
-        """Adds names that every fresh namespace has."""
+        """Adds names that every new namespace has."""
         self.base.update(names)
         self.names.update(names)
 
@@ -40,14 +40,14 @@ class Namespace:
         sys.modules["__main__"] = self.module
 
     def enter(self, store: bool) -> dict[str, Any]:
-        """Gives a cell its globals: the shared ones, or a scratch copy of the names."""
+        """Returns a cell's globals: the shared ones, or a scratch copy."""
         modules = sys.modules
         if store:
             modules["__main__"] = self.module
             names = self.module.__dict__
             names["__builtins__"] = builtins
             names["__name__"] = "__main__"
-            # Warnings are counted per line, and lines are counted anew in each cell.
+            # Warnings are shown once per line, and line numbers start anew in each cell.
             names.pop("__warningregistry__", None)
             return names
         scratch = _Module("__main__")

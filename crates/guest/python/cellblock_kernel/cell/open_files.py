@@ -1,7 +1,8 @@
-"""Files that a cell has left open: what Python still holds back of them is written out before the host collects files.
+"""Files that a cell left open: writes Python's buffers to them before the host collects files.
 
-A script that ends closes its files; a cell ends and its files stay open. Descriptors say cheaply whether there is any file open
-for writing. Only when a new one is found are the objects behind them looked for, once, among all that Python has.
+A script that ends closes its files; a cell ends and its files stay open. Listing descriptors is a cheap way to
+see whether any file is open for writing. Only a new one triggers a search among all Python objects for those
+that write to it, once.
 """
 
 import _io
@@ -25,18 +26,18 @@ Place = tuple[int, int, int]
 
 
 class OpenFiles:
-    """Remembers which files are open for writing, and the objects that write to them."""
+    """Remembers the files that are open for writing, and the objects that write to them."""
 
     def __init__(self) -> None:
-        # The kernel's own, by name: no file of a cell gets these numbers.
+        # The kernel's own, by name: a cell's files never get these numbers.
         self._own = frozenset(filter(_is_open, _listed()))
         self._known: set[Place] = set()
         self._writers: list[weakref.ref[Any]] = []
 
     def flush(self) -> None:
-        """Writes out what is held back. A file that cannot be written to is named on stderr."""
+        """Flushes the files. A file that cannot be written to is named on stderr."""
         others = _listed() - self._own
-        # One is the listing's.
+        # One of them is the listing's.
         places = _places(others) if len(others) > 1 else set()
         if not places:
             if self._known:
@@ -55,12 +56,12 @@ def _listed() -> set[str]:
     try:
         return set(_listdir(_DESCRIPTORS))
     except OSError:
-        # Where files below /proc are kept from the kernel, the lowest numbers are looked at one by one.
+        # If the kernel may not list files below /proc, the lowest numbers are checked one by one.
         return set(map(str, range(_LOOKED_AT)))
 
 
 def _is_open(name: str) -> bool:
-    """Says whether a listed descriptor is still there; that of the listing is not."""
+    """Returns whether a listed descriptor still exists; that of the listing does not."""
     try:
         _fstat(int(name))
     except OSError:
@@ -69,7 +70,7 @@ def _is_open(name: str) -> bool:
 
 
 def _places(names: set[str]) -> set[Place]:
-    """Every regular file that is open for writing, by its descriptor and what is behind it."""
+    """Returns every regular file that is open for writing, by its descriptor."""
     found: set[Place] = set()
     for number in map(int, names):
         try:
@@ -82,7 +83,8 @@ def _places(names: set[str]) -> set[Place]:
 
 
 def _writers(numbers: set[int]) -> list[weakref.ref[Any]]:
-    """The file objects that write to some descriptors. Types are looked at, not objects: those may run code when they are asked."""
+    """Returns the file objects that write to some descriptors. Only types are checked: a check of an object may
+    run code."""
     is_file: dict[type, bool] = {}
     found: list[weakref.ref[Any]] = []
     for value in gc.get_objects():
@@ -95,7 +97,7 @@ def _writers(numbers: set[int]) -> list[weakref.ref[Any]]:
                 if not value.closed and value.writable() and value.fileno() in numbers:
                     found.append(weakref.ref(value))
             except Exception:
-                continue  # half made, detached, or a class of the cell's own with other habits
+                continue  # incomplete, detached, or a class of the cell with another interface
     return found
 
 

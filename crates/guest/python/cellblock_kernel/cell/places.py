@@ -1,17 +1,17 @@
-"""Where the directories of a sandbox are, for rooms that cannot mount them at their usual paths."""
+"""The directories of a sandbox, for rooms that cannot mount them at their usual paths."""
 
 _moved: dict[str, str] = {}
 
 
 def move(places: dict[str, str]) -> None:
-    """Says that what messages call by one directory lies below another."""
+    """Maps a directory that messages name to its real location."""
     _moved.clear()
-    # The longest first: `/tmp/data` is not below where `/tmp` is.
+    # The longest first: the location of `/tmp/data` is not below that of `/tmp`.
     _moved.update(sorted(places.items(), key=lambda place: -len(place[0])))
 
 
 def real(path: str) -> str:
-    """The path at which this process finds what a message names."""
+    """Returns the real path of one that a message names."""
     for name, place in _moved.items():
         if path == name or path.startswith(f"{name}/"):
             return place + path[len(name) :]

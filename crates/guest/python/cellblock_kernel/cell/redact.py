@@ -1,4 +1,4 @@
-"""Takes secrets out of text that a model will read: credentials in URLs, bearer tokens, `token=…` pairs."""
+"""Removes secrets from text that a model will read: credentials in URLs, bearer tokens, `token=…` pairs."""
 
 import re
 
@@ -13,16 +13,16 @@ _MASK = "[redacted]"
 
 
 def source(text: str) -> str:
-    """Redacts a line of source: only what can not be a Python expression."""
+    """Redacts a line of source: only text that cannot be a Python expression."""
     return _BEARER.sub(_mask_word, _USER.sub(_mask, _QUERY.sub(_mask, text)))
 
 
 def message(text: str) -> str:
-    """Redacts a message, in which also a bare `password=hunter2` is a secret."""
+    """Redacts a message, in which a bare `password=hunter2` is also a secret."""
     return _PAIR.sub(_mask, source(text))
 
 
-# Functions, as a template string would be compiled by a module that a cell may have thrown out.
+# Functions, because a template string would be compiled by a module that a cell may have replaced.
 def _mask(found: re.Match[str]) -> str:
     return found[1] + _MASK
 

@@ -1,4 +1,4 @@
-"""What code that comes from a file finds as a script would: `sys.argv` and `__file__`."""
+"""Gives code from a file the environment of a script: `sys.argv` and `__file__`."""
 
 import os
 import sys
@@ -10,13 +10,14 @@ _module: Any = sys
 
 
 class Script:
-    """Knows which file the running code comes from."""
+    """Knows the file of the running code."""
 
     def __init__(self) -> None:
         self._name: str | None = None
 
     def begin(self, name: str, names: dict[str, Any]) -> None:
-        """Begins a cell by its name: a file's, or one in angle brackets. What a cell did to `sys.argv` holds for its file."""
+        """Starts a cell named after a file, or in angle brackets. A cell's changes to `sys.argv` persist for
+        its file."""
         name = "" if name.startswith("<") else name
         if name:
             names["__file__"] = os.path.join(places.real("/workspace"), name)

@@ -11,7 +11,7 @@ from cellblock_kernel.notebook.translate import translate
 _parse_flags = PyCF_ONLY_AST | PyCF_ALLOW_TOP_LEVEL_AWAIT
 _compile = compile
 
-# The lines of every named piece of code; linecache alone would not do, as a cell may clear it.
+# The lines of every named piece of code; linecache alone is not enough, as a cell may clear it.
 _sources: dict[str, list[str]] = {}
 
 
@@ -39,12 +39,13 @@ def remember(name: str, code: str, line: int) -> None:
 
 
 def known(name: str) -> bool:
-    """Says whether a file name stands for a cell."""
+    """Returns whether a file name is a cell's."""
     return name in _sources
 
 
 def file_of(kind: type) -> str | None:
-    """The file name of the cell that defines a class: that of its methods, else the last one with a class of its name."""
+    """Returns the file name of the cell that defines a class: that of its methods, else the last one with a
+    class of its name."""
     for value in vars(kind).values():
         code = getattr(getattr(value, "__func__", value), "__code__", None)
         if isinstance(code, CodeType) and code.co_filename in _sources and code.co_qualname.startswith(f"{kind.__qualname__}."):
@@ -54,7 +55,7 @@ def file_of(kind: type) -> str | None:
 
 
 def restore() -> None:
-    """Gives linecache the cells' lines back, for a traceback that is about to be printed."""
+    """Restores the cells' lines in linecache, for a traceback that is about to be printed."""
     for name, lines in _sources.items():
         if name not in _linecache:
             _linecache[name] = (0, None, lines, name)
@@ -89,7 +90,7 @@ def parse(code: str, name: str, line: int) -> Module:
 
 
 def compile_cell(tree: Module, code: str, name: str, line: int, echo: bool) -> Program:
-    """Compiles a parsed cell, apart from its trailing expression where that is to be displayed."""
+    """Compiles a parsed cell, without its trailing expression if that is displayed."""
     body = tree.body
     last = body[-1] if body else None
     shown = None
@@ -122,7 +123,7 @@ def _muted(last: Expr, code: str) -> bool:
     if ";" not in code:
         return False
     if last.end_lineno is None or last.end_col_offset is None:
-        # The expression was made from a single parsed one, without a place of its own.
+        # The expression was made from a single parsed one and has no position of its own.
         return False
     # Offsets count UTF-8 bytes; Python ends lines at \n, \r\n and \r only.
     lines = code.encode("utf-8", "replace").replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")

@@ -1,7 +1,7 @@
-"""`multiprocessing` by `spawn` or `forkserver`: what cannot work says so, instead of hanging.
+"""`multiprocessing` by `spawn` or `forkserver`: raises an error for what cannot work, instead of hanging.
 
-A spawned process starts a new Python and imports what it is to run by name. Functions and classes of a cell are in `__main__`,
-which is in no file: the new process would fail, and a pool would start the next one, for ever.
+A spawned process starts a new Python and imports its function by name. Functions and classes of a cell are in
+`__main__`, which is in no file: the new process would fail, and a pool would start the next one, forever.
 """
 
 import sys
@@ -16,7 +16,8 @@ _METHODS = ("spawn", "forkserver")
 
 
 def prepare(code: str) -> None:
-    """Sees to it before a cell that asks for one of these methods, or whose session has multiprocessing already."""
+    """Installs the check before a cell that uses one of these methods, or whose session has already imported
+    multiprocessing."""
     if "multiprocessing.reduction" not in sys.modules and not any(method in code for method in _METHODS):
         return
     from multiprocessing import reduction, spawn
@@ -45,7 +46,8 @@ def _reducer_override(pickler: Any, value: Any) -> Any:
 
 
 def _spawned() -> bool:
-    """Says whether a process is being spawned, or those that live were, so that what is pickled is meant for them."""
+    """Returns whether a process is being spawned, or the living ones were, so that pickled objects are meant
+    for them."""
     from multiprocessing import context, process
 
     if context.get_spawning_popen() is not None:  # type: ignore[attr-defined]

@@ -17,10 +17,10 @@ except (
     ImportError,
     OSError,
     AttributeError,
-):  # an interpreter without ctypes loses only what C code left in its buffers
+):  # an interpreter without ctypes only loses buffered output of C code
     _fflush = None
 
-# Seconds between looks at the pipes, doubled each time, and the longest of them.
+# First pause in seconds between checks of the pipes, doubled each time, and the maximum pause.
 _PAUSE, _PATIENCE = 0.00005, 0.05
 
 _dup2 = os.dup2
@@ -33,7 +33,7 @@ _FileIO = io.FileIO
 
 
 def _unread(fd: int) -> int:
-    """Bytes in a pipe that nobody has read; 0 for anything else."""
+    """Returns the number of unread bytes in a pipe; 0 for anything else."""
     try:
         return int.from_bytes(_ioctl(fd, FIONREAD, b"\0\0\0\0"), sys.byteorder)
     except OSError:
@@ -42,7 +42,7 @@ def _unread(fd: int) -> int:
 
 def _writer(fd: int) -> TextIO:
     raw = _BufferedWriter(_FileIO(fd, "w", closefd=False))
-    # Lines leave at once, so that what a cell printed before a crash is not lost with it.
+    # Lines are written at once, so that a crash does not lose a cell's earlier output.
     return _TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
 
 
@@ -60,7 +60,7 @@ class Streams:
         module.stdin = module.__stdin__ = open(0, closefd=False, encoding="utf-8", errors="replace")  # noqa: SIM115
 
     def release(self) -> None:
-        """Closes the copies of the descriptors, those that a cell has not closed."""
+        """Closes the copies of the descriptors that a cell has not closed."""
         for fd in self._saved.values():
             with suppress(OSError):
                 os.close(fd)
@@ -74,21 +74,22 @@ class Streams:
         return stat.st_dev, stat.st_ino
 
     def flush(self) -> None:
-        """Writes out what Python and C code hold back."""
+        """Flushes the buffers of Python and C code."""
         for stream in (_current("stdout"), _current("stderr"), self.out, self.err):
             try:
                 stream.flush()
             except (OSError, ValueError, AttributeError):
-                pass  # closed or replaced by the cell: `repair` sees to it
+                pass  # closed or replaced by the cell: `repair` restores it
             except Exception:
                 pass  # a cell's own stream object may raise anything
         if _fflush is not None:
             _fflush(None)
 
     def settle(self) -> None:
-        """Flushes, and waits until the host has read what is in the pipes: an output that follows then comes after it.
+        """Flushes, and waits until the host has read the pipes, so that a following output comes after their
+        content.
 
-        A reader that is slow or gone is not waited for long.
+        The wait for a slow or missing reader is short.
         """
         self.flush()
         pause = _PAUSE
@@ -97,7 +98,7 @@ class Streams:
             pause *= 2
 
     def repair(self) -> None:
-        """Puts back what a cell broke: closed descriptors, closed or missing stream objects."""
+        """Restores what a cell broke: closed descriptors, closed or missing stream objects."""
         for fd, identity in self._identity.items():
             if self._stat(fd) != identity:
                 _dup2(self._saved[fd], fd)

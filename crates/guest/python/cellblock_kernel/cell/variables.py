@@ -1,4 +1,4 @@
-"""Says what variables a session has, without calling any code of theirs."""
+"""Lists a session's variables without calling any of their code."""
 
 import sys
 from types import FunctionType, ModuleType
@@ -11,7 +11,7 @@ _VARIABLES = 5000
 
 
 def summaries(names: dict[str, Any], base: dict[str, Any]) -> list[dict[str, str]]:
-    """One entry per variable of the user, in the order of their first assignment."""
+    """Lists one entry per user variable, in the order of first assignment."""
     shown = [
         {"name": name, "type": type_name(type(value)), "summary": _summary(value)}
         for name, value in names.items()
@@ -39,7 +39,7 @@ def _summary(value: Any) -> str:
 
 
 def _array(value: Any) -> str:
-    """Shapes of the libraries' own types: their attributes run no user code."""
+    """Returns shapes of the libraries' own types: their attributes run no user code."""
     kind = type(value)
     root = module_name(kind).split(".")[0]
     if root not in ("numpy", "pandas", "polars", "pyarrow") or root not in sys.modules:

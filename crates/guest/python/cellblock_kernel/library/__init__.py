@@ -1,1 +1,1 @@
-"""What cells find: bound names, inputs, calls to the host and helpers."""
+"""Names that cells can use: prelude, inputs, calls to the host and helpers."""

@@ -7,9 +7,9 @@ from cellblock_kernel.cell.channel import Buffer, Channel
 
 
 class BrokerError(RuntimeError):
-    """The host has refused or failed a call."""
+    """The host rejected or failed a call."""
 
-    # Tracebacks show it.
+    # Tracebacks show this name.
     __module__ = "cellblock_kernel.broker"
 
     def __init__(self, code: str, message: str) -> None:
@@ -18,14 +18,15 @@ class BrokerError(RuntimeError):
 
 
 class Broker:
-    """Sends calls and waits for their answers, on the main thread only: answers come on the channel that cells come on."""
+    """Sends calls and waits for their answers, on the main thread only: answers arrive on the channel of the
+    cells."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._next = 0
 
     def call(self, method: str, params: Any, blobs: list[Buffer] | None = None) -> tuple[Any, list[bytes]]:
-        """Asks the host and waits for the answer; an interrupt ends the wait."""
+        """Calls the host and waits for the answer; an interrupt ends the wait."""
         if current_thread() is not main_thread() or not self._channel.mine:
             raise RuntimeError("connectors and datasets can be used from the cell's main thread only")
         self._next += 1
@@ -49,13 +50,13 @@ _current: Broker | None = None
 
 
 def use(broker: Broker) -> None:
-    """Makes a broker the one that `call` uses."""
+    """Sets the broker that `call` uses."""
     global _current
     _current = broker
 
 
 def call(method: str, params: Any, blobs: list[Buffer] | None = None) -> tuple[Any, list[bytes]]:
-    """Asks the host through the kernel's broker; returns its value and blobs, or raises a `BrokerError`."""
+    """Calls the host through the kernel's broker; returns its value and blobs, or raises a `BrokerError`."""
     if _current is None:
-        raise RuntimeError("there is no kernel that could ask a host")
+        raise RuntimeError("there is no kernel to call a host from")
     return _current.call(method, params, blobs)

@@ -1,6 +1,6 @@
 """Readers of office documents for cells; their libraries are imported on first use.
 
-A document is a path, its bytes (as an input bound as bytes has them), or a file that is open for reading.
+A document is a path, its bytes (like an input bound as bytes), or a file that is open for reading.
 """
 
 import importlib
@@ -12,9 +12,9 @@ from typing import IO, Any
 
 Document = str | PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
 
-# Formulas without values that a note names.
+# Maximum number of formulas without values that a note names.
 _NAMED = 5
-# What old and encrypted Office files begin with, where new ones are ZIP archives.
+# First bytes of old and encrypted Office files; new ones are ZIP archives.
 _COMPOUND = b"\xd0\xcf\x11\xe0"
 
 
@@ -26,7 +26,7 @@ def _library(module: str, package: str, reader: str) -> Any:
 
 
 def _source(document: Document) -> Any:
-    """What a library can read."""
+    """A document in the form that a library can read."""
     return io.BytesIO(document) if isinstance(document, bytes | bytearray | memoryview) else document
 
 
@@ -35,7 +35,7 @@ def read_pdf_text(path: Document, *, max_pages: int | None = None) -> str:
     pypdf = _library("pypdf", "pypdf", "read_pdf_text")
     reader = pypdf.PdfReader(_source(path))
     if reader.is_encrypted and not _opens(reader):
-        raise ValueError("read_pdf_text: the PDF is encrypted and needs a password; ask for a copy without one")
+        raise ValueError("read_pdf_text: the PDF is encrypted and needs a password; request a copy without one")
     pages = reader.pages if max_pages is None else reader.pages[:max_pages]
     texts = [(page.extract_text() or "").strip() for page in pages]
     if not any(texts) and any(map(_has_picture, pages)):
@@ -57,7 +57,7 @@ def _has_picture(page: Any) -> bool:
 
 
 def _opens(reader: Any) -> bool:
-    """Says whether a PDF opens without a password, as many that forbid printing or copying do."""
+    """Returns whether a PDF opens without a password, like many that forbid printing or copying."""
     try:
         return bool(reader.decrypt(""))
     except Exception:
@@ -93,7 +93,8 @@ def _content(document: Document) -> bytes:
 
 
 def _without_values(openpyxl: Any, content: bytes, wanted: Any) -> list[str]:
-    """The cells of the sheets read that have a formula but no value, which programs other than spreadsheets leave out."""
+    """Returns cells of the given sheets with a formula but no value, which programs other than spreadsheets do
+    not write."""
     if not _has_formulas(content):
         return []
     formulas = openpyxl.load_workbook(io.BytesIO(content), read_only=True)
@@ -110,14 +111,15 @@ def _without_values(openpyxl: Any, content: bytes, wanted: Any) -> list[str]:
 
 
 def _has_formulas(content: bytes) -> bool:
-    """Looks for the element of a formula: reading a workbook twice more is only worth it where there is one."""
+    """Searches for the element of a formula: reading a workbook again is only useful if it has one."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         sheets = [name for name in archive.namelist() if name.startswith("xl/worksheets/") and name.endswith(".xml")]
         return any(mark in archive.read(name) for name in sheets for mark in (b"<f>", b"<f "))
 
 
 def read_pptx_text(path: Document) -> list[dict[str, Any]]:
-    """Returns the text of a presentation: per slide its `index`, from 0, its `text`, and its `notes` if it has any."""
+    """Returns the text of a presentation: for each slide its `index`, from 0, its `text`, and its `notes` if it
+    has any."""
     pptx = _library("pptx", "python-pptx", "read_pptx_text")
     slides = []
     for index, slide in enumerate(pptx.Presentation(_source(path)).slides):

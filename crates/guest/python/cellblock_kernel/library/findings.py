@@ -1,4 +1,4 @@
-"""What the helpers notice about a cell's data; told in the cell's `done`."""
+"""Findings of the helpers about a cell's data, reported in the cell's `done`."""
 
 from typing import Any
 
@@ -7,7 +7,8 @@ _found: list[dict[str, Any]] = []
 
 
 def add(code: str, message: str, series: str | None = None, details: dict[str, Any] | None = None) -> None:
-    """Notes something that a reader of the cell's outputs has to know. Details are JSON; what is beyond 100 findings is dropped."""
+    """Adds a finding that readers of the cell's outputs must know. Details are JSON; findings beyond 100 are
+    dropped."""
     finding: dict[str, Any] = {"code": code, "message": message}
     if series is not None:
         finding["series"] = series
@@ -18,7 +19,7 @@ def add(code: str, message: str, series: str | None = None, details: dict[str, A
 
 
 def take() -> list[dict[str, Any]]:
-    """All that was noticed since the last call."""
+    """Returns the findings since the last call."""
     taken = _found[:]
     _found.clear()
     return taken

@@ -14,19 +14,20 @@ from cellblock_kernel.library import reading
 
 _RESERVED = frozenset({"display", "inputs"})
 _WORD = re.compile(r"\w+")
-# Code with these may reach a global whose name it does not spell.
+# Code that contains these may read a global whose name it does not spell.
 _BY_NAME = frozenset({"globals", "locals", "vars", "dir", "eval", "exec"})
 
 Reference = dict[str, Any]
 
 
 class Inputs(Mapping[str, Any]):
-    """All bound inputs by name; each is a global of its own, too."""
+    """All bound inputs by name; each is also a global."""
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
         self._origins: dict[str, tuple[str, str | None, bytes | None]] = {}
-        # Where tool results are, by the names that the running cell has for them, and those that it has read, by alias.
+        # Locations of tool results, by the names that the running cell has for them; and the
+        # results that it has read, by alias.
         self._references: dict[str, Reference] = {}
         self._read: dict[str, Any] = {}
 
@@ -58,11 +59,12 @@ class Inputs(Mapping[str, Any]):
         return f"<inputs {{{parts}}}>"
 
     def refer(self, references: list[Reference], code: str, names: dict[str, Any]) -> None:
-        """Offers tool results to a cell, and binds those that its code names. Each cell that uses one finds it as it was recorded.
+        """Offers tool results to a cell, and binds those that its code names. Each cell finds them as they were
+        recorded.
 
-        What it does not name is left to `inputs`, so that large results cost nothing where they are not used.
+        Other results are read through `inputs` only, so that large results cost nothing if they are not used.
         """
-        # Results that the last cell has read may be large: they go before they are read again.
+        # Results that the last cell read may be large: drop them before reading more.
         self._read = {}
         self._references = {reference["name"]: reference for reference in references}
         words = set(_WORD.findall(code))
@@ -73,9 +75,9 @@ class Inputs(Mapping[str, Any]):
             names[name] = self[name]
 
     def bind(self, name: str, kind: str, path: str | None, blob: bytes | None) -> Any:
-        """Reads a value and keeps it under its name."""
+        """Reads a value and stores it under its name."""
         if not name.isidentifier() or keyword.iskeyword(name):
-            raise ValueError(f"input {name!r}: the name is no Python identifier; use letters, digits and _, no keyword")
+            raise ValueError(f"input {name!r}: the name is not a valid Python identifier; use letters, digits and _, and no keyword")
         if name in _RESERVED or hasattr(builtins, name):
             raise ValueError(f"input {name!r}: the name is taken by a Python builtin or by the kernel; choose another one")
         value = reading.read(name, kind, path, blob)
@@ -84,7 +86,7 @@ class Inputs(Mapping[str, Any]):
         return value
 
     def reload(self) -> dict[str, Any]:
-        """Reads every input again, as cells may have changed the values in place."""
+        """Reads every input again, as cells may have changed the values."""
         self._values = {name: reading.read(name, *origin) for name, origin in self._origins.items()}
         return dict(self._values)
 
@@ -94,7 +96,7 @@ def _load(reference: Reference) -> Any:
     if reference["format"] != "value":
         return reading.read(name, reference["format"], path, None)
     collecting = gc.isenabled()
-    # Nothing of what is parsed is garbage, and looking for it takes as long as parsing.
+    # Parsed values are not garbage, and looking for garbage takes as long as parsing.
     gc.disable()
     try:
         with open(path, "rb") as file:

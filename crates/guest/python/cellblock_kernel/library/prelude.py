@@ -1,4 +1,5 @@
-"""Names that are bound before the first cell. Libraries that nobody has imported yet wait until a cell uses their name."""
+"""Names that are bound before the first cell. Libraries that are not yet imported wait until a cell uses their
+name."""
 
 import ast
 import datetime
@@ -11,16 +12,16 @@ from cellblock_kernel.library import documents
 from cellblock_kernel.library.derivation import emission, result
 
 _LIBRARIES = {"pd": "pandas", "np": "numpy", "plt": "matplotlib.pyplot", "alt": "altair", "pl": "polars"}
-# Helpers that work on data frames, whose modules import what they work with.
+# Helpers for data frames, whose modules import their libraries.
 _SERIES = "cellblock_kernel.timeseries"
 _HELPERS = dict.fromkeys(("safe_merge_timeseries", "align_timeseries", "derive_change_series"), _SERIES)
 _WORD = re.compile(r"[A-Za-z_]\w*")
-# Builtins that run text.
+# Builtins that run text as code.
 _RUN_TEXT = frozenset({"compile", "eval", "exec"})
 
 
 def names(preludes: list[str]) -> dict[str, Any]:
-    """The names of the preludes asked for, without those whose libraries are `waiting`."""
+    """Returns the names of the requested preludes, without those whose libraries are `waiting`."""
     bound: dict[str, Any] = {}
     for prelude in preludes:
         if prelude == "analysis":
@@ -42,7 +43,7 @@ def names(preludes: list[str]) -> dict[str, Any]:
 
 
 def waiting(preludes: list[str]) -> dict[str, str]:
-    """Names of the preludes whose libraries nobody has imported, with their modules."""
+    """Returns names of the preludes whose libraries are not yet imported, with their modules."""
     found: dict[str, str] = {}
     if "analysis" in preludes:
         found.update((name, module) for name, module in _LIBRARIES.items() if module not in sys.modules)
@@ -52,11 +53,11 @@ def waiting(preludes: list[str]) -> dict[str, str]:
 
 
 def load(tree: ast.AST, pending: dict[str, str], bound: dict[str, Any]) -> dict[str, Any]:
-    """Imports what a cell uses of the waiting libraries, and answers it by name.
+    """Imports the waiting libraries that a cell uses, and returns them by name.
 
-    A name that the cell imports itself, or that is bound already, is left to it; a library that the image lacks stays a
-    `NameError`. Text may be code, as in `exec("np.arange(3)")`: its words count as used, and all names do where the text that is
-    run is not in the cell.
+    A name that the cell imports itself, or that is already bound, is left alone; for a library that the image
+    lacks, the `NameError` remains. Text may be code, as in `exec("np.arange(3)")`: its words count as used, and
+    so do all names if the executed text is not in the cell.
     """
     used: set[str] = set()
     imported: set[str] = set()
@@ -77,7 +78,7 @@ def load(tree: ast.AST, pending: dict[str, str], bound: dict[str, Any]) -> dict[
             found[name] = getattr(imported_module, name) if name in _HELPERS else imported_module
         except ImportError:
             pass
-        # Not before: an interrupt of the import must not cost later cells the name.
+        # Not earlier: an interrupt of the import must not take the name from later cells.
         del pending[name]
     return found
 

@@ -1,4 +1,4 @@
-"""Reads an input in its format: with pandas, else polars, else the standard library.
+"""Reads an input in its format, with pandas if available, else polars, else the standard library.
 
 A problem is reported as a `BadInput` that names the input, the format, what is wrong and how to repair it.
 """
@@ -14,9 +14,9 @@ _CHUNK = 1 << 20
 
 
 class BadInput(ValueError):
-    """An input's bytes are not what its format says."""
+    """An input's bytes do not match its format."""
 
-    # Tracebacks show it.
+    # Tracebacks show this name.
     __module__ = "cellblock_kernel.reading"
 
 
@@ -31,7 +31,7 @@ def read(name: str, kind: str, path: str | None, blob: bytes | None) -> Any:
 
 
 class _Input:
-    """An input on its way in."""
+    """An input while it is read."""
 
     def __init__(self, name: str, kind: str, path: str | None, blob: bytes | None) -> None:
         self.name = name
@@ -57,11 +57,11 @@ class _Input:
             return bytes(file.read())
 
     def fail(self, cause: str, repair: str, error: BaseException | None = None) -> NoReturn:
-        """Raises what is wrong, and how to repair it."""
+        """Raises an error that says what is wrong and how to repair it."""
         raise BadInput(f"input {self.name!r} ({self.kind}): {cause}; {repair}") from error
 
     def check_text(self) -> None:
-        """Fails if it is empty, or not UTF-8, at its first bad byte."""
+        """Fails if it is empty, or at its first byte that is not valid UTF-8."""
         decoder = codecs.getincrementaldecoder("utf-8")()
         seen = 0
         pending = 0
@@ -152,7 +152,7 @@ def _ndjson(source: _Input) -> Any:
 
 
 def _tabular(value: Any) -> Any:
-    """A frame where the JSON is a table in one of the usual shapes, else the value itself."""
+    """Returns a frame if the JSON is a table in one of the usual shapes, else the value itself."""
     pandas = _library("pandas")
     library = pandas or _library("polars")
     if library is None or not value:
@@ -179,7 +179,8 @@ def _parquet(source: _Input) -> Any:
 
 
 def _read_parquet(file: Any) -> Any:
-    # Without threads: those that pyarrow starts would stay, and no copy of the kernel could be made for a rescue.
+    # Without threads: pyarrow's would stay, and a kernel with threads cannot be copied for a
+    # rescue.
     parquet = importlib.import_module("pyarrow.parquet")
     table = parquet.ParquetFile(file, pre_buffer=False).read(use_threads=False)
     frame = table.to_pandas(use_threads=False)

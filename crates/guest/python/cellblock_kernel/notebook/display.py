@@ -1,4 +1,4 @@
-"""The content of `IPython.display`: objects that show themselves through the session's own `display`."""
+"""The content of `IPython.display`: objects that show themselves with the session's own `display`."""
 
 import html.parser
 import json
@@ -14,13 +14,13 @@ _screen: Any = print
 
 
 def use(screen: Any) -> None:
-    """Makes a session's `display` the one that everything here is shown by."""
+    """Sets the session's `display` as the function that shows everything here."""
     global _screen
     _screen = screen
 
 
 def display(*values: Any, **options: Any) -> Any:
-    """Shows values, as the `display` does that every cell has."""
+    """Shows values with the `display` that every cell has."""
     return _screen(*values, **options)
 
 
@@ -31,7 +31,7 @@ def __getattr__(name: str) -> Any:
 
 
 class DisplayObject:
-    """Something with a form for a browser and a text for everybody else."""
+    """Something with an HTML form for browsers and a text form for other readers."""
 
     mime = "text/plain"
 
@@ -47,7 +47,7 @@ class DisplayObject:
             return file.read()
 
     def text(self) -> str:
-        """What a reader without a browser sees."""
+        """Returns the text form, for readers without a browser."""
         return str(self.data)
 
     def __repr__(self) -> str:
@@ -58,7 +58,8 @@ class DisplayObject:
 
 
 class HTML(DisplayObject):
-    """HTML; its text is what a browser would show of it, a line per block and a tab between the cells of a table."""
+    """HTML. Its text form is what a browser would show: a line per block, and tabs between the cells of a
+    table."""
 
     mime = "text/html"
 
@@ -125,7 +126,7 @@ class SVG(DisplayObject):
         super().__init__(data, url, filename, metadata)
 
     def text(self) -> str:
-        """That it is one."""
+        """Returns a placeholder."""
         return f"<svg of {len(self.data)} characters>"
 
 
@@ -140,7 +141,7 @@ class JSON(DisplayObject):
             self.data = json.loads(self.data)
 
     def text(self) -> str:
-        """The data, indented."""
+        """Returns the data, indented."""
         return json.dumps(self.data, indent=2, default=str, ensure_ascii=False)
 
 
@@ -162,7 +163,7 @@ class Code(Pretty):
 
 
 class Javascript(DisplayObject):
-    """A script, which nobody runs here."""
+    """A script, which is not run here."""
 
     mime = "application/javascript"
 
@@ -170,7 +171,7 @@ class Javascript(DisplayObject):
         super().__init__(data, url, filename)
 
     def text(self) -> str:
-        """That it is not run."""
+        """Returns a note that it is not run."""
         return "<JavaScript, which is not run in the sandbox>"
 
 
@@ -194,19 +195,19 @@ class Image(DisplayObject):
             return file.read()
 
     def text(self) -> str:
-        """What it is."""
+        """Returns a placeholder."""
         return f"<{self.mime} of {len(self.data)} bytes>"
 
 
 class FileLink(Pretty):
-    """The path of a file, which is among the files that the cell hands over."""
+    """The path of a file, which is among the cell's collected files."""
 
     def __init__(self, path: Any, **_options: Any) -> None:
         super().__init__(os.fspath(path))
 
 
 class DisplayHandle:
-    """Shows another value in the place of the first one; here, after it."""
+    """Shows another value in place of the first one; here, after it."""
 
     def __init__(self, display_id: str | None = None) -> None:
         self.display_id = display_id or "display"
@@ -219,7 +220,7 @@ class DisplayHandle:
 
 
 class Bundle:
-    """A dict of MIME types, as `display(bundle, raw=True)` gets it."""
+    """A dict of MIME types, as passed to `display(bundle, raw=True)`."""
 
     def __init__(self, bundle: dict[str, Any]) -> None:
         self._bundle = bundle
@@ -237,7 +238,7 @@ def update_display(value: Any, *, display_id: str, **_options: Any) -> None:
 
 
 def clear_output(wait: bool = False) -> None:
-    """Does nothing: what a cell has shown is on its way to the reader."""
+    """Does nothing: outputs that a cell has shown are already sent."""
 
 
 def publish_display_data(data: dict[str, Any], metadata: Any = None, **_options: Any) -> None:

@@ -16,7 +16,7 @@ from cellblock_kernel.notebook.shell import Shell, UsageError, duration
 
 
 def line_time(shell: Shell, line: str) -> Any:
-    """Runs a statement once and shows how long that took."""
+    """Runs a statement once and shows its duration."""
     started = time.perf_counter(), time.process_time()
     value = shell.run(line)
     shell.show_time(*started)
@@ -30,13 +30,13 @@ def line_timeit(shell: Shell, line: str) -> Any:
 
 
 def cell_timeit(shell: Shell, line: str, body: str) -> Any:
-    """Measures a cell; the rest of the first line is its set-up."""
+    """Measures a cell; the rest of the first line is its setup."""
     options, setup = _options(line)
     return _measure(shell, options, body, setup or "pass")
 
 
 def cell_capture(shell: Shell, line: str, body: str) -> None:
-    """Runs a cell and keeps what it prints to itself, or in a variable."""
+    """Runs a cell and captures its output, optionally in a variable."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         shell.run(body)
@@ -46,7 +46,7 @@ def cell_capture(shell: Shell, line: str, body: str) -> None:
 
 
 class Captured:
-    """What a cell has printed."""
+    """Captured output of a cell."""
 
     def __init__(self, stdout: str, stderr: str) -> None:
         self.stdout, self.stderr = stdout, stderr
@@ -55,7 +55,7 @@ class Captured:
         return self.stdout
 
     def show(self) -> None:
-        """Prints it after all."""
+        """Prints the captured output."""
         sys.stdout.write(self.stdout)
         sys.stderr.write(self.stderr)
 
@@ -69,7 +69,7 @@ cell_sh = cell_script = cell_bash
 
 
 def cell_python(shell: Shell, line: str, body: str) -> Any:
-    """Runs a cell as it is."""
+    """Runs a cell unchanged."""
     return shell.run(body)
 
 
@@ -113,7 +113,7 @@ def cell_latex(shell: Shell, line: str, body: str) -> None:
 
 
 def line_system(shell: Shell, line: str) -> list[str]:
-    """Runs a command and returns the lines that it prints."""
+    """Runs a command and returns the lines of its output."""
     return shell.getoutput(line)
 
 
@@ -121,7 +121,7 @@ line_sx = line_system
 
 
 def line_pip(shell: Shell, line: str) -> None:
-    """Says how to get a package."""
+    """Explains how to get a package."""
     shell.system(f"pip {line}")
 
 
@@ -134,7 +134,7 @@ def line_who(shell: Shell, line: str) -> None:
 
 
 def line_whos(shell: Shell, line: str) -> None:
-    """Lists the variables of the session with what they are."""
+    """Lists the variables of the session with their types and values."""
     for entry in _variables(shell):
         print(f"{entry['name']}\t{entry['type']}\t{entry['summary']}")
 
@@ -180,7 +180,7 @@ line_set_env = line_env
 
 
 def line_run(shell: Shell, line: str) -> Any:
-    """Runs a file among the names of the session, with its arguments."""
+    """Runs a file with arguments in the session's namespace."""
     path, *arguments = [word for word in shlex.split(shell.expand(line)) if word not in ("-i", "-e")]
     with open(path, encoding="utf-8") as file:
         code = file.read()
@@ -192,13 +192,13 @@ def line_run(shell: Shell, line: str) -> Any:
 
 
 def line_reset(shell: Shell, line: str) -> None:
-    """Removes the variables of the session."""
+    """Deletes the variables of the session."""
     for entry in _variables(shell):
         shell.user_ns.pop(entry["name"], None)
 
 
 def line_pylab(shell: Shell, line: str) -> None:
-    """Refuses to fill the names of the session with those of a library."""
+    """Refuses to import all names of a library into the session's namespace."""
     raise UsageError("`%pylab` is not available here: import numpy as np and matplotlib.pyplot as plt")
 
 
@@ -214,7 +214,7 @@ def _variables(shell: Shell) -> list[dict[str, str]]:
 
 
 def _options(line: str) -> tuple[dict[str, str], str]:
-    """Takes `-n 10 -r3 -o -q` off the beginning of a line."""
+    """Parses options such as `-n 10 -r3 -o -q` at the beginning of a line."""
     options: dict[str, str] = {}
     rest = line
     while rest.startswith("-") and len(rest) > 1 and rest[1].isalpha():
@@ -241,7 +241,7 @@ def _measure(shell: Shell, options: dict[str, str], statement: str, setup: str) 
 
 
 class TimeitResult:
-    """What `%timeit -o` returns."""
+    """Result of `%timeit -o`."""
 
     def __init__(self, average: float, stdev: float, best: float, every: list[float]) -> None:
         self.average, self.stdev, self.best, self.all_runs = average, stdev, best, every

@@ -1,8 +1,8 @@
 """The modules `IPython` and `IPython.display`, for code that imports them where IPython is not installed.
 
-They come last of all that is looked for, so a real IPython in the image or in a layer is found before them. They are no IPython:
-there is no metadata of a distribution, and `get_ipython()` is None for everything but the session's own code, so that libraries
-that look for a notebook (matplotlib, tqdm, pandas, rich, altair) find none.
+They are searched last, so a real IPython in the image or in a layer is found first. They do not pass for
+IPython: they have no distribution metadata, and `get_ipython()` returns None except for the session's own code,
+so that libraries that look for a notebook (matplotlib, tqdm, pandas, rich, altair) find none.
 """
 
 import builtins
@@ -20,7 +20,7 @@ _DISPLAYS = frozenset({"IPython.display", "IPython.core.display", "IPython.core.
 
 class _Modules(MetaPathFinder, Loader):
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Finds the few modules that there are."""
+        """Finds the modules that exist here."""
         if name in _PACKAGES or name in _DISPLAYS or name == "IPython.core.getipython":
             return ModuleSpec(name, self, is_package=name in _PACKAGES)
         return None

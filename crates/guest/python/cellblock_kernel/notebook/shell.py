@@ -1,4 +1,4 @@
-"""What `get_ipython()` gives to a cell: magics and shell commands over the session's own names."""
+"""The object that `get_ipython()` returns to a cell: magics and shell commands in the session's namespace."""
 
 import importlib
 import re
@@ -26,12 +26,12 @@ Names = dict[str, Any]
 class UsageError(Exception):
     """A magic was not understood."""
 
-    # A model knows it by this name alone.
+    # The only name by which a model knows it.
     __module__ = "builtins"
 
 
 class Shell:
-    """Runs magics. Libraries never get to see it: they would expect a whole IPython behind it."""
+    """Runs magics. Libraries never see it: they would expect a whole IPython."""
 
     def __init__(self) -> None:
         self._started: tuple[float, float] | None = None
@@ -40,7 +40,7 @@ class Shell:
         self.base: Names = {}
 
     def use(self, runner: Runner, base: Names) -> None:
-        """Makes it that of a kernel."""
+        """Connects it to a kernel."""
         self._runner, self.base = runner, base
 
     def __repr__(self) -> str:
@@ -48,7 +48,7 @@ class Shell:
 
     @property
     def user_ns(self) -> Names:
-        """The names of the session."""
+        """Returns the names of the session."""
         return sys.modules["__main__"].__dict__
 
     def run_line_magic(self, name: str, line: str = "", _stack_depth: int = 1) -> Any:
@@ -62,7 +62,7 @@ class Shell:
         return self._find("cell", name)(self, line, cell)
 
     def magic(self, text: str) -> Any:
-        """Runs a line magic as one writes it, without the `%`."""
+        """Runs a line magic in its written form, without the `%`."""
         name, _, rest = text.lstrip("%").partition(" ")
         return self.run_line_magic(name, rest.strip())
 
@@ -76,7 +76,7 @@ class Shell:
         return found  # type: ignore[no-any-return]
 
     def run(self, code: str, name: str = "<magic>") -> Any:
-        """Runs code among the session's names, and returns the value of its last expression."""
+        """Runs code in the session's namespace, and returns the value of its last expression."""
         source.remember(name, code, 1)
         tree = source.parse(code, name, 1)
         return self._runner.run(source.compile_cell(tree, code, name, 1, True), self.user_ns)
@@ -84,7 +84,7 @@ class Shell:
     run_cell = ex = ev = run
 
     def system(self, command: str) -> None:
-        """Runs a command; what it prints is the cell's output."""
+        """Runs a command; its output becomes the cell's."""
         command = self.expand(command)
         if self._package_tool(command):
             return
@@ -94,7 +94,7 @@ class Shell:
         self.user_ns["_exit_code"] = ended.returncode
 
     def getoutput(self, command: str) -> list[str]:
-        """Runs a command and returns the lines that it prints."""
+        """Runs a command and returns the lines of its output."""
         command = self.expand(command)
         ended = subprocess.run(
             [_shell(), "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace", check=False
@@ -103,7 +103,7 @@ class Shell:
         return ended.stdout.splitlines()
 
     def expand(self, text: str) -> str:
-        """Replaces `{expression}` and `$name` by values of the session; what is none stays as it is."""
+        """Replaces `{expression}` and `$name` by values of the session; other text stays unchanged."""
 
         def value(found: re.Match[str]) -> str:
             try:
@@ -114,7 +114,7 @@ class Shell:
         return _EXPRESSION.sub(value, text)
 
     def _package_tool(self, command: str) -> bool:
-        """Answers `pip install` and the like, which can do nothing without a network."""
+        """Answers `pip install` and similar commands, which cannot work without a network."""
         found = _INSTALL.match(command.strip())
         if found is None:
             return False
@@ -138,7 +138,7 @@ class Shell:
         return True
 
     def explain(self, name: str) -> None:
-        """Shows what an object is: its signature and its documentation."""
+        """Shows an object's signature and documentation."""
         import inspect
 
         try:
@@ -153,7 +153,7 @@ class Shell:
         print(f"Docstring:\n{inspect.getdoc(value) or '<no docstring>'}")
 
     def start_clock(self) -> None:
-        """Starts what `%%time` measures; `finish` shows it when the cell ends."""
+        """Starts the measurement of `%%time`; `finish` shows it when the cell ends."""
         self._started = _clock(), _processor()
 
     def finish(self) -> None:
@@ -164,13 +164,13 @@ class Shell:
 
     @staticmethod
     def show_time(started: float, processor: float) -> None:
-        """Shows how much time has passed."""
+        """Shows the elapsed time."""
         used, passed = _processor() - processor, _clock() - started
         print(f"CPU times: total: {duration(used)}\nWall time: {duration(passed)}")
 
 
 def duration(seconds: float) -> str:
-    """A time as a person reads it."""
+    """Formats a duration for people."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -187,5 +187,5 @@ shell = Shell()
 
 
 def get_ipython() -> Shell | None:
-    """The shell for code of the session; None for a library, which then does what it does in plain Python."""
+    """Returns the shell for code of the session; None for a library, which then behaves as in plain Python."""
     return shell if failure.is_user_file(sys._getframe(1).f_code.co_filename) else None

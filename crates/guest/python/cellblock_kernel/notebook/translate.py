@@ -1,8 +1,8 @@
 """Turns a cell written for a notebook into Python: indented cells, `%magic`, `!command`, `name?`.
 
-Only code that Python itself rejects gets here, so ordinary cells pay nothing and a `%` inside of a string is never a magic. A line
-that the parser stumbles over, and that looks like one of IPython's, is replaced by a call of the same indentation; then the parser
-looks again. Lines keep their numbers, and whatever is Python keeps its columns.
+Only code that Python itself rejects gets here, so ordinary cells cost nothing and a `%` inside a string is
+never a magic. If the parser fails on a line that looks like IPython syntax, the line is replaced by a call with
+the same indentation, and the parser tries again. Lines keep their numbers, and Python code keeps its columns.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Any
 
 from cellblock_kernel.notebook.names import HARMLESS, PACKAGE_TOOLS
 
-# Each replaced line costs a look of the parser at the whole cell.
+# Each replaced line makes the parser read the whole cell again.
 _MOST = 200
 _SHELL = "get_ipython()"
 
@@ -22,14 +22,14 @@ _INSTALL = re.compile(rf"(?:{'|'.join(PACKAGE_TOOLS)})[ \t]+(?:install|list|free
 _HELP = re.compile(r"\?{0,2}(?P<name>[A-Za-z_][\w.]*)\?{0,2}")
 _ASSIGNED = re.compile(r"(?P<target>[A-Za-z_][\w.\[\]'\", *]*?)[ \t]*=[ \t]*(?P<value>[!%][^=].*)", re.DOTALL)
 _CELL_MAGIC = re.compile(r"%%(?P<name>[A-Za-z_!]\w*)[ \t]*(?P<rest>.*)")
-# A cell magic whose body is Python like any other.
+# Cell magics whose body is ordinary Python.
 _TIMED = "time"
 
 Parse = Callable[[str], Module]
 
 
 def translate(code: str, parse: Parse, error: SyntaxError) -> Module:
-    """Parses a cell that Python has rejected with an error; raises the error that is left, with the line of the user's code."""
+    """Parses a cell that Python has rejected; raises the remaining error, with the line of the user's code."""
     return _Cell(code, parse, error).read()
 
 
@@ -37,14 +37,14 @@ class _Cell:
     def __init__(self, code: str, parse: Parse, error: SyntaxError) -> None:
         self._lines = code.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         self._parse = parse
-        # Python's own, about the cell as it was written.
+        # Python's own error about the original cell.
         self._error = error
-        # Lines that were replaced, by number, with the columns between which they had text.
+        # Replaced lines by number, with the columns between which they had text.
         self._replaced: dict[int, tuple[int, int]] = {}
         self._wrapped = False
 
     def read(self) -> Module:
-        """Replaces line after line until the parser is content, or stumbles over something else."""
+        """Replaces line after line until the parser accepts the cell, or fails on something else."""
         self._head()
         error = self._error
         while len(self._replaced) < _MOST:
@@ -57,14 +57,14 @@ class _Cell:
                 self._wrapped = True
             elif not self._replace(line):
                 break
-        # A line that only looked like a magic is better shown as it was written.
+        # A line that only looked like a magic is shown in its original form.
         raise self._error if error.lineno in self._replaced else error from None
 
     def _parsed(self) -> Module:
         text = "\n".join(self._lines)
         if not self._wrapped:
             return self._parse(text)
-        # Below an `if` the code may be indented, and every column stays.
+        # Below an `if`, the code may be indented, and every column stays.
         tree = self._parse(f"if 1:\n{text}")
         first = tree.body[0]
         if not isinstance(first, If) or first.orelse:
@@ -73,7 +73,7 @@ class _Cell:
         return Module(first.body + tree.body[1:], [])
 
     def _finished(self, tree: Module) -> Module:
-        """Gives what stands for a line of a notebook the place of that line, for the arrows of tracebacks."""
+        """Gives the code that replaces a notebook line the position of that line, for the arrows of tracebacks."""
         for node in walk(tree) if self._replaced else ():
             number = getattr(node, "lineno", 0)
             if number in self._replaced:
@@ -90,7 +90,7 @@ class _Cell:
         return error
 
     def _first(self) -> int:
-        """The number of the first line that is code."""
+        """Returns the number of the first line of code."""
         numbers = (number for number, line in enumerate(self._lines, 1) if line.strip() and not line.lstrip().startswith("#"))
         return next(numbers, 0)
 
@@ -98,7 +98,7 @@ class _Cell:
         return line == self._first() and self._lines[line - 1][:1] in (" ", "\t")
 
     def _head(self) -> None:
-        """Replaces a cell magic, together with its body unless that is Python."""
+        """Replaces a cell magic, and its body unless that is Python."""
         number = self._first()
         found = _CELL_MAGIC.fullmatch(self._lines[number - 1].strip()) if number else None
         if found is None:
@@ -111,7 +111,7 @@ class _Cell:
             self._put(number, len(self._lines), f"{_SHELL}.run_cell_magic({name!r}, {rest!r}, {body!r})")
 
     def _replace(self, number: int) -> bool:
-        """Replaces a line, if it is one of IPython's."""
+        """Replaces a line if it is IPython syntax."""
         if not 0 < number <= len(self._lines) or number in self._replaced:
             return False
         last = number
@@ -134,7 +134,7 @@ class _Cell:
 
 
 def _call(text: str) -> str | None:
-    """The Python for a line of a notebook."""
+    """Returns the Python code for a line of a notebook."""
     found = _ASSIGNED.fullmatch(text)
     if found is not None:
         value = found["value"]

@@ -14,7 +14,7 @@ _dumps = json.dumps
 
 
 class InvalidChart(ValueError):
-    """A chart that Vega-Lite can not draw."""
+    """A chart that Vega-Lite cannot draw."""
 
 
 def describe(value: Any, name: str | None, limits: Limits) -> Output | None:
@@ -98,7 +98,7 @@ def _png(spec: str) -> bytes:
 
 
 def _remote(spec: Any) -> bool:
-    """Says whether any data of a specification is at a URL."""
+    """Returns whether any data of a specification is at a URL."""
     waiting = [spec]
     while waiting:
         part = waiting.pop()
@@ -113,7 +113,7 @@ def _remote(spec: Any) -> bool:
 
 
 def _finite(value: Any) -> Any:
-    """Numbers that JSON lacks as null."""
+    """Replaces numbers that JSON lacks with null."""
     if isinstance(value, dict):
         return {key: _finite(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

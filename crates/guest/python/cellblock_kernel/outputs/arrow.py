@@ -1,4 +1,4 @@
-"""Arrow tables as IPC streams that any reader understands: plain types, unique names, batches of bounded size."""
+"""Arrow tables as IPC streams that any reader understands: plain types, unique names, batches of limited size."""
 
 import io
 import json
@@ -16,7 +16,7 @@ _BytesIO = io.BytesIO
 
 
 def library() -> Any:
-    """The pyarrow module, or None where the image has none."""
+    """Returns the pyarrow module, or None if the image lacks it."""
     if "pyarrow" not in sys.modules:
         try:
             import pyarrow  # noqa: F401 - found below
@@ -26,7 +26,7 @@ def library() -> Any:
 
 
 def unique(names: Sequence[object]) -> list[str]:
-    """Strings for column names; a repeated one gets a number."""
+    """Returns strings for column names; a repeated one gets a number."""
     taken: set[str] = set()
     result: list[str] = []
     for name in names:
@@ -41,7 +41,8 @@ def unique(names: Sequence[object]) -> list[str]:
 
 
 def plain(array: Any) -> Any:
-    """Turns types that readers or Parquet lack into plain ones: dictionaries, views, run ends, extensions, unions, half floats."""
+    """Converts types that readers or Parquet lack: dictionaries, views, run ends, extensions, unions, half
+    floats."""
     pa = library()
     kind = array.type
     types = pa.types
@@ -78,7 +79,7 @@ def _storage(array: Any) -> Any:
 
 
 def texts(values: Sequence[Any]) -> Any:
-    """An array of strings: JSON for lists and dicts, text for the rest."""
+    """Returns an array of strings: JSON for lists and dicts, text for other values."""
     return library().array([_text(value) for value in values], type=library().large_string())
 
 

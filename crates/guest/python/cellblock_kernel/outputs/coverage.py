@@ -1,9 +1,10 @@
 """How much of its axis' time range a plotted line covers.
 
-A line over times is expected to have a point at each of its own steps from the first to the last time that any line on the axis
-has. Its coverage is the share of these points that it has with a finite value. Times with a missing value count as expected, so
-that gaps show whether they were plotted as NaN or left out. Dates as text, which matplotlib and Vega-Lite take for categories, are
-times all the same. Texts with a time of day are expected only where the axis has them: so intraday data leave their nights out.
+A line over times is expected to have a point at each of its own steps from the first to the last time of any
+line on the axis. Its coverage is the share of these points that it has with a finite value. Times with a
+missing value count as expected, so that gaps show whether they were plotted as NaN or left out. Dates as text,
+which matplotlib and Vega-Lite treat as categories, count as times. Times of day as text are expected only if
+the axis has them, so that the nights of intraday data do not count.
 """
 
 import datetime
@@ -17,12 +18,13 @@ from typing import Any
 _FEWEST = 3
 _MONTH = re.compile(r"\d{4}-\d{2}")
 _DAY = 86_400.0
-# Channels of Vega-Lite that draw a line of their own for each of their values.
+# Channels of Vega-Lite that draw a separate line for each of their values.
 _SPLITTING = ("color", "stroke", "strokeDash", "detail", "opacity", "size", "row", "column", "facet")
 
 
 def of_line(axes: Any, line: Any) -> float | None:
-    """The share of a line of matplotlib, from 0 to 1; None for one that is not over time, or too short to tell."""
+    """Returns the coverage of a matplotlib line, from 0 to 1; None for a line that is not over time or is too
+    short."""
     numpy: Any = sys.modules["numpy"]
     times = _times_of_categories(axes)
     if (times is None and not _is_time(axes)) or not _in_data(axes, line):
@@ -34,7 +36,7 @@ def of_line(axes: Any, line: Any) -> float | None:
 
 
 def of_spec(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """The lines over time of a Vega-Lite specification, with the share of each."""
+    """Returns the lines over time of a Vega-Lite specification, each with its coverage."""
     numpy: Any = sys.modules.get("numpy")
     found: list[dict[str, Any]] = []
     for view in _views(spec) if numpy is not None else ():
@@ -51,7 +53,7 @@ def of_spec(spec: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _share(numpy: Any, x: Any, y: Any, every: Any, by_category: bool) -> float | None:
-    """The share of a line, where lines on its axis have points at `every` time."""
+    """Returns the coverage of a line, if lines on its axis have points at `every` time."""
     places = numpy.unique(x)
     if len(places) < 2 or len(every) < 2:
         return None
@@ -66,7 +68,7 @@ def _share(numpy: Any, x: Any, y: Any, every: Any, by_category: bool) -> float |
 
 
 def _points(numpy: Any, axes: Any, line: Any, times: dict[int, float] | None) -> tuple[Any, Any]:
-    """Times and values of the points that have a place in the view."""
+    """Returns times and values of the points inside the view."""
     x = numpy.ma.filled(numpy.ma.asarray(line.get_xdata(orig=False), dtype=float), numpy.nan)
     y = numpy.ma.filled(numpy.ma.asarray(line.get_ydata(orig=False), dtype=float), numpy.nan)
     low, high = _view(axes)
@@ -86,7 +88,7 @@ def _converter(axes: Any) -> Any:
 
 
 def _times_of_categories(axes: Any) -> dict[int, float] | None:
-    """The times of an axis' places, where its categories are dates as text."""
+    """Returns the times of an axis whose categories are dates as text."""
     names = getattr(axes.xaxis.units, "_mapping", None) if "Category" in type(_converter(axes)).__name__ else None
     times = {place: _seconds(name) for name, place in (names or {}).items()}
     known = {place: time for place, time in times.items() if time is not None}
@@ -94,7 +96,8 @@ def _times_of_categories(axes: Any) -> dict[int, float] | None:
 
 
 def _seconds(value: Any) -> float | None:
-    """A date as text, or a number of milliseconds as Vega-Lite counts them, in seconds; None for anything else."""
+    """Returns a date as text, or a number of milliseconds as in Vega-Lite, in seconds; None for anything
+    else."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value / 1000 if math.isfinite(value) else None
     if not isinstance(value, str):
@@ -104,18 +107,18 @@ def _seconds(value: Any) -> float | None:
         moment = datetime.datetime.fromisoformat(f"{text}-01" if _MONTH.fullmatch(text) else text)
     except ValueError:
         return None
-    # Eight digits may be a number as well.
+    # Eight digits may also be a number.
     return None if text.isdigit() else moment.replace(tzinfo=moment.tzinfo or datetime.UTC).timestamp()
 
 
 def _in_data(axes: Any, line: Any) -> bool:
-    """Says whether the line's positions are times; those of `axhline` are shares of the axis."""
+    """Returns whether the line's positions are times; those of `axhline` are shares of the axis."""
     along, _ = line.get_transform().contains_branch_seperately(axes.transData)
     return bool(along)
 
 
 def _view(axes: Any) -> tuple[float, float]:
-    """What is shown: all, unless the cell has set limits."""
+    """Returns the visible range: everything, unless the cell has set limits."""
     if axes.get_autoscalex_on():
         return float("-inf"), float("inf")
     low, high = sorted(axes.get_xlim())
@@ -123,7 +126,7 @@ def _view(axes: Any) -> tuple[float, float]:
 
 
 def _lines(axes: Any) -> Iterator[tuple[Any, Any]]:
-    """Every line on the axis, also of axes that share it."""
+    """Returns every line on the axis, including those of axes that share it."""
     for other in axes.get_shared_x_axes().get_siblings(axes):
         for line in other.lines:
             if _in_data(other, line):
@@ -138,12 +141,13 @@ class _Line:
     by_category: bool
     x: list[float] = field(default_factory=list)
     y: list[float] = field(default_factory=list)
-    # The times as they are written.
+    # The times as written.
     shown: list[Any] = field(default_factory=list)
 
 
 def _views(spec: dict[str, Any], above: dict[str, Any] | None = None) -> Iterator[list[dict[str, Any]]]:
-    """The parts of a specification that have axes of their own, each with its layers, which inherit data and encodings."""
+    """Returns the parts of a specification with their own axes, each with its layers, which inherit data and
+    encodings."""
     above = above or {}
     encoding = {**above.get("encoding", {}), **_dict(spec.get("encoding"))}
     here = {**spec, "encoding": encoding, "data": spec.get("data") or above.get("data")}
@@ -166,7 +170,7 @@ def _dict(value: Any) -> dict[str, Any]:
 
 
 def _lines_of_unit(unit: dict[str, Any], spec: dict[str, Any]) -> list[_Line]:
-    """The lines of one mark over times, unless their points are computed by Vega-Lite itself."""
+    """Returns the lines of one mark over times, unless Vega-Lite itself computes their points."""
     mark = unit["mark"]
     kind = mark.get("type") if isinstance(mark, dict) else mark
     encoding = unit["encoding"]

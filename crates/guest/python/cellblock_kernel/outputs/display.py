@@ -40,7 +40,7 @@ class Display:
         transient: Any = None,
         clear: bool = False,
     ) -> Any:
-        """Shows each value as an output of its own. All options but the name are those of IPython."""
+        """Shows each value as a separate output. All options except the name are IPython's."""
         for value in values:
             shown = notebook.Bundle(value) if raw and isinstance(value, dict) else value
             self.show(shown, None if name is None else str(name)[:_NAME])
@@ -53,7 +53,7 @@ class Display:
         self.dropped = 0
 
     def show(self, value: Any, name: str | None = None) -> None:
-        """Shows one value; outside of a running cell, and in a forked child, as text on stdout."""
+        """Shows one value; outside a running cell, and in a forked child, as text on stdout."""
         if self._cell is None or not self._channel.mine:
             _print(text_of(value))
             return
@@ -63,7 +63,7 @@ class Display:
         self.emit(registry.describe(value, name, self._limits))
 
     def echo(self, value: Any, name: str | None) -> None:
-        """Shows the value of a trailing expression, unless it is the noise of a plotting call."""
+        """Shows the value of a trailing expression, unless it is just the return value of a plotting call."""
         if value is not None and not plot.is_noise(value):
             self.show(value, name)
 
@@ -102,7 +102,7 @@ class Display:
             self._channel.unshield()
 
     def end(self, header: dict[str, Any]) -> None:
-        """Sends the `done` of a cell; what threads show after it is no output."""
+        """Sends the `done` of a cell; values that threads show afterward are not outputs."""
         self._streams.flush()
         header["outputs_dropped"] = self.dropped
         self._channel.shield()

@@ -1,7 +1,8 @@
-"""Pictures of Vega-Lite specifications, drawn by vl-convert in a process of its own.
+"""Pictures of Vega-Lite specifications, drawn by vl-convert in a separate process.
 
-vl-convert runs JavaScript. Its engine starts threads that stay, of which no standby could be made (`soundness.py`), keeps some
-100 MiB, and ends its process where memory is short. A forked child takes all of that with it.
+vl-convert runs JavaScript. Its engine starts threads that stay, so that a standby could not be made
+(`soundness.py`), keeps some 100 MiB, and aborts its process if memory runs out. A forked child takes all of
+that with it.
 """
 
 import os
@@ -21,7 +22,7 @@ _kill, _listdir = os.kill, os.listdir
 
 
 class NotDrawn(Exception):
-    """A picture that could not be drawn, and whether the specification is to blame."""
+    """A picture that could not be drawn, and whether the specification is the cause."""
 
     def __init__(self, message: str, *, invalid: bool = False) -> None:
         super().__init__(message)
@@ -29,19 +30,19 @@ class NotDrawn(Exception):
 
 
 def draw(spec: str, form: str = "png", version: str | None = None) -> bytes:
-    """The specification as `png`, `svg` or `html`, which holds all of its JavaScript."""
+    """Draws the specification as `png`, `svg` or `html`, which contains all its JavaScript."""
     try:
         import vl_convert
     except ImportError:
         raise NotDrawn(MISSING) from None
     if _engine_runs():
-        # Code of a cell has started it; a child would wait for its threads in vain.
+        # Code of a cell has started vl-convert; a child would wait for its threads forever.
         return _drawn(vl_convert, spec, form, version)
     return _in_child(vl_convert, spec, form, version)
 
 
 def bundle(spec: str, form: str) -> Bundle:
-    """The same as a value to show."""
+    """Draws the specification as a value to show."""
     return Bundle({_MEDIA_TYPES[form]: draw(spec, form)})
 
 
@@ -52,7 +53,7 @@ def _engine_runs() -> bool:
                 if file.read().startswith("V8"):
                     return True
         except OSError:
-            continue  # it has ended meanwhile
+            continue  # the child has exited meanwhile
     return False
 
 
@@ -80,7 +81,8 @@ def _converted(vl_convert: Any, spec: str, form: str, options: dict[str, Any]) -
 
 
 def _in_child(vl_convert: Any, spec: str, form: str, version: str | None) -> bytes:
-    """Draws in a child, whose first byte says what follows: `p` a picture, `i` what is invalid, `e` another error."""
+    """Draws in a child. The first byte says what follows: `p` a picture, `i` an invalid specification, `e`
+    another error."""
     reading, writing = _pipe()
     try:
         child = _fork()
@@ -101,7 +103,7 @@ def _in_child(vl_convert: Any, spec: str, form: str, version: str | None) -> byt
     finally:
         _close(reading)
         if not ended:
-            # An interrupt of the cell: nobody waits for the picture.
+            # An interrupt of the cell: the picture is no longer needed.
             _kill(child, signal.SIGKILL)
             _waitpid(child, 0)
     kind, content = answer[:1], bytes(answer[1:])
@@ -122,7 +124,7 @@ def _draw_and_exit(writing: int, vl_convert: Any, spec: str, form: str, version:
         while view:
             view = view[_write(writing, view) :]
     finally:
-        # None of the cell's own endings are run in a copy of it.
+        # The cell's exit handlers must not run in a copy of it.
         _exit(0)
 
 

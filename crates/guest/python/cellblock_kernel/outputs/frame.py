@@ -1,6 +1,6 @@
 """Data frames and series of pandas, polars and pyarrow as Arrow.
 
-A table that would be larger than the limit is cut to its first and last rows before anything is serialised: its size is
+A table that would exceed the limit is cut to its first and last rows before it is serialized: its size is
 estimated first. The user's own frame is never changed.
 """
 
@@ -28,16 +28,16 @@ class Table(Protocol):
         """Names and types of its columns, those of the index first."""
 
     def index(self) -> list[str]:
-        """The columns that were the index."""
+        """Returns the columns that were the index."""
 
     def estimate(self) -> int:
-        """Guesses its size as Arrow, in bytes."""
+        """Estimates its size as Arrow, in bytes."""
 
     def ends(self, head: int, tail: int) -> "Table":
-        """The first and last rows only."""
+        """Keeps only the first and last rows."""
 
     def write(self) -> Buffer:
-        """Serialises it."""
+        """Serializes it."""
 
 
 def table_of(value: Any) -> Table | None:
@@ -54,7 +54,7 @@ def table_of(value: Any) -> Table | None:
 
 
 def describe(value: Any, name: str | None, limits: Limits) -> Output | None:
-    """Describes a data frame; one that can't be written as Arrow becomes text."""
+    """Describes a data frame; one that cannot be written as Arrow becomes text."""
     table = table_of(value)
     if table is None or (table.library != "polars" and arrow.library() is None):
         return None

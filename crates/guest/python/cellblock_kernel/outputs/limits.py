@@ -6,14 +6,14 @@ from typing import Any
 
 @dataclass(slots=True)
 class Limits:
-    """How much one cell may show."""
+    """Limits of one cell's outputs."""
 
     outputs: int = 100
     output_bytes: int = 64 * 1024 * 1024
     text_chars: int = 100_000
-    # Rows at each end of a table that is too large to be sent whole.
+    # Rows at each end of a table that is too large to send in full.
     rows_preview: int = 50
-    # Bytes of what a cell answers, as JSON.
+    # Maximum size of a cell's result as JSON, in bytes.
     result_bytes: int = 4 * 1024 * 1024
 
     def update(self, values: dict[str, Any]) -> None:
@@ -30,7 +30,7 @@ def cut(text: str, chars: int) -> tuple[str, bool]:
 
 
 def cut_middle(text: str, chars: int) -> str:
-    """Cuts text in its middle: the ends of a traceback say most."""
+    """Cuts the middle out of a text: the ends of a traceback say most."""
     if len(text) <= chars:
         return text
     mark = f"\n… {len(text) - chars} characters left out …\n"

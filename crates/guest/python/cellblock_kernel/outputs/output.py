@@ -1,4 +1,4 @@
-"""One output as it is sent."""
+"""An output in the form in which it is sent."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,5 +15,5 @@ class Output:
 
     @property
     def size(self) -> int:
-        """Bytes of the blobs."""
+        """Returns the number of bytes of the blobs."""
         return sum(memoryview(blob).nbytes for blob in self.blobs)

@@ -6,12 +6,12 @@ from cellblock_kernel.cell.channel import Buffer
 from cellblock_kernel.outputs import arrow
 
 _SAMPLE = 200
-# Bytes of a Python object's text, where a sample is empty.
+# Assumed size of a Python object's text in bytes if a sample is empty.
 _OBJECT_BYTES = 16
 
 
 def wrap(value: Any, pandas: Any) -> "PandasTable | None":
-    """Wraps a frame or series; an index and everything else of pandas is shown as text."""
+    """Wraps a frame or series; an index and other pandas values are shown as text."""
     if isinstance(value, pandas.DataFrame):
         return PandasTable(value, pandas, False)
     if isinstance(value, pandas.Series):
@@ -50,7 +50,7 @@ class PandasTable:
         return [{"name": name, "dtype": str(dtype)} for name, dtype in zip(self._names, types, strict=True)]
 
     def index(self) -> list[str]:
-        """The columns that were the index."""
+        """Returns the columns that were the index."""
         return self._names[: len(self._levels)]
 
     def _all(self) -> list[Any]:
@@ -58,12 +58,12 @@ class PandasTable:
         return [*self._levels, *columns]
 
     def estimate(self) -> int:
-        """Guesses its size as Arrow, in bytes."""
+        """Estimates its size as Arrow, in bytes."""
         rows = len(self._frame)
         return sum(_column_bytes(column, rows) for column in self._all())
 
     def ends(self, head: int, tail: int) -> "PandasTable":
-        """The first and last rows only."""
+        """Keeps only the first and last rows."""
         rows = len(self._frame)
         tail = min(tail, rows - head)
         positions = [*range(head), *range(rows - tail, rows)]
@@ -73,7 +73,7 @@ class PandasTable:
         return part
 
     def write(self) -> Buffer:
-        """Serialises it."""
+        """Serializes it."""
         pa = arrow.library()
         arrays = [_array(column, self._pandas) for column in self._all()]
         if not arrays:
@@ -101,7 +101,7 @@ def _column_bytes(column: Any, rows: int) -> int:
 
 
 def _categorical_type(column: Any) -> Any:
-    # The class is looked up by name, as an older pandas keeps it elsewhere.
+    # The class is found by name because an older pandas has it elsewhere.
     return type(column.dtype) if type(column.dtype).__name__ == "CategoricalDtype" else ()
 
 
@@ -115,7 +115,7 @@ def _object_bytes(value: Any) -> int:
 
 
 def _array(column: Any, pandas: Any) -> Any:
-    """One column as an Arrow array of a plain type."""
+    """Converts one column to an Arrow array of a plain type."""
     pa = arrow.library()
     dtype = column.dtype
     kind = type(dtype).__name__
@@ -141,7 +141,7 @@ def _array(column: Any, pandas: Any) -> Any:
 def _castable(column: Any, dtype: Any) -> bool:
     if getattr(dtype.categories.dtype, "kind", "O") not in "iub":
         return True
-    # Integers have no room for a missing value.
+    # Integers cannot represent a missing value.
     return not bool(column.isna().any())
 
 

@@ -1,7 +1,7 @@
 """matplotlib figures: captured at `plt.show()`, at `display(figure)`, and at the end of a cell, then closed.
 
-A picture has its figure's own size at the figure's own resolution, held between 100 and 200 dpi, with the margins cut to the
-drawing (`bbox_inches="tight"`), so that labels outside of the axes are kept.
+A picture has its figure's own size at the figure's own resolution, limited to between 100 and 200 dpi. Its
+margins are cut to the drawing (`bbox_inches="tight"`), so that labels outside the axes are kept.
 """
 
 import io
@@ -21,14 +21,14 @@ _BytesIO = io.BytesIO
 
 
 class Screen(Protocol):
-    """Where figures are shown."""
+    """The destination of figures."""
 
     def emit(self, output: Output) -> None:
         """Sends an output."""
 
 
 class _Cell:
-    """What the running cell has shown."""
+    """Outputs of the running cell."""
 
     def __init__(self) -> None:
         self.screen: Screen | None = None
@@ -41,7 +41,8 @@ _cell = _Cell()
 
 
 def hook(screen: Screen, mine: Callable[[], bool]) -> None:
-    """Starts a cell: forgets what was shown, and makes `plt.show` capture figures, if pyplot is there yet."""
+    """Starts a cell: forgets shown figures, and makes `plt.show` capture figures if pyplot is already
+    imported."""
     _cell.screen = screen
     _cell.mine = mine
     if _cell.shown:
@@ -53,7 +54,7 @@ def hook(screen: Screen, mine: Callable[[], bool]) -> None:
 
 
 def show(*_arguments: Any, **_options: Any) -> None:
-    """Captures every open figure now; stands in for `plt.show`."""
+    """Captures every open figure now; replaces `plt.show`."""
     screen = _cell.screen
     if screen is not None and _cell.mine():
         _capture(screen)
@@ -78,16 +79,16 @@ def close() -> None:
 
 
 def discard(value: Any) -> None:
-    """Closes the figure of a value, which was shown otherwise."""
+    """Closes the figure of a value that was shown in another way."""
     figure = _figure_of(value)
     if figure is not None:
         sys.modules["matplotlib.pyplot"].close(figure)
-        # Another figure may get its number.
+        # Another figure may reuse its number.
         _cell.shown.discard(id(figure))
 
 
 def is_blank(value: Any) -> bool:
-    """Says whether a value is a figure on which nothing was drawn."""
+    """Returns whether a value is a figure without any drawing."""
     figure = _figure_of(value)
     return figure is not None and not _has_content(figure)
 
@@ -140,7 +141,8 @@ def _figure_of(value: Any) -> Any:
 
 
 def is_noise(value: Any) -> bool:
-    """Says whether a trailing value is what a plotting call returns beside the figure that is captured anyway."""
+    """Returns whether a trailing value is just the return value of a plotting call whose figure is captured
+    anyway."""
     if _managers() is None:
         return False
     return _is_artist(value) or (_figure_of(value) is not None and _is_open(_figure_of(value)))
@@ -192,7 +194,7 @@ def _png(figure: Any) -> memoryview:
         figure.draw_without_rendering()
         box = figure.get_tightbbox().padded(_PADDING)
         if not 0 < max(box.width, box.height) * dpi <= _MAX_SIDE:
-            box = None  # an artist far outside of the figure: keep to the figure itself
+            box = None  # an artist far outside the figure: use the figure's own bounds
         figure.savefig(buffer, format="png", dpi=dpi, bbox_inches=box)
     except MemoryError:
         raise
@@ -202,7 +204,7 @@ def _png(figure: Any) -> memoryview:
 
 
 def next_name() -> str:
-    """The name of the next figure of the cell, for figures of all libraries."""
+    """Returns the name of the cell's next figure, across all libraries."""
     _cell.count += 1
     return f"figure_{_cell.count}"
 

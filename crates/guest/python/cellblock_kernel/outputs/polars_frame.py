@@ -37,21 +37,21 @@ class PolarsTable:
         return [{"name": name, "dtype": str(dtype)} for name, dtype in self._frame.schema.items()]
 
     def index(self) -> list[str]:
-        """Nothing: polars has no index."""
+        """Returns nothing: polars has no index."""
         return []
 
     def estimate(self) -> int:
-        """Guesses its size as Arrow, in bytes."""
+        """Estimates its size as Arrow, in bytes."""
         return int(self._frame.estimated_size())
 
     def ends(self, head: int, tail: int) -> "PolarsTable":
-        """The first and last rows only."""
+        """Keeps only the first and last rows."""
         tail = min(tail, self._frame.height - head)
         parts = [self._frame.head(head), self._frame.tail(tail)]
         return PolarsTable(self._polars.concat(parts), self._polars, self.series)
 
     def write(self) -> Buffer:
-        """Serialises it, through pyarrow where the image has it."""
+        """Serializes it, with pyarrow if the image has it."""
         oldest = self._polars.CompatLevel.oldest()
         frame = self._plain()
         pa = arrow.library()
@@ -66,7 +66,7 @@ class PolarsTable:
         return buffer.getbuffer()
 
     def _plain(self) -> Any:
-        """Casts what Arrow has no plain type for: objects, categories, 128-bit integers."""
+        """Casts types that have no plain Arrow form: objects, categories, 128-bit integers."""
         polars = self._polars
         columns = []
         for column in self._frame.get_columns():

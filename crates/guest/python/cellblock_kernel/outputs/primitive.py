@@ -1,4 +1,4 @@
-"""Scalars as JSON values, and everything that nothing else knows as text."""
+"""Scalars as JSON values, and values that no other describer knows as text."""
 
 import math
 import sys
@@ -52,7 +52,7 @@ def describe_text(value: Any, name: str | None, limits: Limits) -> Output:
 
 
 def qualified(value: Any) -> str:
-    """The name of a value's type, with its module unless that is `builtins` or `__main__`."""
+    """Returns the name of a value's type, with its module unless that is `builtins` or `__main__`."""
     kind = type(value)
     module = module_name(kind)
     name = type_name(kind)
@@ -60,7 +60,7 @@ def qualified(value: Any) -> str:
 
 
 def text_of(value: Any) -> str:
-    """The `repr` of a value; containers are laid out over lines, and a broken `repr` is named."""
+    """Returns the `repr` of a value; containers span several lines, and an error in `repr` is named."""
     try:
         if type(value) in _CONTAINERS:
             return _container(value)
@@ -86,7 +86,7 @@ def _container(value: Any) -> str:
 def _digits(value: int) -> str:
     if value.bit_length() < _DIGITS * 3:
         return str(value)
-    # Python refuses to print longer ones, as that takes quadratic time.
+    # Python refuses to print longer integers, because that takes quadratic time.
     return hex(value)
 
 

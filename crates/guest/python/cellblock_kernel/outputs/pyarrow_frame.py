@@ -36,22 +36,22 @@ class PyarrowTable:
         return [{"name": name, "dtype": str(dtype)} for name, dtype in zip(self._names, types, strict=True)]
 
     def index(self) -> list[str]:
-        """Nothing: pyarrow has no index."""
+        """Returns nothing: pyarrow has no index."""
         return []
 
     def estimate(self) -> int:
-        """Guesses its size as written, in bytes."""
+        """Estimates its size in bytes."""
         return int(self._table.nbytes)
 
     def ends(self, head: int, tail: int) -> "PyarrowTable":
-        """The first and last rows only."""
+        """Keeps only the first and last rows."""
         rows = self._table.num_rows
         tail = min(tail, rows - head)
         parts = [self._table.slice(0, head), self._table.slice(rows - tail, tail)]
         return PyarrowTable(self._pyarrow.concat_tables(parts), self._pyarrow)
 
     def write(self) -> Buffer:
-        """Serialises it."""
+        """Serializes it."""
         arrays = [arrow.plain(column) for column in self._table.columns]
         if not arrays:
             return arrow.stream(self._table)

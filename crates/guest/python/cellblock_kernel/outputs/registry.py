@@ -1,7 +1,8 @@
-"""Finds what turns a value into an output.
+"""Finds the describer that turns a value into an output.
 
-A describer takes the value, its name and the limits, and returns an `Output`, or None to pass. They are asked in order; the
-last one, text, takes everything. A library's describer looks the library up in `sys.modules` and passes when it isn't there.
+A describer takes the value, its name and the limits, and returns an `Output`, or None to pass. Describers are
+tried in order; the last one, text, accepts everything. A library's describer looks the library up in
+`sys.modules` and passes if it is not there.
 """
 
 from collections.abc import Callable
@@ -26,7 +27,7 @@ _registered: dict[type, Describer] = {}
 
 
 def register(kind: type, describer: Describer) -> None:
-    """Makes a describer the first that is asked about a class and its subclasses."""
+    """Makes a describer the first to be tried for a class and its subclasses."""
     _registered[kind] = describer
 
 

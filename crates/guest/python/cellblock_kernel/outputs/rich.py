@@ -1,4 +1,4 @@
-"""Anything with `_repr_*_` methods: a bundle of MIME types beside its text."""
+"""Values with `_repr_*_` methods: a bundle of MIME types and a text."""
 
 import json
 from base64 import b64decode
@@ -22,7 +22,7 @@ _dumps = json.dumps
 
 
 class Bundle:
-    """Several representations of one thing, to be shown."""
+    """Several representations of one value."""
 
     def __init__(self, forms: dict[str, Any]) -> None:
         self._forms = forms
@@ -32,7 +32,7 @@ class Bundle:
 
 
 def describe(value: Any, name: str | None, limits: Limits) -> Output | None:
-    """Describes a value by what its class offers; a method that raises or returns None offers nothing."""
+    """Describes a value by its class's methods; a method that raises or returns None contributes nothing."""
     kind = type(value)
     bundle: dict[str, Any] = {}
     if hasattr(kind, "_repr_mimebundle_"):
@@ -76,7 +76,7 @@ def _bytes(mime: str, data: Any) -> bytes | None:
     if isinstance(data, bytes | bytearray):
         return bytes(data)
     if isinstance(data, str) and mime.startswith("image/") and mime != "image/svg+xml":
-        # A bundle made for JSON carries pictures as base64.
+        # A bundle made for JSON contains pictures as base64.
         try:
             return b64decode(data, validate=False)
         except ValueError:

@@ -19,7 +19,7 @@ Values = list[Any]
 
 
 def axes_of(figure: Any) -> list[dict[str, str]]:
-    """Titles and labels of the axes, in the order in which they were added."""
+    """Returns titles and labels of the axes, in the order in which they were added."""
     return [
         {"title": _clip(axes.get_title()), "xlabel": _clip(axes.get_xlabel()), "ylabel": _clip(axes.get_ylabel())}
         for axes in figure.axes[:_MAX_AXES]
@@ -27,7 +27,7 @@ def axes_of(figure: Any) -> list[dict[str, str]]:
 
 
 def series_of(figure: Any) -> list[dict[str, Any]]:
-    """Every line, bar, scatter, area, histogram and image; an artist that can not be read is left out."""
+    """Returns every line, bar, scatter, area, histogram and image; unreadable artists are left out."""
     found: list[dict[str, Any]] = []
     budget = _MAX_POINTS_IN_ALL
     for number, axes in enumerate(figure.axes[:_MAX_AXES]):
@@ -47,7 +47,8 @@ def series_of(figure: Any) -> list[dict[str, Any]]:
 
 
 def of_spec(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """The lines over time of a Vega-Lite specification: its other marks can be read in it."""
+    """Returns the lines over time of a Vega-Lite specification: a reader finds other marks in the
+    specification."""
     try:
         lines = coverage.of_spec(spec)
     except Exception:
@@ -78,7 +79,7 @@ def _artists(axes: Any) -> Iterable[tuple[Callable[[Any, Any], dict[str, Any] | 
 def _series(kind: str, label: Any, x: Values, y: Values) -> dict[str, Any]:
     points = min(len(x), len(y))
     if points > MAX_POINTS:
-        # Evenly spread, with both ends.
+        # Evenly spaced, including both ends.
         picked = [round(number * (points - 1) / (MAX_POINTS - 1)) for number in range(MAX_POINTS)]
         x, y = [x[number] for number in picked], [y[number] for number in picked]
     x, y = list(map(_value, x[:points])), list(map(_value, y[:points]))
@@ -113,7 +114,7 @@ def _value(value: Any) -> Any:
 
 
 def _dates(axis: Any, values: Values) -> Values:
-    """Numbers on an axis of dates as dates, on an axis of categories as their names."""
+    """Returns numbers on a date axis as dates, and on a category axis as names."""
     if not values or isinstance(values[0], str) or (not isinstance(values[0], int | float) and not hasattr(values[0], "item")):
         return values
     if getattr(getattr(values[0], "dtype", None), "kind", "") == "M":
@@ -139,7 +140,7 @@ def _is_utc(moment: Any) -> bool:
 
 
 def _tick_names(axis: Any, values: Values) -> Values:
-    """The names that pandas writes under its bars."""
+    """Returns the names that pandas writes under its bars."""
     formatter = axis.get_major_formatter()
     if type(formatter).__name__ not in ("FixedFormatter", "FuncFormatter"):
         return values
@@ -175,7 +176,7 @@ def _bars(axes: Any, container: Any) -> dict[str, Any] | None:
 
 
 def _adjacent(bars: list[Any]) -> bool:
-    """Bars that touch are the bins of a histogram."""
+    """Returns whether bars touch, as the bins of a histogram do."""
     if len(bars) < 2:
         return False
     width = max(abs(bar.get_width()) for bar in bars) or 1.0

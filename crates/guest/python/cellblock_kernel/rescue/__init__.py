@@ -1,1 +1,1 @@
-"""Keeping a copy of the kernel that takes over when a cell kills it."""
+"""A copy of the kernel that takes over when a cell kills the kernel."""

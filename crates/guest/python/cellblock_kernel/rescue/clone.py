@@ -1,7 +1,7 @@
-"""The system call that copies the kernel as a sibling, whose parent is the kernel's own.
+"""The system call that copies the kernel as a sibling, with the same parent.
 
-`os.fork` cannot pass flags and the C library's `clone` needs a stack, so the call is made by its number, which depends on the
-machine.
+`os.fork` cannot pass flags and the C library's `clone` needs a stack, so the call is made by its number, which
+depends on the machine.
 """
 
 import ctypes
@@ -12,8 +12,9 @@ from typing import Any
 
 _FLAGS = 0x00008000 | 0x00200000 | 0x01000000 | signal.SIGCHLD  # CLONE_PARENT, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID
 
-# For each machine: the number of `clone`, which of its arguments is the address of the thread's id, and the offset at which glibc
-# keeps that id from the address that `pthread_self` returns. `clone` checks the last before it relies on it.
+# For each machine: the number of `clone`, the index of its argument with the address of the
+# thread's id, and the offset of that id in glibc from the address that `pthread_self` returns.
+# `clone` checks the offset before it relies on it.
 _MACHINES = {"x86_64": (56, 3, 0x2D0), "aarch64": (220, 4, 0xD0)}
 _name = os.uname().machine
 _machine = _MACHINES.get(_name)

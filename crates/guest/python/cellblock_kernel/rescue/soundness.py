@@ -1,7 +1,8 @@
-"""Says whether a copy of this process, made by forking its one thread, could go on in its place; and if not, why.
+"""Says whether a copy of this process, made by forking its one thread, could replace it; and if not, why.
 
-A fork copies memory and descriptors, but no other thread, no child and no lock. Pools that can be stopped and that start again
-by themselves (OpenBLAS, OpenMP) are stopped first; anything else that would be missing in the copy is an obstacle.
+A fork copies memory and descriptors, but no other thread, child or lock. Pools that can be stopped and that
+restart by themselves (OpenBLAS, OpenMP) are stopped first; anything else that the copy would lack is an
+obstacle.
 """
 
 import ctypes
@@ -17,10 +18,10 @@ _getpid, _sleep = os.getpid, time.sleep
 _getrlimit, _setrlimit, _NPROC = resource.getrlimit, resource.setrlimit, resource.RLIMIT_NPROC
 _frames = sys._current_frames
 
-# Threads that were told to stop may be in the list for a moment longer.
+# Stopped threads may stay in the list for a moment.
 _LOOKS, _PAUSE = 20, 0.0005
 _PAUSE_HARD = 2
-# What libraries call their threads, by the beginning of the name.
+# Names of libraries' threads, by prefix.
 _OWNERS = (("polars", "polars"), ("tokio", "a Rust runtime"), ("V8", "vl-convert"), ("jemalloc", "pyarrow"))
 
 _libc: Any = ctypes.PyDLL(None, use_errno=True)
@@ -29,14 +30,15 @@ Identity = tuple[int, int]
 
 
 def threads() -> list[str]:
-    """The ids of this process's threads."""
+    """Returns the ids of this process's threads."""
     return _listdir("/proc/self/task")
 
 
 def stop_pools() -> None:
     """Ends the worker threads of OpenBLAS and OpenMP, which start again when they are needed.
 
-    OpenBLAS does so before any fork. The one here is refused by a limit of no processes, so that nothing but that happens.
+    OpenBLAS ends them before any fork. The fork here fails at a process limit of 0, so that it has no other
+    effect.
     """
     soft, hard = _getrlimit(_NPROC)
     _setrlimit(_NPROC, (0, hard))
@@ -45,7 +47,7 @@ def stop_pools() -> None:
     finally:
         _setrlimit(_NPROC, (soft, hard))
     if child == 0:
-        # No limit holds for a privileged process. This copy has no business.
+        # Limits do not apply to a privileged process. This copy has nothing to do.
         os._exit(0)
     if child > 0:
         os.waitpid(child, 0)
@@ -70,12 +72,12 @@ def _openmp() -> list[Any]:
     return libraries
 
 
-# Threads that went on when they were told to stop, and why they forbid a copy.
+# Threads that did not stop, and why they forbid a copy.
 _stubborn: tuple[frozenset[str], str] = (frozenset(), "")
 
 
 def thread_obstacle() -> str | None:
-    """Why the threads forbid a copy, after those that can be stopped are stopped."""
+    """Stops the threads that can be stopped, and returns why the others forbid a copy."""
     global _stubborn
     found = frozenset(threads())
     if len(found) == 1:
@@ -118,7 +120,8 @@ def _owners() -> list[str]:
 
 
 def child_obstacle() -> str | None:
-    """Why child processes forbid a copy: they are this process's, and end with the cell that is killed."""
+    """Returns why child processes forbid a copy: they belong to this process, and end with the cell that is
+    killed."""
     try:
         with open(f"/proc/self/task/{_getpid()}/children") as file:
             children = file.read().split()
@@ -128,9 +131,10 @@ def child_obstacle() -> str | None:
 
 
 def descriptor_obstacle(own: set[Identity], allowed: set[int]) -> tuple[str | None, dict[int, tuple[Identity, int]]]:
-    """Why open descriptors forbid a copy; and where each open file is read and written, which copies share.
+    """Returns why open descriptors forbid a copy; and the position of each open file, which copies share.
 
-    A second holder of a pipe or socket would hide its end from whoever waits for it, one of a locked file would keep the lock.
+    A second holder of a pipe or socket would hide its end from the process that waits for it; a second holder
+    of a locked file would keep the lock.
     """
     places: dict[int, tuple[Identity, int]] = {}
     for name in _listdir("/proc/self/fd"):

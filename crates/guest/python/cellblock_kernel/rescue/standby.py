@@ -1,8 +1,8 @@
 """The standby: a copy of the kernel from before a cell, which takes over when the cell kills the kernel.
 
-The copy is made by the kernel while it is idle, with `CLONE_PARENT`: the kernel's parent becomes the copy's, so that `os.wait`
-and SIGCHLD of cells know nothing of it, and no hook of a library or a cell runs. It sleeps on the spare channel, which carries
-one message at most: `take_over`, with the spare channel of the next standby beside it.
+The kernel makes the copy while it is idle, with `CLONE_PARENT`: the kernel's parent becomes the copy's, so that
+`os.wait` and SIGCHLD of cells do not see it, and no hook of a library or a cell runs. It sleeps on the spare
+channel, which carries at most one message: `take_over`, with the spare channel of the next standby attached.
 """
 
 import array
@@ -19,11 +19,12 @@ from cellblock_kernel.cell.stdio import Streams
 from cellblock_kernel.rescue import soundness
 from cellblock_kernel.rescue.clone import clone
 
-# Messages after which the state is another one.
+# Messages that change the state.
 CHANGES = frozenset({"configure", "execute", "bind", "reset"})
 
 _MAX_MESSAGE = 4096
-# A model thinks for longer; a program that sends cell after cell need not wait for copies that it would never use.
+# A model thinks for longer; a program that sends cell after cell does not wait for copies that it
+# would never use.
 _IDLE_MS = 20
 
 _getppid, _exit, _kill, _setsid = os.getppid, os._exit, os.kill, os.setsid
@@ -32,7 +33,7 @@ _mask, _valid = signal.pthread_sigmask, signal.valid_signals
 
 
 class Standby:
-    """Makes the standby anew after each change of the state."""
+    """Makes a new standby after each change of the state."""
 
     def __init__(self, channel: Channel, gate: Gate, streams: Streams, spare: int | None, hello: Any) -> None:
         self._channel = channel
@@ -51,26 +52,27 @@ class Standby:
         self._places: dict[int, Any] = {}
 
     def changed(self, kind: str, last: bool = False) -> None:
-        """Notes that a message was answered; after the last one nobody needs a standby."""
+        """Records that a message was answered; after the last one no standby is needed."""
         if kind not in CHANGES:
             return
         self._changes += 1
-        # Before its first cell a kernel is as any new one would be.
+        # Before its first cell, a kernel is the same as any new one.
         self._touched = self._touched or kind == "execute"
         self._due = self.policy != "off" and self._touched and not last
         if kind == "bind" and not self._touched and self.policy != "off":
             self._tell_of_threads()
 
     def _tell_of_threads(self) -> None:
-        """Tells the host at once of threads that an input has left, so that they are not put down to the first cell."""
+        """Reports threads that an input left behind at once, so that they are not attributed to the first cell."""
         obstacle = None if self._spare is None else soundness.thread_obstacle()
         if obstacle is not None:
             self._channel.send({"type": "standby", "changes": self._changes, "pid": None, "refused": obstacle})
 
     def settle(self) -> None:
-        """Makes a standby of the present state, unless there is one: now, or as `idle` has it only if no message comes for a while.
+        """Makes a standby of the current state, unless there is one: immediately, or with `idle` if no message
+        comes for a while.
 
-        In a standby that has taken over, this returns once more.
+        Returns a second time in a standby that has taken over.
         """
         if not self._due or (self.policy == "idle" and self._channel.ready(_IDLE_MS)):
             return
@@ -79,11 +81,12 @@ class Standby:
             pass
 
     def _renew(self) -> bool:
-        """Replaces the standby and tells the host; true in a standby that has taken over."""
+        """Replaces the standby and reports it to the host; returns true in a standby that has taken over."""
         self._dismiss()
         pid, refused = None, self._obstacle()
         if refused is None:
-            # A signal that the kernel has seen and not yet handled would be handled in the copy, too.
+            # A signal that the kernel has received but not yet handled would also be handled in the
+            # copy.
             before = _mask(signal.SIG_BLOCK, _valid())
             try:
                 pid = clone()
@@ -123,11 +126,12 @@ class Standby:
         return found.st_dev, found.st_ino
 
     def _stand(self, before: Any) -> None:
-        """Waits to take over, as a process of its own with all signals blocked. Returns as the kernel, or not at all."""
+        """Waits to take over, as a separate process with all signals blocked. Returns as the kernel, or not at
+        all."""
         spare = self._spare
         try:
             _setsid()
-            # The end of the channel must be seen by the host when the kernel ends.
+            # The host must see the end of the channel when the kernel ends.
             self._channel.release()
             taken = self._await(spare)
             if taken is None:
@@ -139,7 +143,7 @@ class Standby:
 
     @staticmethod
     def _await(spare: int | None) -> int | None:
-        """Receives `take_over` and the next spare channel; none when the host is gone."""
+        """Receives `take_over` and the next spare channel; nothing if the host has closed the channel."""
         assert spare is not None
         # Another process of the sandbox may have made the shared socket non-blocking.
         wait = select.poll()
@@ -172,7 +176,7 @@ class Standby:
                 if self._identity(number) == identity:
                     _lseek(number, place, os.SEEK_SET)
             except OSError:
-                pass  # the dead cell may have shortened or removed a file
+                pass  # the killed cell may have shortened or removed a file
         for number in (1, 2, channel):
             _set_blocking(number, True)
         threading.main_thread()._set_native_id()  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-//! The keep without namespaces: makes and ends rooms, each behind a shepherd of its own.
+//! The keep without namespaces: it creates and ends rooms, each supervised by its own shepherd.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -17,12 +17,12 @@ use super::kernel::Place;
 use super::shepherd::{self, FromShepherd, Room as Flock, ToShepherd};
 use crate::launcher::control::{Answer, Event, Launch, Operation, Request};
 
-/// How long a room's cgroup may stay busy after its last process has ended.
+/// Maximum time that a room's cgroup may stay busy after its last process has ended.
 const GROUP_LIMIT: Duration = Duration::from_secs(2);
-/// The raw wait status of a process that SIGKILL ended.
+/// Raw wait status of a process that SIGKILL ended.
 const KILLED: i32 = libc::SIGKILL;
 
-/// The keep's state. One task owns it: this process.
+/// The keep's state, owned by this one process.
 #[derive(Debug)]
 pub(super) struct Keeper<'a> {
     control: &'a OwnedFd,
@@ -41,13 +41,13 @@ struct Room {
     socket: OwnedFd,
     dir: RoomDir,
     group: Group,
-    /// Requests for kernels that are not answered yet, by token.
+    /// Pending requests for kernels, by token.
     waiting: HashMap<u64, u64>,
-    /// Kernels that run, by token.
+    /// Running kernels, by token.
     kernels: HashSet<u64>,
-    /// The shepherd has ended, and all that it had.
+    /// The shepherd and all its processes have ended.
     gone: bool,
-    /// The request to answer when it has.
+    /// Request to answer once the shepherd has ended.
     ending: Option<u64>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Keeper<'a> {
         })
     }
 
-    /// Serves until the host is gone.
+    /// Serves until the host closes the socket.
     pub(super) fn serve(mut self) -> Result<()> {
         loop {
             let (from_host, child, talking) = self.wait()?;
@@ -132,8 +132,8 @@ impl<'a> Keeper<'a> {
                 Ok(()) => return Ok(()),
                 Err(error) => Err(chain(&error)),
             },
-            Operation::MountData { .. } => Err("without namespaces nothing is mounted".into()),
-            Operation::AdoptKernel { .. } => Err("without namespaces a kernel has no standby".into()),
+            Operation::MountData { .. } => Err("mounts require namespaces".into()),
+            Operation::AdoptKernel { .. } => Err("standbys require namespaces".into()),
             Operation::DestroyRoom { room } => match self.rooms.get_mut(room) {
                 Some(found) if found.gone => {
                     found.ending = Some(request.id);
@@ -141,7 +141,7 @@ impl<'a> Keeper<'a> {
                 }
                 Some(found) => {
                     found.ending = Some(request.id);
-                    // The shepherd ends everything and then itself.
+                    // The shepherd ends everything and then exits.
                     let _ = fds::send(&found.socket, &ToShepherd::End, &[]);
                     return Ok(());
                 }
@@ -163,7 +163,7 @@ impl<'a> Keeper<'a> {
         descriptors: Vec<OwnedFd>,
     ) -> Result<()> {
         let [channel] = <[OwnedFd; 1]>::try_from(descriptors)
-            .map_err(|_| Error::Child("a room needs one descriptor".into()))?;
+            .map_err(|_| Error::Child("creating a room requires one descriptor".into()))?;
         let user = self.launch.ids.host_room(slot);
         let dir = self.scratch.room(name, user)?;
         let group = self
@@ -229,7 +229,7 @@ impl<'a> Keeper<'a> {
             _ => {
                 shepherd.kill();
                 shepherd.wait()?;
-                Err(Error::Child("the room ended while it was being made".into()))
+                Err(Error::Child("the room exited during its setup".into()))
             }
         }
     }
@@ -253,7 +253,7 @@ impl<'a> Keeper<'a> {
             return Ok(());
         };
         let Ok(Some((message, descriptors))) = fds::receive::<FromShepherd>(&room.socket) else {
-            // Its end is seen as that of a child.
+            // Its end arrives as that of a child.
             if !room.gone {
                 room.shepherd.wait()?;
                 self.shepherd_ended(name)?;
@@ -292,7 +292,7 @@ impl<'a> Keeper<'a> {
                 .iter()
                 .find(|(_, room)| !room.gone && room.shepherd.pid == pid);
             if let Some(name) = found.map(|(name, _)| name.clone()) {
-                // What it said last still counts.
+                // Its last messages still count.
                 while self.says_more(&name) {
                     self.hear(&name)?;
                 }
@@ -313,7 +313,8 @@ impl<'a> Keeper<'a> {
             && !polled[0].revents().contains(PollFlags::HUP)
     }
 
-    /// A room whose shepherd has ended has nothing left that this keep will not find among its own children.
+    /// Removes a room whose shepherd has ended; its remaining processes are now children of this
+    /// keep.
     fn shepherd_ended(&mut self, name: &str) -> Result<()> {
         let Some(room) = self.rooms.get_mut(name) else {
             return Ok(());
@@ -331,7 +332,7 @@ impl<'a> Keeper<'a> {
         for request in waiting.into_values() {
             self.reply(
                 request,
-                Err("the room ended while its kernel was starting".into()),
+                Err("the room exited while its kernel was starting".into()),
                 &[],
             )?;
         }
@@ -341,12 +342,12 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    /// Ends what has lost its shepherd.
+    /// Ends processes that have lost their shepherd.
     fn end_strays(&self) {
         let living = self.rooms.values().filter(|room| !room.gone);
         let shepherds: Vec<_> = living.map(|room| room.shepherd.pid).collect();
         if !tree::end_own(&shepherds) {
-            report("launcher: processes without a room did not end");
+            report("launcher: processes that lost their room did not exit");
         }
     }
 
@@ -364,7 +365,7 @@ impl<'a> Keeper<'a> {
         )
     }
 
-    /// The kernel takes a moment to let go of what has ended.
+    /// Removes a group; the kernel may need a moment to release ended processes.
     fn remove_group(&self, group: &Group) -> Result<()> {
         let deadline = Instant::now() + GROUP_LIMIT;
         loop {

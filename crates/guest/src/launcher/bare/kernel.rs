@@ -1,4 +1,4 @@
-//! Where a kernel that no template forks finds things, and its start.
+//! Paths and start of a kernel that is not forked from a template.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use cellblock_jail::scratch::{RoomDir, Scratch};
 use super::PACKAGE;
 use crate::launcher::control::Launch;
 
-/// The descriptor of the channel.
+/// Descriptor of the channel.
 pub(super) const CHANNEL: i32 = 3;
 
 const SCRIPT: &str = "import json, sys; given = json.loads(sys.argv[1]); sys.path.insert(0, given['package']); \
@@ -20,11 +20,11 @@ const SCRIPT: &str = "import json, sys; given = json.loads(sys.argv[1]); sys.pat
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) dir: RoomDir,
-    /// What it may read besides the system's libraries and commands.
+    /// Paths that it may read in addition to the system's libraries and commands.
     pub(super) readable: Vec<PathBuf>,
     program: String,
     argument: String,
-    /// Of kernels and commands, as `NAME=value`.
+    /// Environment of kernels and commands, as `NAME=value`.
     pub(super) environment: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ impl Place {
             format!("TMPDIR={tmp}"),
             format!("MPLCONFIGDIR={tmp}/.matplotlib"),
             format!("XDG_CACHE_HOME={tmp}/.cache"),
-            // There is no list of users to look in.
+            // There is no user database to search.
             "USER=user".to_owned(),
             "LANG=C.UTF-8".to_owned(),
             "MPLBACKEND=Agg".to_owned(),
@@ -82,7 +82,7 @@ impl Place {
             self.argument.as_str(),
         ];
         let text =
-            |text: &str| CString::new(text).map_err(|_| Error::Child("a path has a NUL character".into()));
+            |text: &str| CString::new(text).map_err(|_| Error::Child("path contains a NUL character".into()));
         let prepared = || -> cellblock_jail::Result<_> {
             let arguments = arguments
                 .into_iter()

@@ -1,4 +1,4 @@
-//! The launcher where there are no namespaces: the same requests, served by rooms that are process trees.
+//! The launcher without namespaces: it serves the same requests with rooms that are process trees.
 //!
 //! ```text
 //! launcher             collects what loses its parents, ends it, and removes directories and cgroups
@@ -8,8 +8,9 @@
 //!               └── kernel ── what user code starts
 //! ```
 //!
-//! There is no template: a kernel that shares no namespace with its room cannot be given one after its fork, and forking from a process that
-//! may change users would put the image's code in charge of that right.
+//! There is no template. A kernel without namespaces of its own could not enter a room after its
+//! fork, and forking from a process that may change users would give that right to the image's
+//! code.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -31,10 +32,11 @@ mod keeper;
 mod kernel;
 mod shepherd;
 
-/// Where the kernel's package lies below the launcher's directory.
+/// Path of the kernel's package below the launcher's directory.
 const PACKAGE: &str = "kernel";
 
-/// Serves the host without namespaces until it is gone, and answers the keep's raw wait status.
+/// Serves the host without namespaces until it closes the socket; returns the keep's raw wait
+/// status.
 pub(super) fn keep_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees, reason: &str) -> Result<i32> {
     let launch = &Launch {
         ids: launch.ids.without_namespaces(),
@@ -70,12 +72,12 @@ pub(super) fn keep_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees, r
     .during("start the keep")?;
     super::let_go_of_control();
     let status = child.wait();
-    // Also what a keep that was killed has left.
+    // Including processes that a killed keep left behind.
     tree::end_own(&[]);
     status
 }
 
-/// The kernel's package, by paths below the launcher's directory.
+/// Lists the kernel's package by paths below the launcher's directory.
 fn package() -> Vec<(PathBuf, Vec<u8>)> {
     let below = |path: &Path| {
         let path = path.strip_prefix(kernel_package::ROOT).unwrap_or(path);
@@ -85,7 +87,8 @@ fn package() -> Vec<(PathBuf, Vec<u8>)> {
     files.map(|(path, content)| (below(&path), content)).collect()
 }
 
-/// Checks that a user id of no rights can reach a directory, which nothing but its mode bits can give without mounts.
+/// Checks that an unprivileged user id can reach a directory; without mounts, only its mode bits
+/// can permit this.
 fn others_may_enter(path: &Path) -> Result<()> {
     const ENTER: u32 = 0o001;
     for ancestor in path.ancestors().filter(|it| !it.as_os_str().is_empty()) {
@@ -94,8 +97,8 @@ fn others_may_enter(path: &Path) -> Result<()> {
         };
         if metadata.permissions().mode() & ENTER == 0 {
             return Err(Error::Child(format!(
-                "without namespaces each sandbox runs as a user of its own, who must be able to enter `{}`; \
-                 set CELLBLOCK_HOME to a directory that others may enter, such as /var/lib/cellblock",
+                "without namespaces, each sandbox runs as its own user, which must be able to enter `{}`; \
+                 set CELLBLOCK_HOME to a directory that other users can enter, such as /var/lib/cellblock",
                 ancestor.display()
             )));
         }
@@ -108,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_package_lies_below_a_directory_of_its_own() {
+    fn the_package_is_in_its_own_directory() {
         let place = Path::new("kernel/cellblock_kernel/boot/lone.py");
         assert!(package().iter().any(|(path, _)| path == place));
         assert!(package().iter().all(|(path, _)| path.is_relative()));

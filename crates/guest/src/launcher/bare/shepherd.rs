@@ -1,5 +1,6 @@
-//! The shepherd: the first process of a room without namespaces. It starts the room's guest and kernels, collects their orphans, and ends all of
-//! them. User code has no part in it: it runs under the keep's user and outside the room's rules.
+//! The shepherd: the first process of a room without namespaces. It starts the room's guest and
+//! kernels, reaps their orphans, and ends all of them. User code cannot affect it: it runs as the
+//! keep's user and outside the room's rules.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -19,63 +20,63 @@ use serde::{Deserialize, Serialize};
 use super::kernel::Place;
 use crate::init;
 
-/// What a room is made of.
+/// Parts of a room.
 #[derive(Debug)]
 pub(super) struct Room<'a> {
     pub(super) place: Place,
     pub(super) user: Option<u32>,
     pub(super) limits: ProcessLimits,
     pub(super) filters: &'a Filters,
-    /// Through which its processes join its cgroups.
+    /// Files through which its processes join its cgroups.
     pub(super) doors: Vec<OwnedFd>,
 }
 
-/// What the keep asks for.
+/// A request from the keep.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ToShepherd {
-    /// A kernel. Descriptors: its channel, stdout and stderr.
+    /// Starts a kernel. Descriptors: its channel, stdout and stderr.
     StartKernel {
-        /// Comes back in the answer.
+        /// Repeated in the response.
         token: u64,
     },
-    /// The end of everything in the room.
+    /// Ends everything in the room.
     End,
 }
 
-/// What a shepherd says.
+/// A message from a shepherd.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FromShepherd {
     /// The guest runs.
     Ready,
-    /// The guest could not be started.
+    /// The guest failed to start.
     Refused {
-        /// Why.
+        /// The reason.
         error: String,
     },
     /// A kernel runs. Descriptor: its pidfd.
     Started {
-        /// Of the request.
+        /// Token of the request.
         token: u64,
     },
-    /// No kernel could be started.
+    /// A kernel failed to start.
     Failed {
-        /// Of the request.
+        /// Token of the request.
         token: u64,
-        /// Why.
+        /// The reason.
         error: String,
     },
-    /// A kernel ended, and with it all that it had started.
+    /// A kernel ended, with everything that it had started.
     Ended {
-        /// Of the request.
+        /// Token of the request.
         token: u64,
         /// Raw wait status.
         status: i32,
     },
 }
 
-/// Runs a room until the keep or the guest is gone, or the keep asks for its end.
+/// Runs a room until the keep closes the socket, the guest exits, or the keep requests its end.
 pub(super) fn watch(keep: &OwnedFd, channel: OwnedFd, room: &Room<'_>) -> Result<()> {
     match start(channel, room) {
         Ok(shepherd) => {
@@ -148,9 +149,10 @@ impl Shepherd {
         token: u64,
         descriptors: Vec<OwnedFd>,
     ) -> Result<()> {
-        // The last one is for a standby, which a kernel has only beside the template that they share as a parent.
+        // The last one is for a standby, which exists only if kernel and standby are forked from a
+        // template.
         let started = <[OwnedFd; 4]>::try_from(descriptors)
-            .map_err(|_| Error::Child("a kernel needs four descriptors".into()))
+            .map_err(|_| Error::Child("starting a kernel requires four descriptors".into()))
             .and_then(|[channel, stdout, stderr, _]| start_kernel(room, [channel, stdout, stderr]));
         match started {
             Ok(child) => {
@@ -165,7 +167,7 @@ impl Shepherd {
         }
     }
 
-    /// Collects what has ended; answers whether the guest has.
+    /// Reaps ended processes; returns whether the guest is among them.
     fn reap(&mut self, keep: &OwnedFd) -> Result<bool> {
         clear_child_signals(&self.children);
         while let Some((pid, status)) = reap_one() {
@@ -174,7 +176,7 @@ impl Shepherd {
             }
             if let Some(index) = self.kernels.iter().position(|(_, child)| child.pid == pid) {
                 let (token, _) = self.kernels.swap_remove(index);
-                // What it started must not meet the next kernel.
+                // Its processes must not meet the next kernel.
                 let mut spared: Vec<_> = self.kernels.iter().map(|(_, child)| child.pid).collect();
                 spared.push(self.guest.pid);
                 tree::end_own(&spared);
@@ -204,7 +206,7 @@ fn start_guest(channel: OwnedFd, room: &Room<'_>) -> Result<Child> {
         let mut open = vec![channel.as_raw_fd()];
         open.extend(room.doors.iter().map(AsRawFd::as_raw_fd));
         fds::close_all_but(&open)?;
-        // For orphans of commands.
+        // Orphans of commands are reaped too.
         set_child_subreaper(Some(rustix::process::getpid())).during("collect orphans")?;
         let rules = room.confine(false)?;
         hide()?;

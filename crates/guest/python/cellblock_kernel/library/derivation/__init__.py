@@ -1,1 +1,1 @@
-"""What cells emit under a contract: a result, figures, charts."""
+"""Emissions of cells under a contract: a result, figures, charts."""

@@ -1,4 +1,4 @@
-"""`save_figure()` and `render_chart()`: what a cell emits besides its result."""
+"""`save_figure()` and `render_chart()`: a cell's emissions in addition to its result."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from cellblock_kernel.outputs.output import Output
 from cellblock_kernel.outputs.plot import Screen
 from cellblock_kernel.outputs.primitive import qualified
 
-# Characters of a note.
+# Maximum length of a note in characters.
 _NOTE = 300
 
 
@@ -36,24 +36,24 @@ def begin(screen: Screen, mine: Callable[[], bool], limits: Limits) -> None:
 
 
 def limits() -> Limits:
-    """The limits of the running cell."""
+    """Returns the limits of the running cell."""
     return _cell.limits
 
 
 def emit(output: Output) -> None:
     """Sends an output of the running cell."""
     if _cell.screen is None or not _cell.mine():
-        raise RuntimeError("results, figures and charts are emitted by the cell's own process: hand them back to it first")
+        raise RuntimeError("results, figures and charts must be emitted by the cell's main process: return them to it first")
     if output.size > _cell.limits.output_bytes:
         kind, limit = output.header["type"], _cell.limits.output_bytes
-        raise ValueError(f"the {kind} has {output.size} bytes, the limit for an output is {limit}: make it smaller")
+        raise ValueError(f"the {kind} has {output.size} bytes, more than the limit of {limit} per output: make it smaller")
     _cell.screen.emit(output)
 
 
 def save_figure(alt: str, title: str | None = None, fig: Any = None) -> None:
     """Emits a figure as an image artifact, and closes it.
 
-    `alt` says in words what it shows. `fig` is a figure or axes of matplotlib or seaborn, or an Altair chart; by default the
+    `alt` describes what it shows. `fig` is a figure or axes of matplotlib or seaborn, or an Altair chart; by default the
     current figure.
     """
     _texts("save_figure", alt, title)
@@ -97,7 +97,7 @@ def render_chart(spec: Mapping[str, Any], data: Any, title: str | None = None, *
     try:
         blobs += [drawing.draw(specification.decode()) for specification in drawn[:1]]
     except drawing.NotDrawn as error:
-        # A chart is its data, which a reader's client can still draw.
+        # A chart consists of its data, which a reader's client can still draw.
         header["note"] = f"no picture: {error}"[:_NOTE]
     emit(Output(header, blobs))
 

@@ -1,8 +1,9 @@
 """Values of Python and its data libraries as plain JSON values.
 
-Numbers that JSON lacks (NaN and the infinities), `NaT` and `NA` become null, and are counted; dates and times become ISO 8601,
-durations seconds, `Decimal` a number, a frame a list of records, a series with an index of its own an object. Keys become text. A
-value that would lose something on the way (digits, nanoseconds, one of two equal keys) is refused by its place.
+Numbers that JSON lacks (NaN and the infinities), `NaT` and `NA` become null and are counted; dates and times
+become ISO 8601, durations seconds, `Decimal` a number, a frame a list of records, a series with its own index
+an object. Keys become text. A value that would be changed (in its digits, in its nanoseconds, or by two equal
+keys) is rejected with its path.
 """
 
 import datetime
@@ -20,7 +21,7 @@ from typing import Any, NoReturn
 from cellblock_kernel.outputs.primitive import qualified
 
 _DEPTH = 100
-# Integers of 64 bits, with or without a sign: readers of JSON round those beyond.
+# Integers of 64 bits, signed or unsigned: readers of JSON round larger ones.
 _LEAST, _MOST = -(2**63), 2**64 - 1
 _ROUNDED = "numbers of JSON cannot hold exactly"
 _ROUND_IT = "pass str(value), or float(value) to round it"
@@ -29,7 +30,7 @@ _ROUND_IT = "pass str(value), or float(value) to round it"
 class NotPlain(TypeError):
     """A value that has no JSON form."""
 
-    # Tracebacks show it.
+    # Tracebacks show this name.
     __module__ = "cellblock_kernel.derivation.plain"
 
 
@@ -38,7 +39,7 @@ class Plain:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        # Places of numbers that JSON lacks; the infinite ones among them are no missing data.
+        # Paths of numbers that JSON lacks; the infinite ones among them are not missing data.
         self.absent = 0
         self.infinite = 0
         self.first_absent: str | None = None
@@ -46,7 +47,7 @@ class Plain:
         self._within: set[int] = set()
 
     def value(self, value: Any, path: str = "", depth: int = 0) -> Any:
-        """The JSON value of anything that has one; `path` says where it stands."""
+        """Returns the JSON form of a value; `path` is its location."""
         if value is None or type(value) is bool:
             return value
         if type(value) is str:
@@ -88,7 +89,7 @@ class Plain:
         return {name: self.value(item, f"{path}[{key!r}]", depth + 1) for name, (key, item) in zip(names, pairs, strict=True)}
 
     def _names(self, labels: list[Any], what: str, path: str, levels: bool = False) -> list[str]:
-        """Keys or columns as text, none of which takes another's place; those of several levels are joined."""
+        """Returns keys or columns as text, without duplicates; multi-level keys are joined."""
         seen: dict[str, Any] = {}
         for label in labels:
             if levels and isinstance(label, tuple):
@@ -112,7 +113,7 @@ class Plain:
         try:
             value.encode()
         except UnicodeEncodeError:
-            # Half of a surrogate pair is no character, and UTF-8 has no bytes for it.
+            # Half of a surrogate pair is not a character, and UTF-8 cannot encode it.
             self._refuse(path, f"has a lone surrogate: {value!a:.80}", "replace it, or pass the bytes as base64")
         return value
 
@@ -132,7 +133,7 @@ class Plain:
     def _scalar(self, value: Any, path: str, depth: int) -> Any:
         if isinstance(value, enum.Enum):
             return self.value(value.value, path, depth + 1)
-        # By the base's own method: what a subclass prints is another value.
+        # With the base class's method: a subclass may print another value.
         if isinstance(value, str):
             return self._text(str.__str__(value), path)
         if isinstance(value, int):
@@ -174,7 +175,7 @@ class Plain:
         return self._refuse(path, f"is a {qualified(value)}", "convert it to numbers, text, lists and dicts")
 
     def _check_polars(self, value: Any, path: str) -> None:
-        """Python's times end at microseconds, and Polars cuts off what is below when it makes them."""
+        """Rejects nanoseconds: Python's times end at microseconds, and Polars truncates when it creates them."""
         polars: Any = sys.modules["polars"]
         for series in [value] if isinstance(value, polars.Series) else value.get_columns():
             at = path if series is value else f"{path}[{series.name!r}]"
@@ -241,7 +242,7 @@ class Plain:
         return self._refuse(path, f"is a {qualified(value)}", "convert it to numbers, text, lists and dicts")
 
     def records(self, frame: Any, path: str, depth: int = 0) -> list[dict[str, Any]]:
-        """The rows of a data frame of pandas, its index among the columns unless it only counts."""
+        """Returns the rows of a pandas data frame, with its index among the columns unless it only counts."""
         if not _only_counts(frame.index):
             try:
                 frame = frame.reset_index()
@@ -266,6 +267,6 @@ class Plain:
 
 
 def _only_counts(index: Any) -> bool:
-    """Whether an index numbers rows from 0, as one does that nobody chose."""
+    """Returns whether an index just numbers rows from 0, as a default one does."""
     pandas: Any = sys.modules["pandas"]
     return isinstance(index, pandas.RangeIndex) and index.name is None and index.start == 0 and index.step == 1

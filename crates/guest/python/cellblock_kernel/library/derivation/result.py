@@ -1,4 +1,4 @@
-"""`set_result()`: what a cell answers."""
+"""`set_result()`: the answer of a cell."""
 
 import json
 from typing import Any
@@ -11,11 +11,12 @@ from cellblock_kernel.outputs.primitive import qualified
 
 
 def set_result(value: Any) -> None:
-    """Makes a value the cell's result; the last call of a cell counts.
+    """Makes a value the cell's result; the last call in a cell counts.
 
-    It may hold what JSON holds, values of numpy, pandas, Polars and pyarrow, dates, `Decimal`, sets and dataclasses. NaN, the
-    infinities and missing values become null, which is told as a finding. A value that JSON cannot hold as it is (an integer beyond
-    64 bits, two keys with one text), anything else, and more than 4 MiB as JSON, is an error that names its place.
+    It may contain JSON values, values of numpy, pandas, Polars and pyarrow, dates, `Decimal`, sets and
+    dataclasses. NaN, the infinities and missing values become null, which is reported as a finding. A value
+    that JSON cannot represent exactly (an integer beyond 64 bits, two keys with the same text), any other type,
+    and more than 4 MiB as JSON raise an error that names the location.
     """
     plain = Plain("result")
     answer = plain.value(value)
