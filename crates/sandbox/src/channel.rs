@@ -1,4 +1,4 @@
-//! The host's end of a channel: frames in and out, large blobs spilled to files.
+//! The host's end of a channel: frames in both directions, with large blobs spilled to files.
 
 use std::io::{IoSlice, Write};
 
@@ -9,9 +9,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use crate::error::{During, Error, Kind, Result};
 use crate::incoming::Incoming;
 
-/// Blobs above this are spilled to an unlinked file, so that no guest can make the host's memory grow by what it sends.
+/// Maximum size of a blob in memory; larger ones are spilled to an unlinked file, so that no guest
+/// can make the host's memory grow.
 const SPILL_OVER: u64 = 1024 * 1024;
-/// Bytes asked for in one read.
+/// Number of bytes requested per read.
 const READ: usize = 64 * 1024;
 
 /// Reads frames. Dropping a pending [`next`](Self::next) loses nothing.
@@ -31,7 +32,7 @@ struct Partial<M> {
     header: Header<M>,
     blobs: Vec<Blob>,
     current: Option<(Sink, u64)>,
-    /// Why one of the blobs could not be kept.
+    /// The reason why one of the blobs was not stored.
     lost: Option<std::io::Error>,
 }
 
@@ -39,12 +40,13 @@ struct Partial<M> {
 enum Sink {
     Memory(Vec<u8>),
     File(std::fs::File),
-    /// The disk refused it. The bytes are read all the same, so that the frames after it can be.
+    /// The disk rejected the blob. Its bytes are read anyway, so that the following frames can be
+    /// read.
     Lost(std::io::Error),
 }
 
 impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
-    /// Reads from `inner`, which belongs to `who` in messages.
+    /// Reads from `inner`; `who` is its name in messages.
     pub fn new(inner: R, who: &'static str) -> Self {
         Self {
             inner,
@@ -56,7 +58,8 @@ impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
         }
     }
 
-    /// Keeps blobs of up to so many bytes in memory, where the sender is asked for as many at a time.
+    /// Sets the maximum size of blobs in memory, for senders from which that many bytes are
+    /// requested at once.
     #[must_use]
     pub(crate) fn spilling_over(self, bytes: u64) -> Self {
         Self {
@@ -65,7 +68,7 @@ impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
         }
     }
 
-    /// The next frame; `None` at a clean end.
+    /// Returns the next frame; `None` at a clean end.
     pub async fn next(&mut self) -> Result<Option<Frame<M>>> {
         loop {
             if let Some(frame) = self.advance()? {
@@ -86,7 +89,8 @@ impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
         }
     }
 
-    /// The next bytes, unread, where no frame has been begun; `None` at the end. Dropping the future loses nothing.
+    /// Returns the next bytes, unread, if no frame has started; `None` at the end. Dropping the
+    /// future loses nothing.
     pub async fn next_bytes(&mut self, most: usize) -> Result<Option<BytesMut>> {
         if self.buffer.is_empty() {
             self.buffer.reserve(READ);
@@ -102,7 +106,7 @@ impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
         Ok(Some(self.buffer.split_to(length)))
     }
 
-    /// Takes what the buffer holds as far as it goes.
+    /// Processes the buffer's content as far as possible.
     fn advance(&mut self) -> Result<Option<Frame<M>>> {
         if self.partial.is_none() {
             let Some(prefix) = self.buffer.first_chunk::<{ Prefix::LEN }>() else {
@@ -149,7 +153,7 @@ impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
 }
 
 impl<M> Partial<M> {
-    /// Moves bytes of the buffer into blobs; `true` when all blobs are complete.
+    /// Moves bytes from the buffer to blobs; `true` when all blobs are complete.
     fn fill(&mut self, buffer: &mut BytesMut, spill_over: u64) -> bool {
         while let Some(length) = self.header.blobs.get(self.blobs.len()).copied() {
             let (sink, filled) = match &mut self.current {
@@ -180,7 +184,7 @@ impl<M> Partial<M> {
 impl Sink {
     fn new(length: u64, spill_over: u64) -> Self {
         if length <= spill_over {
-            // Grown as bytes arrive: a length alone reserves nothing.
+            // Grows as bytes arrive: an announced length alone reserves nothing.
             return Self::Memory(Vec::new());
         }
         tempfile::tempfile().map_or_else(Self::Lost, Self::File)
@@ -200,7 +204,7 @@ impl Sink {
 }
 
 impl<M> FrameReader<Incoming, M> {
-    /// Whether more has come than was read.
+    /// Returns whether unread bytes have arrived.
     pub(crate) fn has_more(&self) -> bool {
         self.inner.has_more()
     }
@@ -278,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_blob_that_the_disk_refuses_costs_its_frame_and_none_that_follows() {
+    async fn a_blob_that_the_disk_rejects_loses_only_its_own_frame() {
         let lost = FromGuest::Content {
             request: 1,
             eof: false,
@@ -309,7 +313,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_frame_that_is_cut_off_is_an_error_of_its_sender() {
+    async fn a_truncated_frame_is_an_error_of_its_sender() {
         let bytes = encode(&FromGuest::Hello { generation: 1 }, &[], &Limits::default()).unwrap();
         let mut reader = FrameReader::<_, FromGuest>::new(&bytes[..bytes.len() - 1], "guest");
         let error = reader.next().await.unwrap_err();

@@ -1,4 +1,4 @@
-//! What can go wrong below a session.
+//! Errors below a session.
 
 use std::error::Error as StdError;
 use std::io;
@@ -8,12 +8,13 @@ use std::time::Duration;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why Cellblock could not do its part. User code that fails is never one of these.
+/// An error of Cellblock itself. User code that fails is never one of these.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Error(#[from] Kind);
 
-/// The kinds, private to the crate: callers ask [`Error::blame`], [`Error::retry`] and [`Error::effect`].
+/// The kinds, private to the crate: callers use [`Error::blame`], [`Error::retry`] and
+/// [`Error::effect`].
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Kind {
     #[error("{action}")]
@@ -28,7 +29,7 @@ pub(crate) enum Kind {
     MissingProtection { reason: String },
     #[error("{action}: {reason}")]
     Launcher { action: &'static str, reason: String },
-    #[error("the launcher has ended, and every sandbox with it; the next sandbox gets a new launcher")]
+    #[error("the launcher exited and ended all its sandboxes; the next sandbox gets a new launcher")]
     LauncherGone,
     #[error("{what} was not ready within {} s", limit.as_secs_f32())]
     TooLate { what: &'static str, limit: Duration },
@@ -50,7 +51,7 @@ pub(crate) enum Kind {
          `pids.max` for the cgroup)"
     )]
     Processes { action: &'static str, reason: String },
-    #[error("all {limit} user ids of this process's sandboxes are taken; end some first")]
+    #[error("all {limit} user ids of this process's sandboxes are in use; end some sandboxes first")]
     Full { limit: u32 },
     #[error("{action} `{path}` in the sandbox: {reason} ({code})")]
     Guest {
@@ -75,43 +76,43 @@ pub(crate) enum Kind {
     Request(String),
 }
 
-/// Who has to act.
+/// The party that has to act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
-    /// The caller asked for something that cannot be.
+    /// The caller made an invalid request.
     Caller,
-    /// The policy demands what this machine does not have.
+    /// The policy requires something that this machine lacks.
     Policy,
-    /// There is no room now.
+    /// There is no free capacity now.
     Capacity,
-    /// The sandbox or what makes it failed.
+    /// The sandbox or its backend failed.
     Backend,
-    /// This process could not do something that it should be able to.
+    /// This process failed at something that it should be able to do.
     Internal,
 }
 
-/// Whether trying again makes sense.
+/// Whether a retry makes sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// No.
+    /// It does not.
     Never,
-    /// In a fresh sandbox.
+    /// In a new sandbox.
     Fresh,
-    /// After a while.
+    /// After a delay.
     After(Duration),
 }
 
-/// What an error means for the sandbox that it came from.
+/// Effect of an error on its sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It goes on.
+    /// The sandbox continues.
     None,
-    /// It must be destroyed.
+    /// The sandbox must be destroyed.
     Destroys,
 }
 
 impl Error {
-    /// Who has to act.
+    /// Returns the party that has to act.
     pub fn blame(&self) -> Blame {
         match &self.0 {
             Kind::Io { .. } | Kind::Spill { .. } => Blame::Internal,
@@ -128,7 +129,7 @@ impl Error {
         }
     }
 
-    /// Whether trying again makes sense.
+    /// Returns whether a retry makes sense.
     pub fn retry(&self) -> Retry {
         match &self.0 {
             Kind::Launcher { .. }
@@ -150,7 +151,7 @@ impl Error {
         }
     }
 
-    /// What it means for the sandbox.
+    /// Returns the error's effect on the sandbox.
     pub fn effect(&self) -> Effect {
         match &self.0 {
             Kind::Protocol { .. } | Kind::Gone { .. } | Kind::Cut { .. } | Kind::LauncherGone => {
@@ -171,7 +172,7 @@ impl Error {
         }
     }
 
-    /// What a guest refused: a word for the kind of refusal, and the reason.
+    /// Returns a guest's rejection: its code, and the reason.
     pub fn guest_refusal(&self) -> Option<(&str, &str)> {
         match &self.0 {
             Kind::Guest { code, reason, .. } => Some((code, reason)),
@@ -187,17 +188,19 @@ impl Error {
         }
     }
 
-    /// Whether the peer's process ended while it spoke, rather than said something wrong.
+    /// Returns whether the peer's process ended in the middle of a message, rather than sent an
+    /// invalid one.
     pub fn is_cut(&self) -> bool {
         matches!(self.0, Kind::Cut { .. })
     }
 
-    /// Whether a frame was lost to this machine's disk; what comes after it can still be read.
+    /// Returns whether a frame was lost because of this machine's disk; the following frames can
+    /// still be read.
     pub fn is_spill(&self) -> bool {
         matches!(self.0, Kind::Spill { .. })
     }
 
-    /// Whether a peer sent what the protocol does not allow.
+    /// Returns whether a peer violated the protocol.
     pub fn is_protocol(&self) -> bool {
         matches!(self.0, Kind::Protocol { .. })
     }
@@ -206,7 +209,7 @@ impl Error {
         matches!(&self.0, Kind::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// A frame or message that its sender should not have sent.
+    /// Creates an error for a frame or message that violates the protocol.
     pub fn protocol(who: &'static str, reason: impl Into<String>) -> Self {
         Kind::Protocol {
             who,
@@ -215,12 +218,12 @@ impl Error {
         .into()
     }
 
-    /// A peer that closed its channel.
+    /// Creates an error for a peer that closed its channel.
     pub fn gone(who: &'static str) -> Self {
         Kind::Gone { who }.into()
     }
 
-    /// A protection that the policy requires and that is not active.
+    /// Creates an error for a protection that the policy requires and that is not active.
     pub fn missing_protection(reason: impl Into<String>) -> Self {
         Kind::MissingProtection {
             reason: reason.into(),
@@ -228,12 +231,12 @@ impl Error {
         .into()
     }
 
-    /// Something that did not happen in time.
+    /// Creates an error for something that did not happen in time.
     pub fn too_late(what: &'static str, limit: Duration) -> Self {
         Kind::TooLate { what, limit }.into()
     }
 
-    /// An error of a backend in another crate, and what it means to a caller.
+    /// Wraps an error of a backend in another crate with its meaning for the caller.
     pub fn of_backend(
         blame: Blame,
         retry: Retry,
@@ -249,14 +252,14 @@ impl Error {
         .into()
     }
 
-    /// A request that cannot be served as it is.
+    /// Creates an error for a request that cannot be served as it is.
     pub fn request(reason: impl Into<String>) -> Self {
         Kind::Request(reason.into()).into()
     }
 }
 
 impl Kind {
-    /// Why a launcher did not start, in its own words.
+    /// Creates an error from a launcher's own description of its failed start.
     pub(crate) fn launch(reason: String) -> Self {
         if is_out_of_processes(&reason) {
             let action = "start the launcher";
@@ -266,7 +269,7 @@ impl Kind {
         }
     }
 
-    /// What a launcher could not do, in its own words.
+    /// Creates an error from a launcher's own description of a failed action.
     pub(crate) fn launcher(action: &'static str, reason: String) -> Self {
         if is_out_of_processes(&reason) {
             Self::Processes { action, reason }
@@ -275,7 +278,7 @@ impl Kind {
         }
     }
 
-    /// A process that could not be started.
+    /// Creates an error for a process that failed to start.
     pub(crate) fn spawn(action: &'static str, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::WouldBlock => Self::Processes {
@@ -287,14 +290,15 @@ impl Kind {
     }
 }
 
-/// Launcher and template tell their errors as text. What they do never waits, so `EAGAIN` is always the answer of fork or clone.
+/// Launcher and template report their errors as text. They never wait, so `EAGAIN` always comes
+/// from fork or clone.
 fn is_out_of_processes(reason: &str) -> bool {
     reason.contains("Resource temporarily unavailable")
 }
 
 /// Adds the failed action to an I/O result.
 pub trait During<T> {
-    /// Names what was being done, as in `make a pipe`.
+    /// Adds the failed action, as in `make a pipe`.
     fn during(self, action: &'static str) -> Result<T>;
 }
 

@@ -1,4 +1,4 @@
-//! The host's side of a guest: requests and their answers over one channel, owned by one task.
+//! The host's side of a guest: requests and responses over one channel, owned by one task.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
@@ -16,29 +16,30 @@ use crate::channel::{FrameReader, write_frame};
 use crate::error::{Error, Kind, Result};
 use crate::incoming::Incoming;
 
-/// How long a guest may take to answer anything but a command.
+/// Maximum time for a guest to respond to anything but a command.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
-/// Bytes of a file that travel in one frame.
+/// Maximum number of file bytes in one frame.
 const CHUNK: usize = 1024 * 1024;
-/// The largest blob of an answer that is kept in memory: more than any that is asked for. A full disk must not cost a guest.
+/// Maximum size of a response's blob in memory: more than is ever requested, so that a full disk
+/// does not end a guest.
 const IN_MEMORY: u64 = 8 * 1024 * 1024;
-/// The most bytes of a file that is replaced in one step.
+/// Maximum size in bytes of a file that is replaced in one step.
 pub const MAX_REPLACE: usize = 8 * 1024 * 1024;
-/// Requests that may wait for the owner task.
+/// Maximum number of requests that wait for the owner task.
 const QUEUE: usize = 64;
-/// Parts of a command's output that may wait for their reader; beyond that the command waits.
+/// Maximum number of unread parts of a command's output; beyond it the command waits.
 const PARTS: usize = 64;
 
-/// Set in the numbers of requests that are passed on for somebody else, who numbers his own.
+/// Bit that marks the numbers of relayed requests, whose sender has its own numbers.
 const PASSED_ON: u64 = 1 << 62;
-/// Answers that may wait for whom they are passed on to; beyond that the guest waits.
+/// Maximum number of unread responses to relayed requests; beyond it the guest waits.
 const PASSED_BACK: usize = 2;
 
 /// A guest. Dropping it closes its channel, which ends its room.
 #[derive(Debug)]
 pub struct Guest {
     asks: mpsc::Sender<Ask>,
-    /// The last number given to a message.
+    /// Number of the last message.
     last: AtomicU64,
 }
 
@@ -55,31 +56,31 @@ enum Answer {
     None,
     Once(oneshot::Sender<Frame<FromGuest>>),
     Parts(mpsc::Sender<CommandEvent>),
-    /// Nothing is asked: answers to requests that are passed on go there from now on.
+    /// Sends nothing, but directs the responses to relayed requests to this channel.
     PassedOn(mpsc::Sender<Frame<FromGuest>>),
 }
 
-/// Passes on requests of somebody else to a guest.
+/// Relays requests of another party to a guest.
 #[derive(Debug)]
 pub struct Relay {
     asks: mpsc::Sender<Ask>,
-    /// What the guest answers.
+    /// Responses of the guest.
     pub answers: mpsc::Receiver<Frame<FromGuest>>,
 }
 
-/// Sends requests of somebody else.
+/// Sends relayed requests.
 #[derive(Clone, Debug)]
 pub struct Requests(mpsc::Sender<Ask>);
 
 impl Relay {
-    /// Returns what sends requests.
+    /// Returns the sender for requests.
     pub fn requests(&self) -> Requests {
         Requests(self.asks.clone())
     }
 }
 
 impl Requests {
-    /// Passes a request on; its number comes back with what answers it.
+    /// Relays a request; its number is repeated in the response.
     pub async fn pass_on(&self, mut message: ToGuest, blob: Option<Vec<u8>>) -> Result<()> {
         let number = match &mut message {
             ToGuest::Interrupt { .. } => &mut 0,
@@ -108,7 +109,7 @@ impl Requests {
     }
 }
 
-/// The number of what a message answers.
+/// Returns the request number of a response.
 fn answered(message: &mut FromGuest) -> Option<&mut u64> {
     match message {
         FromGuest::Hello { .. } => None,
@@ -121,64 +122,66 @@ fn answered(message: &mut FromGuest) -> Option<&mut u64> {
     }
 }
 
-/// What a directory of the sandbox holds.
+/// Content of a directory in the sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// Passed to a later call to see only what changed since.
+    /// Stamp for a later call that lists only subsequent changes.
     pub stamp: u64,
     /// Regular files.
     pub files: Vec<FileEntry>,
-    /// What is there and cannot be served, with reasons.
+    /// Entries that cannot be served, with reasons.
     pub skipped: Vec<SkippedFile>,
-    /// Regular files in all, those beyond the asked number included.
+    /// Total number of regular files, including those beyond the requested number.
     pub total: u64,
 }
 
 /// A command to run in the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// The program and its arguments; a bare name is looked for along `PATH`.
+    /// The program and its arguments; a bare name is searched along `PATH`.
     pub argv: Vec<String>,
-    /// The directory that it starts in.
+    /// Working directory.
     pub cwd: String,
-    /// Its environment.
+    /// Environment variables.
     pub env: BTreeMap<String, String>,
-    /// Whether that comes on top of what commands of the sandbox have by themselves; otherwise it is the whole.
+    /// Whether the variables are added to the sandbox's default environment; otherwise they replace
+    /// it.
     pub inherit: bool,
-    /// After this it is killed with all that it started.
+    /// Maximum duration, after which the command is killed with everything that it started.
     pub timeout: Duration,
 }
 
-/// A command that was started.
+/// A running command.
 #[derive(Debug)]
 pub struct RunningCommand {
-    /// What it does; ends with [`Exited`](CommandEvent::Exited) or [`Failed`](CommandEvent::Failed). A command whose events nobody reads waits.
+    /// Events of the command; the last one is [`Exited`](CommandEvent::Exited) or
+    /// [`Failed`](CommandEvent::Failed). A command whose events are not read waits.
     pub events: mpsc::Receiver<CommandEvent>,
     number: u64,
 }
 
-/// What a running command does.
+/// An event of a running command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandEvent {
-    /// It wrote something.
+    /// The command wrote output.
     Output(Stream, Vec<u8>),
-    /// It ended.
+    /// The command ended.
     Exited {
         /// Its exit code, if it exited.
         code: Option<i32>,
         /// The signal that killed it, if one did.
         signal: Option<i32>,
-        /// Whether its time was over.
+        /// Whether it exceeded its maximum duration.
         timed_out: bool,
-        /// Whether something that it started may go on.
+        /// Whether processes that it started may still run.
         leaked: bool,
     },
-    /// It could not be started, or the guest is gone.
+    /// The command could not be started, or the guest has exited.
     Failed(String),
 }
 
 impl Guest {
-    /// Speaks to a guest over a connected channel.
+    /// Connects to a guest over a channel.
     pub fn new(channel: UnixStream) -> Self {
         let (asks, queue) = mpsc::channel(QUEUE);
         let (read, write) = channel.into_split();
@@ -196,12 +199,12 @@ impl Guest {
         }
     }
 
-    /// Whether its channel has ended, as far as it is known.
+    /// Returns whether the channel is known to have ended.
     pub fn is_gone(&self) -> bool {
         self.asks.is_closed()
     }
 
-    /// Passes on requests of somebody else from now on, beside one's own.
+    /// Starts relaying requests of another party, in addition to one's own.
     pub async fn relay(&self) -> Result<Relay> {
         let (sender, answers) = mpsc::channel(PASSED_BACK);
         let message = ToGuest::Stats { request: 0 };
@@ -219,12 +222,12 @@ impl Guest {
             .map(drop)
     }
 
-    /// Kills every process but the guest; files stay.
+    /// Kills every process except the guest; files stay.
     pub async fn kill_all(&self) -> Result<()> {
         self.kill(None).await
     }
 
-    /// Kills every process but the guest and one other; files stay.
+    /// Kills every process except the guest and one other; files stay.
     pub async fn kill_all_but(&self, pid: u32) -> Result<()> {
         self.kill(Some(pid)).await
     }
@@ -268,13 +271,13 @@ impl Guest {
         }
     }
 
-    /// Reads up to `length` bytes of a file; the flag tells whether its end was reached.
+    /// Reads up to `length` bytes of a file; the flag says whether the file ends there.
     pub async fn read(&self, path: &str, offset: u64, length: u64) -> Result<(Blob, bool)> {
         let (blob, eof, _) = self.read_stamped(path, offset, length).await?;
         Ok((blob, eof))
     }
 
-    /// Reads up to `length` bytes of a file, and says which file it was, for [`replace`](Self::replace).
+    /// Reads up to `length` bytes of a file, and returns its stamp for [`replace`](Self::replace).
     pub async fn read_stamped(
         &self,
         path: &str,
@@ -296,18 +299,19 @@ impl Guest {
         }
     }
 
-    /// Writes a file from a reader, in parts; parents are made. `mode` must let the owner write, as later parts are appended.
+    /// Writes a file from a reader in parts and creates its parent directories. `mode` must let the
+    /// owner write, as later parts are appended.
     pub async fn write(&self, path: &str, mode: u32, mut content: impl Read + Send) -> Result<u64> {
         let mut written = 0;
         let result = self.write_parts(path, mode, &mut content, &mut written).await;
         if result.is_err() && written > 0 {
-            // Half a file would pass for a whole one.
+            // Half a file could be mistaken for a whole one.
             let _ = self.remove(path).await;
         }
         result.map(|()| written)
     }
 
-    /// Writes part after part, and counts what has arrived.
+    /// Writes part after part, and counts the written bytes.
     async fn write_parts(
         &self,
         path: &str,
@@ -344,8 +348,9 @@ impl Guest {
         }
     }
 
-    /// Replaces or makes a file in one step, at most [`MAX_REPLACE`] bytes; parents are made. A regular file that is there keeps its mode, and
-    /// anything else is refused; so is a file that is not the `expected` one any more.
+    /// Replaces or creates a file in one step, at most [`MAX_REPLACE`] bytes, with its parent
+    /// directories. An existing regular file keeps its mode; anything else is rejected, and so is a
+    /// file that differs from the `expected` one.
     pub async fn replace(&self, path: &str, content: Vec<u8>, expected: Option<FileStamp>) -> Result<()> {
         if content.len() > MAX_REPLACE {
             return Err(Error::request(format!(
@@ -373,7 +378,7 @@ impl Guest {
         self.ask(message, None, "remove", path).await.map(drop)
     }
 
-    /// How full the sandbox's file systems are.
+    /// Returns the usage of the sandbox's file systems.
     pub async fn disks(&self) -> Result<Vec<Disk>> {
         match self
             .ask(ToGuest::Stats { request: 0 }, None, "measure", "/")
@@ -400,7 +405,8 @@ impl Guest {
         Ok(RunningCommand { events, number })
     }
 
-    /// Sends SIGINT to a command, or kills it with everything that it has started; its events tell of its end.
+    /// Sends SIGINT to a command, or kills it with everything that it started; its events report
+    /// its end.
     pub async fn stop(&self, command: &RunningCommand, kill: bool) -> Result<()> {
         let message = ToGuest::Stop {
             exec: command.number,
@@ -454,7 +460,7 @@ impl Guest {
 }
 
 fn unexpected() -> Error {
-    Error::protocol("guest", "it answered with another message than the one asked for")
+    Error::protocol("guest", "it sent an unexpected response")
 }
 
 /// The task that owns a guest's channel.
@@ -519,13 +525,13 @@ impl Owner {
             FromGuest::Hello { generation } if generation == GENERATION => Ok(()),
             FromGuest::Hello { generation } => Err(Error::protocol(
                 "guest",
-                format!("it speaks generation {generation}, not {GENERATION}"),
+                format!("its protocol generation is {generation}, not {GENERATION}"),
             )),
             FromGuest::Stream { exec, stream } => {
                 let Some(Blob::Memory(part)) = frame.blobs.pop() else {
                     return Err(Error::protocol(
                         "guest",
-                        "a part of a command's output has no or a huge blob",
+                        "a part of a command's output has a missing or oversized blob",
                     ));
                 };
                 if let Some(events) = self.commands.get(&exec) {
@@ -574,7 +580,7 @@ impl Owner {
     }
 }
 
-/// Puts the owner's number into a message, so that callers need not count.
+/// Sets the request number of a message, so that callers need not count.
 fn number_message(message: &mut ToGuest, number: u64) {
     match message {
         ToGuest::Interrupt { .. } | ToGuest::Stop { .. } => {}

@@ -8,10 +8,11 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 
-/// Reads until nothing is there.
+/// Reads until the socket is empty.
 ///
-/// Descriptors that are sent along with bytes cut a read short though more bytes wait behind them. Tokio's own reading takes a short read for
-/// the end of what is there, so that a sandbox could hold back its frames in the host's socket; this one believes only the kernel's word.
+/// Descriptors that are sent along with bytes cut a read short even if more bytes follow. Tokio
+/// takes a short read for the end of the available data, so a sandbox could hold back its frames in
+/// the host's socket; this type relies only on the operating system.
 #[derive(Debug)]
 pub struct Incoming(OwnedReadHalf);
 
@@ -21,7 +22,8 @@ impl Incoming {
         Self(half)
     }
 
-    /// Whether bytes are there at this moment, also those that the runtime has not been told of.
+    /// Returns whether bytes are available now, including those that the runtime does not know of
+    /// yet.
     pub(crate) fn has_more(&self) -> bool {
         let stream: &UnixStream = self.0.as_ref();
         rustix::io::ioctl_fionread(stream).is_ok_and(|bytes| bytes > 0)

@@ -1,13 +1,15 @@
-//! Sandboxes: how they are made, kept warm, bounded and ended.
+//! Sandboxes: creating them, keeping them warm, limiting and ending them.
 //!
-//! - [`backend::Backend`] makes a [`backend::Sandbox`]; [`backend::process::ProcessBackend`] does it with what Linux has.
-//! - [`Pool`](pool::Pool) keeps sandboxes with running kernels ready and hands them out as [`Lease`](pool::Lease)s.
+//! - [`backend::Backend`] creates a [`backend::Sandbox`]; [`backend::process::ProcessBackend`] does
+//! so with Linux mechanisms.
+//! - [`Pool`](pool::Pool) keeps sandboxes with running kernels ready and provides them as
+//! [`Lease`](pool::Lease)s.
 //!
 //! ```text
 //! image ──> backend ──> sandbox (guest) ──> kernel ──> lease, for one session, then destroyed
 //! ```
 //!
-//! This crate moves frames and does not know what a cell means; the interpreter crate does.
+//! This crate transports frames and does not know what a cell means; the interpreter crate does.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,4 @@
-//! How much a sandbox and a cell may use.
+//! Limits of a sandbox and of its cells.
 
 use std::time::Duration;
 
@@ -16,44 +16,44 @@ const GIB: u64 = 1024 * MIB;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Bytes of memory of all processes and of all files in the sandbox together.
+    /// Maximum memory in bytes of all processes and files in the sandbox together.
     pub memory_bytes: u64,
-    /// Thousandths of a CPU; `None` leaves CPU time unbounded.
+    /// Maximum CPU time in thousandths of a CPU; `None` means unlimited.
     pub cpu_millis: Option<u64>,
-    /// Processes and threads.
+    /// Maximum number of processes and threads.
     pub processes: u64,
-    /// Open descriptors per process.
+    /// Maximum number of open descriptors per process.
     pub open_files: u64,
-    /// Bytes of `/workspace`, and as many of `/tmp`.
+    /// Maximum size of `/workspace`, and of `/tmp`, in bytes.
     pub disk_bytes: u64,
-    /// Files and directories of each of them.
+    /// Maximum number of files and directories in each of them.
     pub inodes: u64,
-    /// Bytes of `/dev/shm`.
+    /// Maximum size of `/dev/shm` in bytes.
     pub shm_bytes: u64,
-    /// Bytes of all inputs under `/tmp/data`.
+    /// Maximum size of all inputs under `/tmp/data` in bytes.
     pub data_bytes: u64,
-    /// Bytes of one file.
+    /// Maximum size of a file in bytes.
     pub file_bytes: u64,
-    /// Bytes of each of stdout and stderr that are kept: the first and the last halves of it.
+    /// Number of bytes of stdout, and of stderr, that are kept: the first and the last half of it.
     pub stream_kept_bytes: u64,
-    /// Bytes of stdout and stderr together after which a cell is stopped.
+    /// Number of bytes of stdout and stderr together after which a cell is stopped.
     pub stream_bytes: u64,
-    /// Outputs of one cell; further ones are counted, not kept.
+    /// Maximum number of outputs per cell; further ones are counted but not kept.
     pub outputs: u32,
-    /// Bytes of one output; a larger one is sent as a preview.
+    /// Maximum size of an output in bytes; a larger one is sent as a preview.
     pub output_bytes: u64,
-    /// Characters of text in one output.
+    /// Maximum number of text characters per output.
     pub output_chars: u64,
-    /// Bytes of a cell's result as JSON.
+    /// Maximum size of a cell's result as JSON, in bytes.
     pub result_bytes: u64,
-    /// Files that are collected after one cell.
+    /// Maximum number of files that are collected after a cell.
     pub files: u32,
-    /// Bytes of one collected file.
+    /// Maximum size of a collected file in bytes.
     pub collected_file_bytes: u64,
-    /// How long a cell may run.
+    /// Maximum duration of a cell.
     #[serde(with = "seconds")]
     pub cell_time: Duration,
-    /// How long a cell has after an interrupt before its kernel is killed.
+    /// Time between a cell's interrupt and the end of its kernel.
     #[serde(with = "seconds")]
     pub grace: Duration,
 }
@@ -84,22 +84,25 @@ impl Default for Limits {
     }
 }
 
-/// The longest that a cell may be given unless the host configures otherwise.
+/// Default maximum of a cell's duration; the host can configure another.
 pub const MAX_CELL_TIME: Duration = Duration::from_mins(5);
 
-/// Open descriptors of each process of a sandbox that shares a user id with others. Linux counts the descriptors that a user's processes have
-/// in the buffers of sockets, lets each process add to them up to its own limit, and refuses whoever has a limit below what is there: this
-/// must stay well below the 1024 that other programs mostly have.
+/// Maximum number of open descriptors of each process of a sandbox that shares a user id with
+/// others. Linux counts the descriptors that a user's processes have in socket buffers, lets each
+/// process add to them up to its own limit, and rejects processes with a lower limit. So this must
+/// stay well below the usual 1024 of other programs.
 const SHARED_OPEN_FILES: u64 = 512;
 
-/// What the image's libraries map to be written and mostly do not use: 2.2 GiB once all have worked (stacks and arenas of threads).
+/// Writable memory that the image's libraries map but mostly do not use: 2.2 GiB once all have
+/// worked (stacks and arenas of threads).
 const UNUSED_DATA: u64 = 4 * GIB;
-/// Addresses that are reserved without memory behind them: V8, which renders Altair's charts, takes 64.4 GiB for a moment. Beyond this,
-/// memory that processes share would be bounded by nothing, as it is no data of any.
+/// Addresses that are reserved without memory behind them: V8, which renders Altair's charts,
+/// briefly takes 64.4 GiB. Beyond this, shared memory would be unlimited, because it counts as no
+/// process's data.
 const RESERVED_ADDRESSES: u64 = 68 * GIB;
 
 impl Limits {
-    /// The first limit of a sandbox that is above one of these, in words.
+    /// Returns the first limit of a sandbox that exceeds one of these, in words.
     pub fn above(&self, most: &Self) -> Option<String> {
         let limits = [
             ("memory_bytes", self.memory_bytes, most.memory_bytes),
@@ -118,18 +121,19 @@ impl Limits {
         ];
         let (name, asked, most) = limits.into_iter().find(|(_, asked, most)| asked > most)?;
         Some(if name == "cpu_millis" && self.cpu_millis.is_none() {
-            format!("`cpu_millis` is not set, the most is {most}")
+            format!("`cpu_millis` is not set; the maximum is {most}")
         } else {
-            format!("`{name}` is {asked}, the most is {most}")
+            format!("`{name}` is {asked}; the maximum is {most}")
         })
     }
 
-    /// What the jail enforces. Where no cgroup bounds memory or processes, per-process limits stand in.
+    /// Returns the limits that the jail enforces. Per-process limits replace missing cgroups for
+    /// memory or processes.
     pub(crate) fn room(&self, memory_cgroup: bool, process_cgroup: bool, own_id: bool) -> RoomLimits {
         RoomLimits {
             group: GroupLimits {
                 memory_bytes: Some(self.memory_bytes),
-                // One more, as a kernel's standby is none of the user's.
+                // One more, because a kernel's standby does not count as the user's.
                 processes: Some(self.processes.saturating_add(1)),
                 cpu_millis: self.cpu_millis,
             },

@@ -11,12 +11,12 @@ use crate::backend::{Backend, Kernel, Sandbox};
 use crate::error::{Kind, Result, Retry};
 use crate::limits::Limits;
 
-/// How many sandboxes a pool keeps ready, and for how long a caller waits.
+/// Configuration of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolConfig {
-    /// Sandboxes kept ready; 0 makes each on demand.
+    /// Number of sandboxes that are kept ready; with 0, each is created on demand.
     pub ready: usize,
-    /// How long a caller waits for a sandbox.
+    /// Maximum time that a caller waits for a sandbox.
     pub acquire_limit: Duration,
 }
 
@@ -54,13 +54,14 @@ struct Shared {
     taken: Notify,
 }
 
-/// How often a caller's sandbox is tried for.
+/// Maximum number of attempts to create a caller's sandbox.
 const TRIES: u32 = 3;
-/// Pause between those: the launcher notices a dead template at once.
+/// Pause between attempts: the launcher notices a dead template immediately.
 const TRY_PAUSE: Duration = Duration::from_millis(50);
-/// Pause before a refill: the sandbox that was just taken runs its first cell now, and should not have to share the machine for it.
+/// Delay of a refill: the sandbox that was just taken runs its first cell now and should not have
+/// to share the machine.
 const REFILL_DELAY: Duration = Duration::from_millis(15);
-/// Pause after a failed refill: a machine that is out of something needs time, not more tries.
+/// Pause after a failed refill: a machine that lacks a resource needs time, not more attempts.
 const REFILL_PAUSE: Duration = Duration::from_millis(500);
 
 impl Pool {
@@ -77,7 +78,7 @@ impl Pool {
         Self { shared, refill }
     }
 
-    /// Takes a ready sandbox, or makes one when there is none or when `limits` are not the pool's.
+    /// Takes a ready sandbox, or creates one if none is ready or `limits` differ from the pool's.
     pub async fn acquire(&self, limits: &Limits) -> Result<Lease> {
         if *limits == self.shared.limits {
             while let Some(lease) = self.shared.pop() {
@@ -96,7 +97,7 @@ impl Pool {
             })?
     }
 
-    /// How many sandboxes are ready.
+    /// Returns the number of ready sandboxes.
     pub fn ready(&self) -> usize {
         self.shared
             .ready
@@ -121,15 +122,15 @@ impl Shared {
     }
 }
 
-/// Makes a sandbox and starts its kernel, again where the first try was lost to a template or a launcher that died meanwhile: the next
-/// one is on its way.
+/// Creates a sandbox and starts its kernel. Retries if the template or launcher died meanwhile: its
+/// replacement is being started.
 pub async fn create(backend: &dyn Backend, limits: &Limits) -> Result<Lease> {
     for _ in 1..TRIES {
         match create_once(backend, limits).await {
             Err(error) if error.retry() == Retry::Fresh => {
                 tracing::info!(
                     error = &error as &dyn std::error::Error,
-                    "could not make a sandbox, trying again"
+                    "could not create a sandbox; trying again"
                 );
                 tokio::time::sleep(TRY_PAUSE).await;
             }

@@ -1,4 +1,5 @@
-//! Thirty rounds of create, run and destroy leave nothing. A binary of its own: nothing else may make sandboxes meanwhile.
+//! Thirty rounds of create, run and destroy leave nothing behind. A separate binary: nothing else
+//! may create sandboxes meanwhile.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[test]
 fn thirty_rounds_and_the_end_of_the_backend_leave_nothing() {
     block_on(async {
-        // Opens what is kept open for good: the runtime, the image's lock.
+        // Opens the files that stay open: those of the runtime, and the image's lock.
         drop(backend().await);
         until("rested", || descendants(std::process::id()).is_empty()).await;
         let mut this = Owner::this_process();
@@ -83,7 +84,8 @@ async fn one_round(backend: &dyn Backend, round: u32) {
     }
 }
 
-/// The kernel frees namespaces in the background, so this waits a while for it, and lets the backend's own tasks go on meanwhile.
+/// The operating system frees namespaces in the background, so this waits for it, and lets the
+/// backend's own tasks continue meanwhile.
 async fn is_again(owner: &mut Owner, before: &Count) {
     let deadline = Instant::now() + PATIENCE;
     while let Err(left) = owner.until(before, Duration::ZERO) {

@@ -60,7 +60,7 @@ class Eval(KernelTest):
     def test_leading_space_and_a_semicolon_free_tail_are_fine(self):
         self.assertEqual(self.completes("  1 +\\\n 1  ", mode="eval").values, [2])
 
-    def test_statements_are_refused(self):
+    def test_statements_are_rejected(self):
         self.assertIn("expected one expression", self.raises("x = 1", mode="eval")["message"])
 
     def test_awaiting_works(self):
@@ -137,7 +137,7 @@ async with scope() as where:
 await asyncio.gather(asyncio.sleep(0, total), asyncio.sleep(0, where))"""
         self.assertEqual(self.completes(code).values, ["[3, 'in']"])
 
-    def test_one_loop_serves_all_cells(self):
+    def test_all_cells_share_one_loop(self):
         self.completes("import asyncio\nevent = asyncio.Event()\nloop = asyncio.get_running_loop()\nawait asyncio.sleep(0)")
         self.assertEqual(self.completes("await asyncio.sleep(0)\nloop is asyncio.get_running_loop()").values, [True])
 

@@ -37,7 +37,7 @@ class References(Derivation):
         place = {"path": str(self.path), "offset": offset, "length": length}
         self.references.append({"name": name, "alias": alias, "format": "value", **place})
 
-    def test_each_is_a_global_and_an_entry_of_inputs_equal_to_its_json(self):
+    def test_each_result_is_a_global_and_an_entry_of_inputs(self):
         code = "display(get_rows_1 is inputs['get_rows_1'], get_name_1['big'] == 2**70, list(inputs), len(inputs), 'x' in inputs)"
         ran = self.run_cell(code, references=self.references)
         self.assertEqual(ran.values[:2], [True, True])
@@ -52,13 +52,13 @@ class References(Derivation):
         self.refer("prices", "get_rows_1", first["offset"], first["length"])
         self.assertEqual(self.run_cell("prices is get_rows_1", references=self.references).values, [True])
 
-    def test_a_cell_finds_it_as_recorded_whatever_cells_before_did(self):
+    def test_earlier_cells_do_not_change_a_recorded_result(self):
         self.run_cell("get_list_1.append(3); get_rows_1 = None", references=self.references)
         self.assertEqual(
             self.run_cell("(get_list_1, get_rows_1[0]['price'])", references=self.references).values, ["([1, 2], 1.5)"]
         )
 
-    def test_what_the_code_does_not_name_is_not_read(self):
+    def test_results_that_the_code_does_not_name_are_not_read(self):
         self.assertEqual(
             self.run_cell("inputs", references=self.references).values, ["<inputs {get_rows_1, get_name_1, get_list_1}>"]
         )
@@ -68,11 +68,11 @@ class References(Derivation):
         ran = self.run_cell("get_list_1", references=self.references)
         self.assertEqual(ran.done["outcome"], "raised")
 
-    def test_an_unknown_one_is_named_with_those_there_are(self):
+    def test_the_error_for_an_unknown_name_lists_the_known_ones(self):
         ran = self.run_cell("inputs['nope']", references=self.references)
         self.assertIn("no input 'nope'; bound inputs: get_rows_1, get_name_1, get_list_1", ran.exception["message"])
 
-    def test_code_that_has_it_in_a_string_finds_it(self):
+    def test_code_can_name_a_result_in_a_string(self):
         self.assertEqual(self.run_cell("eval('get_list_' + '1')", references=self.references).values, ["[1, 2]"])
 
 
@@ -83,7 +83,7 @@ class Results(Derivation):
             (header["python_type"], json.loads(blob)), ("dict", {"a": [1, 2.5, None, True, "é"], "3": [1], "n": 2**60})
         )
 
-    def test_dates_decimals_sets_and_dataclasses_have_a_form(self):
+    def test_dates_decimals_sets_and_dataclasses_become_json(self):
         code = (
             "import decimal, dataclasses, enum\n@dataclasses.dataclass\nclass P:\n    x: int\n"
             "class E(enum.Enum):\n    A = 'a'\n"
@@ -93,7 +93,7 @@ class Results(Derivation):
         self.assertEqual(json.loads(blob), ["2024-01-02T00:00:00+00:00", 3600.0, 1.5, [1, 2], {"x": 3}, "a"])
 
     @needs("pandas")
-    def test_values_of_numpy_and_pandas_have_a_form(self):
+    def test_values_of_numpy_and_pandas_become_json(self):
         code = (
             "i = pd.date_range('2024', periods=2)\n"
             "set_result({'f': pd.DataFrame({'v': [1, 2]}, index=i), 's': pd.Series([1.5, 2.5], index=['a', 'b']), "
@@ -109,7 +109,7 @@ class Results(Derivation):
         }
         self.assertEqual(json.loads(blob), expected)
 
-    def test_keys_become_their_own_text(self):
+    def test_keys_become_text(self):
         _, blob = self.emitted("set_result({0: 'a', 1: 'b', 2: 'c', 0.5: 'd', None: 'e', 'x': {True: 'f', False: 'g'}})", "result")
         self.assertEqual(
             json.loads(blob), {"0": "a", "1": "b", "2": "c", "0.5": "d", "null": "e", "x": {"true": "f", "false": "g"}}
@@ -128,7 +128,7 @@ class Results(Derivation):
                 _, blob = self.emitted(f"set_result({code})", "result")
                 self.assertEqual(json.loads(blob), expected)
 
-    def test_what_would_lose_something_is_refused_by_its_place(self):
+    def test_a_value_that_json_would_change_is_rejected_with_its_path(self):
         for code, told in (
             ("{1: 'a', '1': 'b'}", "result has the keys 1 and '1', both of them '1' as text"),
             ("{'n': [2**64]}", "result['n'][0] is an integer of more than 64 bits"),
@@ -138,7 +138,7 @@ class Results(Derivation):
             with self.subTest(code):
                 self.assertIn(told, self.raises(f"set_result({code})")["message"])
 
-    def test_missing_and_non_finite_numbers_become_null_and_are_told(self):
+    def test_missing_and_non_finite_numbers_become_null_and_are_reported(self):
         ran = self.completes("set_result([1.0, float('nan'), float('inf')])")
         self.assertEqual(json.loads(ran.blobs[0][0]), [1.0, None, None])
         found = ran.done["findings"]
@@ -147,7 +147,7 @@ class Results(Derivation):
         )
         self.assertNotIn("findings", self.completes("1").done)
 
-    def test_what_has_no_form_is_named_by_its_place(self):
+    def test_a_value_without_a_json_form_is_named_by_its_path(self):
         message = self.raises("set_result({'rows': [1, {'model': object()}]})")["message"]
         self.assertEqual(
             message,
@@ -155,22 +155,22 @@ class Results(Derivation):
         )
         self.assertIn("contains itself", self.raises("a = []; a.append(a); set_result(a)")["message"])
 
-    def test_one_that_is_too_large_says_its_size_and_the_limit(self):
+    def test_the_error_for_a_large_result_names_its_size_and_the_limit(self):
         message = self.raises("set_result('x' * 2000)")["message"]
         self.assertIn("the result has 2002 bytes as JSON, the limit is 1000: answer with aggregates", message)
 
 
 @needs("matplotlib")
 class Figures(Derivation):
-    def test_a_saved_figure_has_words_and_is_shown_once(self):
+    def test_a_saved_figure_has_a_description_and_is_shown_once(self):
         header, _ = self.emitted("plt.plot([1, 2]); save_figure('a rising line', title='Up')", "figure")
         self.assertEqual((header["alt"], header["title"], header["library"]), ("a rising line", "Up", "matplotlib"))
 
-    def test_one_that_is_only_drawn_has_none(self):
+    def test_an_unsaved_figure_has_no_description(self):
         header, _ = self.emitted("plt.plot([1, 2])", "figure")
         self.assertNotIn("alt", header)
 
-    def test_what_cannot_be_saved_says_what_to_do(self):
+    def test_errors_of_save_figure_say_what_to_do(self):
         for code, told in (
             ("save_figure('x')", "no figure is open"),
             ("plt.plot([1]); save_figure('')", "alt says in words what is shown"),
@@ -186,7 +186,7 @@ class Figures(Derivation):
         header, _ = self.emitted("fig, ax = plt.subplots(); ax.bar(['a'], [1]); save_figure('bars', fig=ax)", "figure")
         self.assertEqual(header["series"][0]["kind"], "bar")
 
-    def test_lines_over_time_tell_what_they_cover(self):
+    def test_lines_over_time_report_their_coverage(self):
         code = (
             "days = pd.date_range('2024', periods=100); gaps = np.full(100, np.nan); gaps[::4] = 1\n"
             "plt.plot(days, np.arange(100), label='whole'); plt.plot(days, gaps, label='gaps'); plt.plot(days[80:], np.arange(20), label='late')\n"
@@ -218,7 +218,7 @@ class Figures(Derivation):
         self.assertNotIn("coverage", self.emitted(words, "figure")[0]["series"][0])
 
     @needs("altair", "pandas", "vl_convert")
-    def test_lines_of_altair_tell_what_they_cover(self):
+    def test_altair_lines_report_their_coverage(self):
         for times, kind in (("pd.date_range('2024', periods=20)", "T"), ("[f'2024-01-{day:02}' for day in range(1, 21)]", "N")):
             code = (
                 f"days = list({times})\nrows = [{{'day': day, 'v': float(at), 'who': 'whole'}} for at, day in enumerate(days)]\n"
@@ -229,11 +229,11 @@ class Figures(Derivation):
             header, _ = self.emitted(code, "figure")
             self.assertEqual({one["label"]: one["coverage"] for one in header["series"]}, {"whole": 1.0, "gaps": 0.2}, kind)
 
-    def test_lines_over_numbers_tell_nothing(self):
+    def test_lines_over_numbers_report_no_coverage(self):
         header, _ = self.emitted("plt.plot([1, 2, 3, 4], [1, float('nan'), 3, 4]); save_figure('numbers')", "figure")
         self.assertNotIn("coverage", header["series"][0])
 
-    def test_what_is_outside_of_the_limits_set_for_an_axis_does_not_count(self):
+    def test_points_outside_the_axis_limits_do_not_count(self):
         code = (
             "days = pd.date_range('2024', periods=100)\nplt.plot(days, np.arange(100)); plt.plot(days[90:], np.arange(10))\n"
             "plt.xlim(days[90], days[-1]); save_figure('end')"
@@ -261,7 +261,7 @@ class Charts(Derivation):
         self.assertEqual(self.asked, [({"spec": header["spec"], "title": "Prices", "alt": "rising"}, ROWS)])
 
     @needs("vl_convert")
-    def test_the_specification_that_the_host_answers_with_is_drawn(self):
+    def test_the_specification_that_the_host_returns_is_drawn(self):
         spec = b'{"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "mark": "bar", "data": {"values": [{"a": 1}]}}'
         self.kernel.calls["check_chart"] = lambda params, blobs: ({"value": True}, spec)
         ran = self.completes(f"render_chart({self.SPEC}, {ROWS})")
@@ -277,29 +277,29 @@ class Charts(Derivation):
         _, blob = self.emitted(f"render_chart({self.SPEC}, {{'t': ['a', 'b'], 'price': [True, 2]}})", "chart")
         self.assertEqual(json.loads(blob), [{"t": "a", "price": 1}, {"t": "b", "price": 2}])
 
-    def test_an_infinite_value_of_a_chart_is_told(self):
+    def test_an_infinite_value_of_a_chart_is_reported(self):
         ran = self.completes(f"render_chart({self.SPEC}, {{'t': ['a', 'b'], 'price': [float('inf'), float('nan')]}})")
         self.assertEqual(json.loads(ran.blobs[0][0]), [{"t": "a", "price": None}, {"t": "b", "price": None}])
         found = [(it["code"], it["details"]) for it in ran.done["findings"]]
         self.assertEqual(found, [("infinite_values_to_null", {"count": 1, "first": "data['price'][0]"})])
 
-    def test_two_columns_of_one_name_are_refused(self):
+    def test_two_columns_with_one_name_are_rejected(self):
         message = self.raises(f"render_chart({self.SPEC}, {{1: [1], '1': [2]}})")["message"]
         self.assertIn("data has the keys 1 and '1', both of them '1' as text", message)
 
     @needs("pandas")
-    def test_a_frame_brings_its_index(self):
+    def test_the_index_of_a_frame_is_kept(self):
         code = f"f = pd.DataFrame({{'price': [1.5, np.nan]}}, index=pd.date_range('2024', periods=2, name='t')); render_chart({self.SPEC}, f)"
         _, blob = self.emitted(code, "chart")
         self.assertEqual(
             json.loads(blob), [{"t": "2024-01-01T00:00:00", "price": 1.5}, {"t": "2024-01-02T00:00:00", "price": None}]
         )
 
-    def test_what_the_host_refuses_is_raised_with_its_words(self):
+    def test_an_error_of_the_host_is_raised_with_its_message(self):
         error = self.raises("render_chart({'type': 'line', 'series': [{'key': 'nope'}]}, [{'a': 1}])")
         self.assertEqual(error["message"], "render_chart: series[0].key: there is no column nope")
 
-    def test_what_is_no_table_is_refused_before_the_host_is_asked(self):
+    def test_data_that_is_not_a_table_is_rejected_before_the_host_is_called(self):
         for data, told in (
             ("5", "holds no rows"),
             ("[{'a': [1]}]", "data[0]['a'] is a list"),

@@ -58,7 +58,7 @@ class Tracebacks(KernelTest):
         self.assertLess(len(error["traceback"]), 3000)
         self.assertLessEqual(len(error["frames"]), 50)
 
-    def test_the_errno_of_an_os_error_is_told(self):
+    def test_the_errno_of_an_os_error_is_reported(self):
         self.assertEqual(self.run_cell("open('/nowhere/x')").done["error"]["errno"], 2)
 
     # Python 3.11 suggests names only when it ends.
@@ -66,7 +66,7 @@ class Tracebacks(KernelTest):
     def test_names_are_suggested(self):
         self.assertIn("Did you mean: 'value'?", self.raises("value = 1\nvalu")["traceback"])
 
-    def test_broken_exceptions_are_described_all_the_same(self):
+    def test_broken_exceptions_are_described(self):
         error = self.raises("class E(Exception):\n  def __str__(self): raise RuntimeError\nraise E")
         self.assertEqual((error["exception"], error["message"]), ("E", "<the exception's __str__ raised RuntimeError>"))
         lying = self.raises(
@@ -144,7 +144,7 @@ class Exits(KernelTest):
             with self.subTest(code):
                 self.assertEqual(self.completes(code).outputs, [])
 
-    def test_an_exit_code_is_told(self):
+    def test_an_exit_code_is_reported(self):
         ran = self.run_cell("import sys\nsys.exit(3)")
         self.assertEqual(ran.done["outcome"], "raised")
         self.assertEqual((ran.done["error"]["exit_code"], ran.done["error"]["message"]), (3, "the cell called sys.exit(3)"))
@@ -154,7 +154,7 @@ class Exits(KernelTest):
         self.assertEqual(ran.done["error"]["exit_code"], 1)
         self.assertEqual(ran.done["error"]["message"], "the cell called sys.exit('no data')")
 
-    def test_what_needs_a_terminal_says_so(self):
+    def test_functions_that_need_a_terminal_raise_an_explanation(self):
         self.assertIn("cells have no stdin", self.raises("input()")["message"])
         self.assertIn("disabled", self.raises("breakpoint()")["message"])
         self.assertIn("Return the absolute value", self.completes("help(abs)").stdout)

@@ -35,7 +35,7 @@ class Matplotlib(KernelTest):
         ran = self.completes("import matplotlib; matplotlib.use('Agg')\nplt.plot([1]); plt.show()\ndisplay('after')")
         self.assertEqual(([one["type"] for one in ran.outputs], ran.stderr), (["figure", "primitive"], ""))
 
-    def test_the_values_of_plotting_calls_are_no_noise(self):
+    def test_return_values_of_plotting_calls_are_not_displayed(self):
         for code in (
             "plt.plot([1, 2])",
             "plt.bar(['a'], [1])",
@@ -64,7 +64,7 @@ class Matplotlib(KernelTest):
     def test_an_empty_figure_is_not_shown(self):
         self.assertEqual(self.figures("plt.figure()"), [])
 
-    def test_a_figure_that_can_not_be_drawn_is_an_error(self):
+    def test_a_figure_that_cannot_be_drawn_is_an_error(self):
         error = self.raises(PLT + "plt.title(r'$\\undefinedmacro$')")
         self.assertIn("the figure can not be drawn: ValueError", error["message"])
         self.assertEqual(self.completes("plt.get_fignums()").values, ["[]"])
@@ -133,7 +133,7 @@ class Altair(KernelTest):
         self.assertEqual(output["spec"]["mark"], {"type": "bar"})
         self.assertEqual(size_of(ran.blobs[0][0]), (output["width"], output["height"]))
 
-    def test_a_renderer_that_dies_costs_the_picture_and_not_the_kernel(self):
+    def test_a_crashed_renderer_loses_the_picture_but_not_the_kernel(self):
         dying = "import vl_convert, os\nvl_convert.vegalite_to_png = lambda *given, **options: os.abort()\n"
         ran = self.completes(self.CHART + dying + "chart")
         (output,) = ran.outputs
@@ -161,7 +161,7 @@ class Altair(KernelTest):
         self.assertTrue(error["message"].startswith("invalid Altair/Vega-Lite specification: "), error["message"])
 
     @needs("pandas")
-    def test_too_many_rows_say_what_to_do(self):
+    def test_the_error_for_too_many_rows_says_what_to_do(self):
         error = self.raises(
             "import altair as alt, pandas as pd\nalt.Chart(pd.DataFrame({'x': range(9000)})).mark_point().encode(x='x')"
         )

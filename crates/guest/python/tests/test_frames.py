@@ -136,7 +136,7 @@ class Cut(Frames):
         ran = self.completes("import pandas as pd\npd.DataFrame({'a': ['x' * 100_000] * 10})")
         self.assertEqual((ran.outputs[0]["head_rows"], ran.outputs[0]["truncated"], ran.blobs[0]), (0, True, []))
 
-    def test_a_huge_frame_is_never_serialised(self):
+    def test_a_huge_frame_is_never_serialized(self):
         code = (
             "import pandas as pd, numpy as np, resource\ndf = pd.DataFrame(np.zeros((5_000_000, 10)))\n"
             "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\ndisplay(df)\n"
@@ -167,7 +167,7 @@ class Polars(Frames):
     def test_a_lazy_frame_is_text(self):
         self.assertEqual(self.completes("import polars as pl\npl.LazyFrame({'a': [1]})").outputs[0]["type"], "rich")
 
-    def test_the_writer_of_polars_itself_gives_the_same(self):
+    def test_polars_own_writer_gives_the_same(self):
         self.completes("from cellblock_kernel.outputs import arrow\narrow.library = lambda: None")
         _, table = self.table("import polars as pl\npl.DataFrame({'s': ['x', None], 'n': range(2)})")
         self.assertEqual(table.to_pydict(), {"s": ["x", None], "n": [0, 1]})

@@ -26,7 +26,7 @@ class Standard(KernelTest):
             with self.subTest(code):
                 self.assertEqual(self.rejections(code), [("os.environ", 1)])
 
-    def test_other_ways_to_secrets_and_processes_are_refused(self):
+    def test_other_ways_to_secrets_and_processes_are_rejected(self):
         for code, rule in (
             ("import os; os.getenv('A')", "os.getenv"),
             ("from os import getenv", "os.getenv"),
@@ -54,7 +54,7 @@ class Standard(KernelTest):
         ran = self.run_cell("path = 'data/processed/environment.csv'\npath, 'data/proc/environ'")
         self.assertEqual(ran.done["outcome"], "completed", ran.done)
 
-    def test_all_findings_are_told_with_the_lines_of_the_file(self):
+    def test_all_findings_are_reported_with_their_lines(self):
         ran = self.run_cell("print('ran')\nimport os\nos.environ\nos.getenv('x')", line=10)
         self.assertEqual(ran.stdout, "")
         self.assertEqual([one["line"] for one in ran.done["rejections"]], [12, 13])
@@ -79,7 +79,7 @@ class Strict(Standard):
     def test_ordinary_code_passes(self):
         self.completes("class A:\n  def __init__(self): super().__init__()\nA(); sorted({1}); isinstance(1, int)")
 
-    def test_ways_behind_the_language_are_refused(self):
+    def test_ways_around_the_language_are_rejected(self):
         for code, rule in (
             ("eval('1')", "strict.builtin"),
             ("__builtins__.eval('1')", "strict.builtin"),
@@ -99,5 +99,5 @@ class Strict(Standard):
 
 
 class Off(KernelTest):
-    def test_nothing_is_refused_without_a_guard(self):
+    def test_nothing_is_rejected_without_a_guard(self):
         self.completes("import os, subprocess; os.environ, subprocess.run(['true'])")

@@ -59,7 +59,7 @@ class Damage(KernelTest):
             with self.subTest(code):
                 self.survives(code)
 
-    def test_a_removed_directory_does_not_matter(self):
+    def test_a_removed_directory_is_harmless(self):
         self.survives("import os; os.mkdir('d'); os.chdir('d'); os.rmdir('../d')")
         self.assertEqual(self.raises("1 / 0")["exception"], "ZeroDivisionError")
 
@@ -75,7 +75,7 @@ class Damage(KernelTest):
         self.assertEqual(self.raises("x = 'a' * (1 << 62)")["message"][:13], "out of memory")
         self.survives("def f(): f()\nf()")
 
-    def test_a_clean_end_when_the_channel_is_closed_by_the_code(self):
+    def test_the_kernel_ends_cleanly_when_code_closes_the_channel(self):
         self.kernel.begin("import os; os.closerange(3, 256)")
         with self.assertRaises((EOFError, OSError)):
             self.kernel.finish()
@@ -83,7 +83,7 @@ class Damage(KernelTest):
 
 
 class Children(KernelTest):
-    def test_a_forked_child_that_runs_on_ends_with_the_cell(self):
+    def test_a_forked_child_ends_with_the_cell(self):
         ran = self.completes(
             "import os\npid = os.fork()\nif pid: status = os.waitpid(pid, 0)[1]\nprint('child' if not pid else status)"
         )
@@ -112,7 +112,7 @@ class Children(KernelTest):
         )
         self.assertEqual(ran.stdout, "one\ntwo\nthree\nfour\n")
 
-    def test_what_was_printed_before_a_hard_exit_is_there(self):
+    def test_output_before_a_hard_exit_is_kept(self):
         self.kernel.begin("print('last words')\nimport os; os._exit(7)")
         with self.assertRaises(EOFError):
             self.kernel.finish()
@@ -138,7 +138,7 @@ class Threads(KernelTest):
 
 
 class Oversize(KernelTest):
-    def test_what_would_break_the_frame_limit_is_left_out_or_cut(self):
+    def test_outputs_beyond_the_frame_limit_are_cut_or_left_out(self):
         for code in (
             "display(1, name='x' * 10_000_000)",
             "type('T' * 10_000_000, (), {})()",

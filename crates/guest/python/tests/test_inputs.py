@@ -44,18 +44,18 @@ class Inputs(Bound):
             with self.subTest(name):
                 self.assertIn(f"input {name!r}: the name", self.refused("value", b"1", name=name))
 
-    def test_a_missing_file_is_told(self):
+    def test_a_missing_file_is_reported(self):
         ran = self.kernel.ask("bind", name="t", format="csv", path="/nowhere/x.csv")
         self.assertEqual(ran.done["error"]["message"], "input 't' (csv): can not read /nowhere/x.csv: No such file or directory")
 
-    def test_bad_text_is_told_with_its_place_and_repair(self):
+    def test_bad_text_is_reported_with_its_position_and_repair(self):
         message = self.refused("csv", b"a,b\n1,caf\xe9\n", name="t")
         self.assertIn("input 't' (csv): not UTF-8: byte 0xe9 at offset 9; re-encode the file as UTF-8", message)
         late = self.refused("csv", b"a\n" + b"x" * (1 << 20) + b"\xc3(", name="t")
         self.assertIn(f"offset {(1 << 20) + 2};", late)
         self.assertIn("the file is empty", self.refused("csv", b"", name="t"))
 
-    def test_bad_json_is_told_with_its_line(self):
+    def test_bad_json_is_reported_with_its_line(self):
         self.assertIn("malformed at line 2, column", self.refused("json", b'{"a": 1,\n oops}'))
         self.assertIn("malformed at line 3, column", self.refused("ndjson", b'{"a": 1}\n\n{"a": }\n'))
         self.assertIn("nested too deeply", self.refused("json", b"[" * 100_000))
@@ -80,11 +80,11 @@ class Tables(Bound):
                 ran = self.completes("list(table.columns), table.a.tolist(), table.b.isna().tolist()")
                 self.assertEqual(ran.values, ["(['a', 'b'], [1, 2], [False, True])"])
 
-    def test_json_that_is_no_table_stays_what_it_is(self):
+    def test_json_that_is_not_a_table_is_bound_as_it_is(self):
         self.bound("json", json.dumps({"a": 1, "b": [1, 2]}).encode())
         self.assertEqual(self.completes("table").values, ["{'a': 1, 'b': [1, 2]}"])
 
-    def test_a_malformed_row_is_told_with_its_line(self):
+    def test_a_malformed_row_is_reported_with_its_line(self):
         self.assertRegex(self.refused("csv", b"a,b\n1,2\n1,2,3\n"), r"malformed: .*line 3.*; check the quoting")
 
     @needs("pyarrow")
@@ -102,7 +102,7 @@ class Tables(Bound):
                 self.assertEqual(self.completes("t.a.sum()").values, [3])
 
     @needs("pyarrow", "openpyxl")
-    def test_damaged_binaries_are_told(self):
+    def test_damaged_binaries_are_reported(self):
         for kind in ("parquet", "arrow", "xlsx"):
             with self.subTest(kind):
                 message = self.refused(kind, b"not at all", name="t")
@@ -218,7 +218,7 @@ class Broker(KernelTest):
         error = self.raises("from cellblock_kernel.library import broker\nbroker.call('load', {})")
         self.assertEqual((error["exception"], error["message"]), ("BrokerError", "no dataset x"))
 
-    def test_other_threads_are_told_to_use_the_main_one(self):
+    def test_calls_from_other_threads_are_errors(self):
         ran = self.completes(
             "import threading\nfrom cellblock_kernel.library import broker\nt = threading.Thread(target=broker.call, args=('x', {}))\nt.start(); t.join()"
         )

@@ -72,7 +72,7 @@ class Interrupts(KernelTest):
         """What the host does after it has told a cell to stop: a signal that the cell did not see hits nothing else."""
         self.assertIn(self.kernel.ask("variables").done["outcome"], ("completed", "interrupted"))
 
-    def test_a_signal_that_comes_once_a_cell_was_sent_stops_it_whatever_the_kernel_does(self):
+    def test_a_signal_sent_after_a_cell_stops_it_in_every_state_of_the_kernel(self):
         self.completes("kept = 1")
         for number in range(ROUNDS):
             with self.subTest(number):
@@ -116,7 +116,7 @@ class Interrupts(KernelTest):
                 self.let_late_ones_pass()
                 self.assertEqual(self.completes("'on'").values, ["on"])
 
-    def test_a_signal_before_the_code_is_told_without_a_line(self):
+    def test_a_signal_before_the_code_is_reported_without_a_line(self):
         self.kernel.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.kernel.process.pid, os.WSTOPPED)
         self.kernel.begin("never = 1")
@@ -153,7 +153,7 @@ class Interrupts(KernelTest):
         self.completes("import signal; signal.signal(signal.SIGINT, signal.SIG_IGN);")
         self.assertEqual(self.interrupted("while True: pass").done["outcome"], "interrupted")
 
-    def test_a_forked_child_gets_the_default_behaviour(self):
+    def test_a_forked_child_gets_the_default_behavior(self):
         code = (
             "import os, signal, time\npid = os.fork()\nif not pid:\n  try:\n    os.kill(os.getpid(), signal.SIGINT); time.sleep(5)\n"
             "  except KeyboardInterrupt:\n    os._exit(9)\n  os._exit(1)\nos.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])"

@@ -54,7 +54,7 @@ class Plan(unittest.TestCase):
 class Join(unittest.TestCase):
     """The real thing, in a process of its own."""
 
-    def test_a_process_goes_on_with_fewer_mappings(self) -> None:
+    def test_a_process_continues_with_fewer_mappings(self) -> None:
         """And the libraries still work."""
         import subprocess
         import sys

@@ -30,11 +30,11 @@ class Indented(KernelTest):
 
 
 class Magics(KernelTest):
-    def test_what_sets_up_a_front_end_is_ignored(self):
+    def test_magics_that_set_up_a_front_end_are_ignored(self):
         code = "%matplotlib inline\n%config InlineBackend.figure_format = 'retina'\n%load_ext autoreload\n%autoreload 2\nx = 3\nx"
         self.assertEqual(self.completes(code).values, [3])
 
-    def test_lines_in_text_and_expressions_are_no_magics(self):
+    def test_lines_in_strings_and_expressions_are_not_magics(self):
         code = "%matplotlib inline\ns = '''\n%time x\n!ls\n'''\nn = (7\n%4)\ns, n"
         self.assertEqual(self.completes(code).values, ["('\\n%time x\\n!ls\\n', 3)"])
 
@@ -59,7 +59,7 @@ class Magics(KernelTest):
         self.assertEqual(self.completes("%time y = 5\ny").values, [5])
         self.assertEqual(self.raises("%%time\nx = 1\n1 / 0")["line"], 3)
 
-    def test_an_installer_is_answered_with_the_requirements(self):
+    def test_installing_a_package_points_to_requirements(self):
         for code in ("%pip install no-such-package", "x = 1\n!pip install -q no-such-package", "pip install no-such-package"):
             with self.subTest(code):
                 said = self.completes(code).stdout
@@ -67,7 +67,7 @@ class Magics(KernelTest):
                 self.assertIn("`requirements`", said)
 
     @needs("numpy")
-    def test_what_is_installed_already_is_not_asked_for(self):
+    def test_installed_packages_are_not_requested_again(self):
         said = self.completes("!pip install numpy").stdout
         self.assertRegex(said, r"^already installed: numpy \d")
         self.assertNotIn("requirements", said)
@@ -78,7 +78,7 @@ class Magics(KernelTest):
         self.completes("%%capture said\nprint('quiet')")
         self.assertEqual(self.completes("said.stdout").values, ["quiet\n"])
 
-    def test_a_question_shows_what_something_is(self):
+    def test_a_question_mark_shows_the_documentation(self):
         said = self.completes("def f(a, b=1):\n    'Adds.'\nf?").stdout
         self.assertIn("Signature: f(a, b=1)", said)
         self.assertIn("Adds.", said)
@@ -89,7 +89,7 @@ class Magics(KernelTest):
 
 
 class IPython(KernelTest):
-    def test_its_display_is_the_sessions_own(self):
+    def test_ipython_display_is_the_sessions_display(self):
         code = (
             "from IPython.display import HTML, Image, Markdown, clear_output, display\nfrom IPython.core.display import HTML as H\n"
             "display(HTML('<style>x</style><table><tr><td>a</td><td>b</td></tr></table><p>end</p>'))\n"
@@ -109,7 +109,7 @@ class IPython(KernelTest):
     def test_a_picture_of_the_web_says_that_there_is_no_network(self):
         self.assertIn("no network", self.raises("from IPython.display import Image\nImage('https://example.com/a.png')")["message"])
 
-    def test_get_ipython_is_there_for_cells_and_not_for_libraries(self):
+    def test_get_ipython_exists_for_cells_but_not_for_libraries(self):
         code = (
             "import IPython, types\nlibrary = types.ModuleType('library')\n"
             "exec(compile('def find():\\n    return get_ipython()', '<library>', 'exec'), library.__dict__)\n"
@@ -125,7 +125,7 @@ class IPython(KernelTest):
         )
 
     @needs("matplotlib", "pandas", "altair")
-    def test_libraries_that_look_for_a_notebook_go_on_as_without_one(self):
+    def test_libraries_that_look_for_a_notebook_find_none(self):
         code = (
             "import IPython.display, altair, matplotlib.pyplot as plt, pandas as pd\nfrom pandas.io.formats import console\n"
             "plt.plot([1, 2]); plt.show()\n"

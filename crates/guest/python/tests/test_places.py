@@ -16,7 +16,7 @@ class Places(unittest.TestCase):
         """A room with mounts has its directories where messages say."""
         self.assertEqual(places.real("/tmp/data/a.csv"), "/tmp/data/a.csv")
 
-    def test_the_longest_name_wins_and_neighbours_stay(self) -> None:
+    def test_the_longest_name_wins_and_neighbors_stay(self) -> None:
         """Only whole components are replaced."""
         places.move({"/tmp": "/r/tmp", "/tmp/data": "/r/data", "/opt/layers": "/r/layers"})
         self.assertEqual(places.real("/tmp/data/a.csv"), "/r/data/a.csv")

@@ -18,7 +18,7 @@ class Waiting(KernelTest):
         self.assertEqual(self.completes("'numpy' in sys.modules").values, [True])
 
     @needs("numpy")
-    def test_a_name_in_text_that_is_run_is_found(self):
+    def test_a_name_in_executed_text_is_found(self):
         self.assertEqual(self.completes("exec('total = int(np.arange(4).sum())')\ntotal").values, [6])
 
     @needs("numpy")
@@ -35,7 +35,7 @@ class Waiting(KernelTest):
         self.completes("def f():\n    return int(np.ones(3).sum())")
         self.assertEqual(self.completes("f()").values, [3])
 
-    def test_a_name_that_the_cell_binds_itself_is_left_to_it(self):
+    def test_a_name_that_the_cell_binds_is_left_alone(self):
         self.assertEqual(self.completes("import json as np\nnp.dumps(1)").values, ["1"])
         self.assertEqual(self.completes("pd = 5").outputs, [])
         self.assertEqual(self.completes("pd").values, [5])

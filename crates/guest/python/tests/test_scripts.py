@@ -30,13 +30,13 @@ class OpenFiles(KernelTest):
     def read(self, name):
         return (self.directory / name).read_text()
 
-    def test_a_file_that_stays_open_is_written_out(self):
+    def test_an_open_file_is_flushed(self):
         self.completes("f = open('x.csv', 'w'); f.write('a\\n'); open('y.csv', 'w').write('b\\n');")
         self.assertEqual((self.read("x.csv"), self.read("y.csv")), ("a\n", "b\n"))
         self.completes("f.write('c\\n');")
         self.assertEqual(self.read("x.csv"), "a\nc\n")
 
-    def test_it_is_written_out_also_when_the_cell_fails(self):
+    def test_an_open_file_is_flushed_when_the_cell_fails(self):
         self.raises("f = open('x.csv', 'w'); f.write('a'); 1 / 0")
         self.assertEqual(self.read("x.csv"), "a")
 
@@ -47,7 +47,7 @@ class OpenFiles(KernelTest):
         self.completes("del kept; import gc; gc.collect(); gzip.open('z', 'rt').read()")
         self.assertEqual(self.read("log"), "x")
 
-    def test_a_file_of_a_class_that_misbehaves_costs_nothing_but_itself(self):
+    def test_a_misbehaving_file_class_affects_only_its_own_file(self):
         code = "import io\nclass Bad(io.FileIO):\n  def flush(self): raise ValueError('no')\nb = Bad('bad', 'w')\nf = open('good', 'w'); f.write('x');"
         self.assertIn("could not write out the open file 'bad'", self.completes(code).stderr)
         self.assertEqual(self.read("good"), "x")
@@ -64,7 +64,7 @@ class AtTheEnd(KernelTest):
         self.assertEqual(self.completes("print('last')", last=True).stdout, "last\nbye\n")
         self.assertEqual((self.directory / "x").read_text(), "end")
 
-    def test_a_handler_that_fails_is_told_and_the_others_run(self):
+    def test_a_failing_exit_handler_is_reported_and_the_others_run(self):
         ran = self.completes("import atexit\natexit.register(print, 'second')\natexit.register(lambda: 1 / 0)", last=True)
         self.assertEqual(ran.stdout, "second\n")
         self.assertIn("ZeroDivisionError", ran.stderr)
@@ -75,7 +75,7 @@ class AtTheEnd(KernelTest):
 
 
 class Spawning(KernelTest):
-    def test_a_spawned_pool_refuses_functions_of_a_cell_at_once(self):
+    def test_a_spawned_pool_rejects_functions_of_a_cell_immediately(self):
         for method in ("spawn", "forkserver"):
             with self.subTest(method):
                 code = (
@@ -96,7 +96,7 @@ class Texts(KernelTest):
         ran = self.run_cell("input('Your name: ')")
         self.assertEqual((ran.stdout, ran.exception["exception"]), ("Your name: \n", "EOFError"))
 
-    def test_half_of_a_pair_is_written_out(self):
+    def test_half_of_a_surrogate_pair_is_escaped(self):
         ran = self.completes("print('a\\ud800')\n'b\\udfff'")
         self.assertEqual((ran.stdout, ran.values), ("a\\ud800\n", ["b\\udfff"]))
 

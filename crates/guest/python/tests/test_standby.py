@@ -35,7 +35,7 @@ class Rescue(KernelTest):
         [value] = self.completes(code).values
         return value
 
-    def test_a_crash_of_any_kind_leaves_the_state_from_before_the_cell(self):
+    def test_after_a_crash_the_state_is_that_from_before_the_cell(self):
         self.completes("x = [1, 2]\ndef f(y):\n    return y + len(x)\nclass C:\n    value = 3\nc = C()")
         for number, crash in enumerate(CRASHES):
             self.made()
@@ -43,11 +43,11 @@ class Rescue(KernelTest):
             self.kernel.rescue()
             self.assertEqual(self.value("(x, f(1), c.value, 'half' in globals()) == ([1, 2], 3, 3, False)"), True)
 
-    def test_a_machine_that_is_not_in_the_table_has_no_standby_and_says_so(self):
+    def test_an_unknown_machine_reports_why_it_has_no_standby(self):
         unknown = "from cellblock_kernel.rescue import clone\nclone._machine, clone._name = None, 'riscv64'"
         self.assertEqual(self.refused(unknown), "no copy of the kernel (not supported on riscv64, only on x86_64 and aarch64)")
 
-    def test_the_standby_is_told_with_the_number_of_changes(self):
+    def test_the_standby_is_reported_with_the_number_of_changes(self):
         self.completes("1")
         self.assertEqual(self.made()["changes"], 2)
         self.completes("1")
@@ -95,14 +95,14 @@ class Rescue(KernelTest):
         self.kernel.rescue()
         self.assertEqual(self.value("len(seen)"), 0)
 
-    def test_random_numbers_go_on_as_if_the_cell_had_not_been(self):
+    def test_random_numbers_continue_from_before_the_cell(self):
         self.completes("import random, os; random.seed(7); random.random()")
         self.made()
         self.kernel.crash("random.random(); os._exit(1)")
         self.kernel.rescue()
         self.assertEqual(self.value("random.random()"), self.value("random.seed(7); random.random(); random.random()"))
 
-    def test_an_open_file_is_read_on_from_where_it_was(self):
+    def test_an_open_file_keeps_its_position(self):
         (self.directory / "lines").write_text("a\nb\nc\n" + "x" * 100_000)
         self.completes("import os\nf = open('lines', 'rb', buffering=0); first = f.read(2)")
         self.made()
@@ -117,7 +117,7 @@ class Rescue(KernelTest):
         self.kernel.rescue()
         self.assertEqual(self.value("await asyncio.sleep(0, os.path.basename(os.getcwd()))"), "sub")
 
-    def test_what_a_copy_cannot_hold_is_an_obstacle_that_is_named(self):
+    def test_obstacles_of_a_copy_are_named(self):
         for code, expected, undo in (
             ("import threading; e = threading.Event(); t = threading.Thread(target=e.wait); t.start()",
              "threads that Python started", "e.set(); t.join()"),
@@ -157,7 +157,7 @@ class Idle(KernelTest):
         self.kernel.rescue()
         self.assertEqual(self.completes("x").values, [1])
 
-    def test_cells_that_follow_at_once_wait_for_none(self):
+    def test_immediate_cells_do_not_wait_for_a_standby(self):
         for _ in range(3):
             self.kernel.start("execute", code="1", name="cell.py", mode="exec", echo=True, store=True)
         for cell in range(1, 4):

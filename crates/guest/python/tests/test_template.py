@@ -82,7 +82,7 @@ class Template(unittest.TestCase):
         for one, other in zip(first, second, strict=True):
             self.assertNotEqual(one, other)
 
-    def test_children_that_are_no_kernels_are_collected_a_few_at_a_time_and_not_told_of(self):
+    def test_children_that_are_not_kernels_are_reaped_slowly_and_not_reported(self):
         done = subprocess.run(
             [sys.executable, "-c", CHILDREN], cwd=PACKAGE, capture_output=True, text=True, check=True, timeout=120
         )
@@ -91,7 +91,7 @@ class Template(unittest.TestCase):
         self.assertEqual((later, still_blocked), (0, False))
         self.assertEqual(told, [{"ended": {"pid": kernel, "status": 7 << 8}}])
 
-    def test_a_kernel_without_a_process_to_spare_goes_on_without_a_rehearsal(self):
+    def test_a_kernel_at_its_process_limit_starts_without_a_rehearsal(self):
         done = subprocess.run([sys.executable, "-c", FULL], cwd=PACKAGE, capture_output=True, text=True, timeout=120)
         self.assertEqual((done.returncode, done.stdout), (0, "True\n"), done.stderr)
 

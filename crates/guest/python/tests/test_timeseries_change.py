@@ -26,7 +26,7 @@ class Membership(SeriesTest):
         self.holds(frame)
         return {column: frame[column].tolist() for column in FLOWS}
 
-    def test_a_listing_is_no_inflow(self):
+    def test_a_listing_is_not_an_inflow(self):
         result = derive_change_series(wide(a=[100.0, 101, 103], b=[50.0, 51, 49], new=[None, 35_000.0, 35_010]))
         self.assertEqual(
             self.flows(result),
@@ -54,7 +54,7 @@ class Membership(SeriesTest):
             ],
         )
 
-    def test_a_delisting_is_no_outflow(self):
+    def test_a_delisting_is_not_an_outflow(self):
         result = derive_change_series(wide(a=[100.0, 101, 103], gone=[70.0, 71, None]))
         self.assertEqual(
             self.flows(result),
@@ -106,7 +106,7 @@ class Membership(SeriesTest):
                     note = self.noted(result, "duplicate_buckets")
                     self.assertEqual(note["details"], {"buckets": 2, "rows": 4, "placeholders": 2, "policy": policy})
 
-    def test_the_selected_are_shown_while_the_total_is_whole(self):
+    def test_selecting_entities_does_not_change_the_total(self):
         data = wide(a=[100.0, 110, 120], b=[50.0, 40, 45], c=[1.0, 2, 4], d=[None, 500.0, 501])
         whole = derive_change_series(data)
         for selected, names, change in (
@@ -122,7 +122,7 @@ class Membership(SeriesTest):
                 self.assertEqual(result.selected_entities_change.tolist(), change)
                 pd.testing.assert_frame_equal(result.drop(columns="selected_entities_change"), whole, check_like=False)
 
-    def test_who_left_is_not_among_the_largest_before_all_who_are_there(self):
+    def test_an_entity_that_left_ranks_after_those_that_remain(self):
         result = derive_change_series(wide(small=[1.0, 1], gone=[900.0, None]), selected=1)
         self.assertEqual(result.attrs["selected_entities"], ["small"])
 
@@ -151,7 +151,7 @@ class Membership(SeriesTest):
             self.noted(result, "empty_source")
         self.assertEqual(derive_change_series([], selected=3).shape, (0, 7))
 
-    def test_a_period_in_which_nobody_was_observed_has_no_total(self):
+    def test_a_period_without_observations_has_no_total(self):
         result = derive_change_series(wide(a=[5.0, None, 7], b=[1.0, None, 1]))
         self.holds(result)
         self.assertEqual(str(result.total_value.tolist()), str([6.0, NAN, 8.0]))
@@ -178,13 +178,13 @@ class Membership(SeriesTest):
 
 @needs("pandas")
 class Shapes(SeriesTest):
-    def test_columns_of_text_and_of_booleans_are_no_entities(self):
+    def test_columns_of_text_and_booleans_are_not_entities(self):
         data = wide(a=[1.0, 2], note=["x", "y"], final=[True, False], b=[1, 1])
         result = derive_change_series(data)
         self.assertEqual(result.total_value.tolist(), [2, 3])
         self.assertEqual(self.noted(result, "ignored_columns")["details"], {"columns": ["note", "final"]})
 
-    def test_columns_that_tell_time_are_no_entities(self):
+    def test_columns_of_times_are_not_entities(self):
         data = wide(a=[1.0, 2], updated_at=[1_704_067_200, 1_704_153_600], year=[2024, 2024], T=[5, 5])
         for given in (data, data.set_index(pd.to_datetime(data.date))):
             result = derive_change_series(given)
@@ -193,7 +193,7 @@ class Shapes(SeriesTest):
         rows = [{"date": DAYS[0], "e": one, "v": 1.0, "ts_ms": 1_704_067_200_000} for one in ("a", "b")]
         self.assertEqual(derive_change_series(rows, time_col="date").total_value.tolist(), [2])
 
-    def test_text_that_comes_back_names_entities_and_remarks_do_not(self):
+    def test_repeated_text_names_entities_but_remarks_do_not(self):
         rows = [{"date": DAYS[0], "e": "a", "v": 1}, {"date": DAYS[1], "e": "b", "v": 5}, {"date": DAYS[2], "e": "a", "v": 2}]
         result = derive_change_series(rows)
         self.assertEqual(result.coverage_change.tolist(), [0, 4, -3])
@@ -216,12 +216,12 @@ class Shapes(SeriesTest):
         self.assertEqual(result.total_change.tolist(), [0, -1.5])
         self.assertEqual(self.noted(result, "numbers_from_text")["series"], "btc")
 
-    def test_series_and_frames_of_other_libraries_are_taken(self):
+    def test_series_and_frames_of_other_libraries_are_accepted(self):
         series = pd.Series([1.0, 3], index=pd.to_datetime(DAYS[:2]), name="a")
         self.assertEqual(derive_change_series(series).total_change.tolist(), [0, 2])
 
     @needs("polars", "pyarrow")
-    def test_polars_is_taken(self):
+    def test_polars_is_accepted(self):
         import polars as pl
 
         data = pl.DataFrame({"date": DAYS[:2], "a": [1.0, 3.0]})
@@ -270,7 +270,7 @@ class Shapes(SeriesTest):
         wide = table.pivot(index="time", columns="who", values="level")
         return (derive_change_series(data, freq=freq) for data in (table, wide))
 
-    def test_who_reports_by_a_coarser_step_is_not_gone_between_its_samples(self):
+    def test_an_entity_with_a_coarser_step_does_not_leave_between_samples(self):
         for result in self.steps("h", 9, every=4):
             self.holds(result)
             self.assertEqual([str(time.time()) for time in result.index], ["00:00:00", "04:00:00", "08:00:00"])
@@ -280,14 +280,14 @@ class Shapes(SeriesTest):
             found = self.noted(result, "buckets_inferred")
             self.assertEqual(found["details"]["freq"], "4h")
 
-    def test_a_step_is_not_taken_for_a_coarser_one_because_samples_are_missing(self):
+    def test_missing_samples_do_not_make_a_step_coarser(self):
         times = pd.date_range("2024", periods=200, freq="h")
         chance = random.Random(4)
         gappy = [float(at) if chance.random() < 0.3 else NAN for at in range(200)]
         result = derive_change_series(pd.DataFrame({"time": times, "whole": 1.0, "gappy": gappy}))
         self.assertEqual((len(result), "buckets_inferred" in self.codes(result)), (200, False))
 
-    def test_who_reports_less_often_than_every_period_is_named(self):
+    def test_entities_that_report_less_often_are_named(self):
         for result in (*self.steps("D", 29, every=7), *self.steps("h", 9, every=4, freq="h")):
             found = next(one for one in result.attrs["data_quality"] if one["code"] == "slower_entities")
             self.assertEqual(found["details"]["entities"], ["seldom"])
@@ -327,7 +327,7 @@ class Events(SeriesTest):
         note = self.noted(derive_change_series(data), "coverage_events")
         self.assertEqual((note["details"]["total"], note["details"]["listed"], len(note["details"]["events"])), (100, 40, 40))
 
-    def test_a_finding_is_small_enough_to_be_taken_over(self):
+    def test_a_finding_fits_the_limits_of_the_host(self):
         import json
 
         data = wide(**{f"{number}{'🏦' * 300}": [None, number / 7, None] for number in range(500)})
@@ -344,7 +344,7 @@ class Events(SeriesTest):
         result.copy().attrs["coverage_events"].append("mine")
         self.assertEqual(len(result.attrs["coverage_events"]), 1)
 
-    def test_the_frame_can_be_saved_and_read_by_who_has_no_kernel(self):
+    def test_a_pickled_frame_can_be_read_without_a_kernel(self):
         import pickle
 
         result = derive_change_series(wide(a=[1.0, 2], b=[None, 5.0]))
@@ -366,7 +366,7 @@ class Events(SeriesTest):
 
 @needs("pandas")
 class Refusals(SeriesTest):
-    def test_what_is_wrong_is_named_with_the_choices(self):
+    def test_errors_name_the_valid_choices(self):
         data = wide(a=[1.0, 2])
         rows = [{"date": DAYS[0], "e": "a", "v": 1, "w": 2}, {"date": DAYS[0], "e": "b", "v": 1, "w": 2}]
         shapes = (
@@ -387,17 +387,17 @@ class Refusals(SeriesTest):
             (ValueError, "data has several columns of numbers, 'v', 'w'; choose with value_col=", rows, {"entity_col": "e"}),
             (
                 ValueError,
-                "data may have long rows, by the text of 'e': name the columns with entity_col= and value_col=, or leave the text out if each numeric column is an entity",
+                "data may have long rows, by the text of 'e': name the columns with entity_col= and value_col=, or exclude the text if each numeric column is an entity",
                 rows,
                 {},
             ),
             (ValueError, "data has no column of numbers beside 'n'; choose with value_col=", wide(n=["x"]), {"entity_col": "n"}),
             (ValueError, "entity_col and value_col are both 'a'", data, {"entity_col": "a", "value_col": "a"}),
             (ValueError, "selected names 'x', which is no entity of the data; there are 'a'", data, {"selected": ["a", "x"]}),
-            (ValueError, "selected 0 is no number of entities; expected 1 or more, or a list of entities", data, {"selected": 0}),
-            (TypeError, "selected is 'a'; expected a list of entities, or how many of the largest", data, {"selected": "a"}),
-            (TypeError, "selected is True; expected a list of entities, or how many of the largest", data, {"selected": True}),
-            (ValueError, "max_events -1 is no number of events; expected 0 or more, or None", data, {"max_events": -1}),
+            (ValueError, "selected 0 is not a valid number of entities; expected 1 or more, or a list of entities", data, {"selected": 0}),
+            (TypeError, "selected is 'a'; expected a list of entities, or the number of largest ones", data, {"selected": "a"}),
+            (TypeError, "selected is True; expected a list of entities, or the number of largest ones", data, {"selected": True}),
+            (ValueError, "max_events -1 is not a valid number of events; expected 0 or more, or None", data, {"max_events": -1}),
             (
                 ValueError,
                 "duplicates 'keep' is no policy; expected one of last, first, sum, mean, max, min, error",
@@ -408,7 +408,7 @@ class Refusals(SeriesTest):
             (ValueError, 'errors \'ignore\' is neither "raise" nor "coerce"', data, {"errors": "ignore"}),
             (
                 ValueError,
-                "the sum of the period 2024-01-01 00:00:00+00:00 is more than a 64-bit float holds (1.8e308); scale the values first",
+                "the sum of the period 2024-01-01 00:00:00+00:00 exceeds the maximum of a 64-bit float (1.8e308); scale the values first",
                 wide(a=[1.5e308, 1], b=[1.5e308, 1]),
                 {},
             ),
@@ -416,7 +416,7 @@ class Refusals(SeriesTest):
             with self.subTest(message):
                 self.refused(kind, message, derive_change_series, given, **options)
 
-    def test_two_samples_in_a_bucket_are_refused_if_that_is_the_policy(self):
+    def test_two_samples_in_a_bucket_are_rejected_by_that_policy(self):
         rows = [
             {"t": "2024-01-01T10", "e": "a", "v": 1},
             {"t": "2024-01-01T11", "e": "a", "v": 1},
@@ -440,15 +440,15 @@ class Refusals(SeriesTest):
             duplicates="error",
         )
 
-    def test_a_row_without_an_entity_is_refused_or_left_out(self):
+    def test_a_row_without_an_entity_is_rejected_or_excluded(self):
         rows = [{"date": DAYS[0], "e": "a", "v": 1}, {"date": DAYS[0], "e": None, "v": 9}]
-        message = "1 of 2 rows have no 'e', the first is row 1; repair them, or pass errors=\"coerce\" to leave them out"
+        message = "1 of 2 rows have no 'e', the first is row 1; repair them, or pass errors=\"coerce\" to exclude them"
         self.refused(ValueError, message, derive_change_series, rows)
         result = derive_change_series(rows, errors="coerce")
         self.assertEqual(result.total_value.tolist(), [1])
         self.assertEqual(self.noted(result, "unnamed_rows")["details"], {"rows": 1})
 
-    def test_a_value_that_is_no_number_is_named(self):
+    def test_a_value_that_is_not_a_number_is_named(self):
         for value, shown in (("n/a", "'n/a'"), (True, "True"), ([1], "[1]")):
             with self.subTest(value):
                 rows = [{"date": DAYS[0], "e": "a", "v": "1"}, {"date": DAYS[0], "e": "b", "v": value}]
@@ -461,7 +461,7 @@ class Refusals(SeriesTest):
                     value_col="v",
                 )
 
-    def test_more_cells_than_fit_into_memory_are_refused(self):
+    def test_more_cells_than_fit_into_memory_are_rejected(self):
         rows = pd.DataFrame({"t": range(1_000_000_000, 1_000_020_000), "e": [f"e{one}" for one in range(20_000)], "v": 1.0})
         self.refused(
             ValueError,

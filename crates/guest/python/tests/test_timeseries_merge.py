@@ -50,7 +50,7 @@ class Names(SeriesTest):
         merged = safe_merge_timeseries([{"t": DAYS[0], "v": 1}], [{"t": DAYS[0], "a_v": 2}], names=["a", "b"])
         self.assertEqual(rows(merged), {"a_v": [1], "b_a_v": [2], "v": [1]})
 
-    def test_without_names_only_colliding_columns_are_told_apart(self):
+    def test_without_names_only_colliding_columns_are_renamed(self):
         merged = safe_merge_timeseries(FLOWS, PRICES)
         self.assertEqual(list(merged.columns), ["net_flow", "source_1_volume", "price", "source_2_volume"])
         self.assertEqual(self.noted(merged, "colliding_columns")["details"], {"columns": ["volume"]})
@@ -61,7 +61,7 @@ class Names(SeriesTest):
         odd = safe_merge_timeseries([{"t": DAYS[0], "time": 1}], [{"date": DAYS[0], "b": 2}], time_col=["t", "date"])
         self.assertEqual(list(odd.reset_index().columns), ["time_bucket", "time", "b"])
 
-    def test_names_that_do_not_fit_are_refused(self):
+    def test_mismatched_names_are_rejected(self):
         for kind, message, given, options in (
             (ValueError, "names has 1 entries for 2 sources; give one per source", (FLOWS, PRICES), {"names": ["a"]}),
             (ValueError, "names must differ from each other: 'a', 'a'", (FLOWS, PRICES), {"names": ["a", "a"]}),
@@ -92,7 +92,7 @@ class Names(SeriesTest):
                 (FLOWS, PRICES),
                 {"time_col": ["t"]},
             ),
-            (ValueError, "time_col names 'z', which is no source", ({"a": FLOWS, "b": PRICES},), {"time_col": {"z": "t"}}),
+            (ValueError, "time_col names 'z', which is not a source", ({"a": FLOWS, "b": PRICES},), {"time_col": {"z": "t"}}),
             (
                 ValueError,
                 "source 'b' has no column 'ts'; it has 'date', 'price', 'volume'",
@@ -130,7 +130,7 @@ class Sources(SeriesTest):
             self.assertEqual((rows(merged), stamps(merged)), ({"value": expected}, [f"{one} 00:00" for one in DAYS[:2]]))
 
     @needs("polars", "pyarrow")
-    def test_polars_is_taken(self):
+    def test_polars_is_accepted(self):
         import polars as pl
 
         merged = safe_merge_timeseries(pl.DataFrame(FLOWS), PRICES)
@@ -140,7 +140,7 @@ class Sources(SeriesTest):
         merged = safe_merge_timeseries({"prices": [[day(1) * 1000, 5.0]], "caps": [[day(1) * 1000, 9.0]]})
         self.assertEqual(rows(merged), {"prices_value": [5], "caps_value": [9]})
 
-    def test_the_sources_are_left_as_they_were(self):
+    def test_the_sources_are_not_changed(self):
         frame = pd.DataFrame({"ts": DAYS[:2][::-1], "value": [1.0, 2.0]})
         frame.attrs["mine"] = 1
         before = frame.copy()
@@ -159,7 +159,7 @@ class Sources(SeriesTest):
         for how, expected in (("outer", DAYS[:3]), ("inner", [DAYS[1]]), ("left", DAYS[:2])):
             self.assertEqual(stamps(safe_merge_timeseries(FLOWS, PRICES, how=how)), [f"{one} 00:00" for one in expected])
 
-    def test_coverage_is_told_for_each_source_that_lacks_some(self):
+    def test_incomplete_coverage_is_reported_for_each_source(self):
         merged = safe_merge_timeseries({"a": FLOWS, "b": [{"t": one, "v": 1} for one in DAYS[:4]]})
         self.assertEqual(self.noted(merged, "source_coverage")["details"], {"buckets": 4, "covered": 2, "share": 0.5})
 
@@ -187,12 +187,12 @@ class Buckets(SeriesTest):
             duplicates="error",
         )
 
-    def test_what_is_last_is_told_by_time_and_not_by_order(self):
+    def test_time_decides_which_row_is_last(self):
         given = [{"t": f"{DAYS[0]}T18:00", "v": 18}, {"t": f"{DAYS[0]}T09:00", "v": 9}]
         self.assertEqual(rows(safe_merge_timeseries(given, freq="D")), {"v": [18]})
         self.assertEqual(rows(safe_merge_timeseries(given, freq="D", duplicates="first")), {"v": [9]})
 
-    def test_only_nulls_stay_null_and_are_no_sum_of_zero(self):
+    def test_the_sum_of_nulls_is_null(self):
         given = [{"t": DAYS[0], "v": None, "w": 1}, {"t": DAYS[0], "v": None, "w": 1}]
         self.assertEqual(rows(safe_merge_timeseries(given, duplicates="sum")), {"v": [None], "w": [2]})
 
@@ -245,7 +245,7 @@ class Buckets(SeriesTest):
             with self.subTest(freq):
                 self.assertEqual(str(safe_merge_timeseries(given, freq=freq, tz=None).index[0])[:19], expected)
 
-    def test_what_is_no_frequency_is_refused(self):
+    def test_invalid_frequencies_are_rejected(self):
         expected = 'expected such as "15min", "h", "4h", "D", "W", "M", "Q" or "Y"'
         import datetime
 
@@ -253,8 +253,8 @@ class Buckets(SeriesTest):
             ("fortnight", f"freq 'fortnight' is no frequency; {expected}"),
             ("0h", f"freq '0h' is no frequency; {expected}"),
             (5, f"freq 5 is no frequency; {expected}"),
-            ("2M", f"freq '2M' counts several of a calendar's periods; {expected}"),
-            (datetime.timedelta(0), "freq is 0:00:00; buckets are longer than nothing"),
+            ("2M", f"freq '2M' must not count several calendar periods; {expected}"),
+            (datetime.timedelta(0), "freq is 0:00:00; must be greater than 0"),
         ):
             self.refused(ValueError, message, safe_merge_timeseries, FLOWS, freq=freq)
 
@@ -279,7 +279,7 @@ class Buckets(SeriesTest):
 
 @needs("pandas")
 class Aligned(SeriesTest):
-    def test_the_answer_has_the_shape_of_the_question(self):
+    def test_the_result_has_the_shape_of_the_arguments(self):
         series = pd.Series([1.0], index=pd.to_datetime(DAYS[:1]), name="s")
         mapping = align_timeseries({"a": FLOWS, "b": PRICES, "c": series})
         self.assertEqual(list(mapping), ["a", "b", "c"])
@@ -293,14 +293,14 @@ class Aligned(SeriesTest):
         self.assertEqual(rows(align_timeseries(FLOWS)), {"net_flow": [1, 2], "volume": [5, 6]})
         self.assertEqual(rows(align_timeseries(PRICES))["price"], [40, 41])
 
-    def test_each_source_is_told_of_with_its_coverage(self):
+    def test_each_source_is_reported_with_its_coverage(self):
         one, _ = align_timeseries(FLOWS, PRICES, names=["a", "b"])
         shares = {note["series"]: note["details"] for note in one.attrs["data_quality"] if note["code"] == "source_coverage"}
         self.assertEqual(
             shares, {"a": {"buckets": 3, "covered": 2, "share": 0.6667}, "b": {"buckets": 3, "covered": 2, "share": 0.6667}}
         )
 
-    def test_gaps_are_filled_only_if_that_is_asked_for(self):
+    def test_gaps_are_filled_only_on_request(self):
         given = [{"t": DAYS[0], "v": 1.0}, {"t": DAYS[3], "v": 7.0}]
         for options, expected in (
             ({}, [1, None, None, 7, None]),
@@ -331,16 +331,16 @@ class Aligned(SeriesTest):
                     self.assertEqual(len(aligned), count)
                     self.assertEqual(aligned.v.notna().sum(), 2)
 
-    def test_an_hour_that_a_clock_repeats_or_skips_is_no_gap(self):
+    def test_a_repeated_or_skipped_hour_is_not_a_gap(self):
         for first, last, count in (("2024-11-03T04:30Z", "2024-11-03T07:30Z", 4), ("2024-03-10T06:30Z", "2024-03-10T08:30Z", 3)):
             aligned = align_timeseries([{"t": first, "v": 1}, {"t": last, "v": 1}], freq="h", whole=True, tz="America/New_York")
             self.assertEqual((len(aligned), aligned.index.is_unique), (count, True))
 
-    def test_options_that_contradict_are_refused(self):
+    def test_contradictory_options_are_rejected(self):
         for message, options in (
             ("fill 'magic' is no way to fill gaps; expected None, a number, or one of ffill, bfill, linear", {"fill": "magic"}),
             ("fill True is no way to fill gaps; expected None, a number, or one of ffill, bfill, linear", {"fill": True}),
-            ("fill_limit 0 is no number of buckets; expected 1 or more", {"fill": "ffill", "fill_limit": 0}),
+            ("fill_limit 0 is not a valid number of buckets; expected 1 or more", {"fill": "ffill", "fill_limit": 0}),
             ("fill_limit needs fill= to be one of ffill, bfill, linear", {"fill": 0, "fill_limit": 1}),
             ("whole=True needs freq=, the distance of the buckets", {"whole": True}),
             ("how 'x' is no way to join; expected one of outer, inner, left", {"how": "x"}),

@@ -21,7 +21,7 @@ def read(values, **options):
 
 @needs("pandas")
 class Spellings(SeriesTest):
-    def test_each_is_the_same_instant(self):
+    def test_all_notations_give_the_same_instant(self):
         second = day(5)
         for value in (
             second,
@@ -57,7 +57,7 @@ class Spellings(SeriesTest):
                 self.assertEqual(merged.index.tolist(), [pd.Timestamp("2024-01-05", tz="UTC")])
                 self.assertEqual((merged.index.unit, merged.attrs["data_quality"]), ("us", []))
 
-    def test_all_of_them_in_one_column_too(self):
+    def test_mixed_notations_in_one_column_give_the_same_instant(self):
         values = [
             day(1),
             "2024-01-02",
@@ -134,7 +134,7 @@ class Spellings(SeriesTest):
         self.assertEqual([str(one)[:10] for one in merged.index], DAYS[:3])
         self.assertEqual(self.noted(merged, "mixed_epoch_units")["details"], {"units": ["s", "ms", "ns"]})
 
-    def test_the_first_moments_of_an_epoch_are_of_their_neighbours_unit(self):
+    def test_the_first_moments_of_an_epoch_get_the_unit_of_their_neighbors(self):
         merged = read([0, 86_400_000, day(1) * 1000])
         self.assertEqual([str(one)[:10] for one in merged.index], ["1970-01-01", "1970-01-02", DAYS[0]])
         self.assertEqual([str(one)[:10] for one in read([-86_400, 0]).index], ["1969-12-31", "1970-01-01"])
@@ -163,7 +163,7 @@ class Unreadable(SeriesTest):
             with self.subTest(shown):
                 self.refused(
                     ValueError,
-                    f"source 1 has no time in row 1 of 't': {shown}; repair the row, or pass errors=\"coerce\" to leave such rows out",
+                    f"source 1 has no time in row 1 of 't': {shown}; repair the row, or pass errors=\"coerce\" to exclude such rows",
                     read,
                     pd.Series([DAYS[0], value], dtype=object),
                 )
@@ -171,12 +171,12 @@ class Unreadable(SeriesTest):
     def test_a_column_of_truth_values_holds_no_times(self):
         self.refused(
             ValueError,
-            "source 1 has no time in row 0 of 't': True; repair the row, or pass errors=\"coerce\" to leave such rows out",
+            "source 1 has no time in row 0 of 't': True; repair the row, or pass errors=\"coerce\" to exclude such rows",
             read,
             [True, False],
         )
 
-    def test_a_date_that_may_begin_with_day_or_month_is_refused(self):
+    def test_a_date_that_may_start_with_day_or_month_is_rejected(self):
         for value in ("03/04/2024", "3.4.24", "13-04-2024 10:00"):
             self.refused(
                 ValueError,
@@ -186,7 +186,7 @@ class Unreadable(SeriesTest):
                 [value],
             )
 
-    def test_bad_rows_are_left_out_with_a_note_if_asked(self):
+    def test_bad_rows_are_excluded_with_a_note_on_request(self):
         merged = read([DAYS[0], "soon", None, DAYS[1]], errors="coerce")
         self.assertEqual(merged.v.tolist(), [0, 3])
         note = self.noted(merged, "unreadable_times")
@@ -224,7 +224,7 @@ class Finding(SeriesTest):
         named = pd.DataFrame({"v": [1]}, index=pd.DatetimeIndex(DAYS[:1], name="x"))
         self.assertEqual(safe_merge_timeseries(named, time_col="x").index.name, "x")
 
-    def test_what_is_ambiguous_names_its_candidates(self):
+    def test_the_error_for_ambiguous_columns_names_the_candidates(self):
         for columns, candidates in (
             ({"date": DAYS[:1], "timestamp": [day(1)]}, "'date', 'timestamp'"),
             ({"open_time": [day(1)], "close_time": [day(1)]}, "'open_time', 'close_time'"),

@@ -1,4 +1,5 @@
-//! How sandboxes are made. Each backend is a wall around the same guest and kernel, and a way to carry their bytes.
+//! Creation of sandboxes. Each backend isolates the same guest and kernel in its own way and
+//! transports their bytes.
 
 use std::fs::File;
 use std::future::Future;
@@ -30,114 +31,117 @@ pub use order::read_in_order;
 /// A boxed future, for traits whose implementation is chosen at run time.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Makes sandboxes.
+/// Creates sandboxes.
 pub trait Backend: Send + Sync + std::fmt::Debug {
     /// The backend's name in reports and configuration.
     fn name(&self) -> &'static str;
 
-    /// What every sandbox of this backend is confined by.
+    /// Returns the protections of every sandbox of this backend.
     fn report(&self) -> Report;
 
-    /// Makes a sandbox whose guest runs and that has no kernel yet.
+    /// Creates a sandbox whose guest runs but that has no kernel yet.
     fn create<'a>(&'a self, limits: &'a Limits) -> BoxFuture<'a, Result<Box<dyn Sandbox>>>;
 
     /// Completes once kernels start without waiting for the image's libraries.
     fn warmed(&self) -> BoxFuture<'_, Result<()>>;
 }
 
-/// One isolated environment. Dropping it destroys it.
+/// An isolated environment, destroyed when dropped.
 pub trait Sandbox: Send + Sync + std::fmt::Debug {
-    /// Its identity, unique on this host at any time.
+    /// Returns the sandbox's id, unique on this host.
     fn id(&self) -> &str;
 
-    /// The guest: files, commands, interrupts.
+    /// Returns the guest, for files, commands and interrupts.
     fn guest(&self) -> &Guest;
 
     /// Starts a kernel and waits until it is ready. Only one may run at a time.
     fn start_kernel(&self) -> BoxFuture<'_, Result<Kernel>>;
 
-    /// Lets the standby of a kernel that has ended take over: everything else in the sandbox is killed, then `pid`, which the kernel said
-    /// its standby to be, goes on in its place. What was written to the pipes and not read is dropped.
+    /// Lets the standby of an ended kernel take over: everything else in the sandbox is killed,
+    /// then `pid`, which the kernel reported as its standby, continues in its place. Unread output
+    /// in the pipes is dropped.
     fn rescue(&self, ended: Kernel, pid: u32) -> BoxFuture<'_, Result<Kernel>>;
 
-    /// Shows a file, read-only, at a name of `/tmp/data` where there is a file already. `path` is the file's own; it shows in the sandbox'
-    /// mount table.
+    /// Mounts a file, read-only, over an existing file of `/tmp/data`. `path` is the file's own
+    /// path; it appears in the sandbox's mount table.
     fn mount_data<'a>(&'a self, name: &'a str, file: &'a File, path: &'a Path) -> BoxFuture<'a, Result<()>>;
 
-    /// What has been used since the sandbox was made.
+    /// Returns the resource usage since the sandbox was created.
     fn usage(&self) -> BoxFuture<'_, Result<Usage>>;
 
-    /// Kills everything inside at once; what was held for it is given back when the sandbox is dropped.
+    /// Kills everything inside immediately; dropping the sandbox releases its resources.
     fn kill(&self);
 
-    /// Ends it and completes when everything that was held for it has been given back.
+    /// Ends the sandbox and completes when all its resources have been released.
     fn destroy(self: Box<Self>) -> BoxFuture<'static, Result<()>>;
 }
 
-/// A running kernel: frames both ways, what it writes, and its end.
+/// A running kernel: its frames in both directions, its output, and its end.
 #[derive(Debug)]
 pub struct Kernel {
     /// Frames from the kernel.
     pub frames: FrameReader<Incoming, FromKernel>,
     /// Frames to the kernel; see [`write_frame`](crate::channel::write_frame).
     pub writer: OwnedWriteHalf,
-    /// What was written to descriptor 1 by anything in the kernel's process tree.
+    /// Pipe with everything that the kernel's process tree wrote to descriptor 1.
     pub stdout: pipe::Receiver,
-    /// The same for descriptor 2.
+    /// Pipe with everything that the kernel's process tree wrote to descriptor 2.
     pub stderr: pipe::Receiver,
     /// Becomes `Some` when the kernel's process has ended.
     pub end: watch::Receiver<Option<Ending>>,
-    /// Its number in the sandbox, as it said before any code of a user ran.
+    /// Process id in the sandbox, which the kernel sent before any user code ran.
     pub pid: u32,
-    /// Signals it.
+    /// Handle for signals.
     pub hold: Hold,
 }
 
-/// How a kernel is reached beside its channel.
+/// The way to reach a kernel other than its channel.
 #[derive(Debug)]
 pub enum Hold {
-    /// It is a process of this machine.
+    /// The kernel is a process of this machine.
     Here {
         /// Signals the kernel without naming a pid.
         pidfd: Option<OwnedFd>,
-        /// Leads to the kernel's standby. Nothing is sent on it but the order to take over.
+        /// Socket to the kernel's standby, used only for the order to take over.
         spare: UnixStream,
     },
-    /// Something else signals it.
+    /// The kernel is elsewhere, and this signals it.
     Elsewhere(Arc<dyn Signal>),
 }
 
 /// Signals a kernel of another machine.
 pub trait Signal: Send + Sync + std::fmt::Debug {
-    /// Sends SIGINT, sooner or later.
+    /// Sends SIGINT, possibly later.
     fn interrupt(&self);
 
-    /// Sends SIGKILL, sooner or later.
+    /// Sends SIGKILL, possibly later.
     fn kill(&self);
 
-    /// Completes when the other machine has been told of the interrupts that were sent until now.
+    /// Completes when the other machine has received the interrupts that were sent until now.
     fn settled(&self) -> BoxFuture<'_, ()>;
 }
 
-/// Reads what is in a pipe or socket of a kernel at this moment; an error of the kind `WouldBlock` when there is nothing.
+/// Reads the available data of a kernel's pipe or socket; returns an error of the kind `WouldBlock`
+/// if there is none.
 ///
-/// Tokio's own `try_read` answers from the readiness that it was last told of. A frame can be read before that is up to date, and what was
-/// written before the frame would be missed.
+/// Tokio's own `try_read` relies on the readiness that it last received. A frame can be read before
+/// that is up to date, and data written before the frame would be missed.
 pub fn read_now<F: AsFd>(pipe: F, buffer: &mut [u8]) -> std::io::Result<usize> {
     Ok(rustix::io::retry_on_intr(|| {
         rustix::io::read(&pipe, &mut *buffer)
     })?)
 }
 
-/// How long is looked for what a kernel said before it ended: its end may be told before its last frame is seen to be there.
+/// Time to keep reading after a kernel exits: its exit can be reported before its last frame is
+/// readable.
 pub const LAST_WORDS: Duration = Duration::from_millis(100);
-/// How long a standby may take to say that it has taken over.
+/// Maximum time for a standby to report that it has taken over.
 const RESCUE_LIMIT: Duration = Duration::from_secs(10);
-/// How long a kernel may take from its fork to its first word.
+/// Maximum time between a kernel's fork and its first message.
 const READY_LIMIT: Duration = Duration::from_mins(1);
 
 impl Kernel {
-    /// Takes over the channels of a kernel that is starting.
+    /// Takes over the channels of a starting kernel.
     pub(crate) fn new(
         channel: UnixStream,
         stdout: pipe::Receiver,
@@ -157,7 +161,8 @@ impl Kernel {
         }
     }
 
-    /// Returns a kernel of another machine, whose channels a backend carries; `pid` is its number in the sandbox.
+    /// Returns a kernel of another machine, whose channels a backend transports; `pid` is its
+    /// process id in the sandbox.
     pub fn elsewhere(
         channel: UnixStream,
         stdout: pipe::Receiver,
@@ -170,7 +175,8 @@ impl Kernel {
         Self { pid, ..kernel }
     }
 
-    /// Orders the standby to take over, with the other end of a new spare channel, and answers the process that says it has.
+    /// Orders the standby to take over, with the other end of a new spare channel; returns the
+    /// process that reports doing so.
     pub(crate) async fn take_over(&mut self, ours: UnixStream, theirs: OwnedFd) -> Result<u32> {
         let order = encode(&ToKernel::TakeOver {}, &[], &FrameLimits::default())
             .map_err(|error| Error::protocol("host", error.to_string()))?;
@@ -188,7 +194,7 @@ impl Kernel {
         self.hello(RESCUE_LIMIT, "a standby").await
     }
 
-    /// Becomes the kernel whose process this is.
+    /// Sets the process of the kernel.
     pub(crate) fn adopt(&mut self, end: watch::Receiver<Option<Ending>>, process: OwnedFd) {
         self.end = end;
         if let Hold::Here { pidfd, .. } = &mut self.hold {
@@ -196,12 +202,12 @@ impl Kernel {
         }
     }
 
-    /// Waits until the kernel has locked itself down and said so.
+    /// Waits until the kernel has locked itself down and reported it.
     pub(crate) async fn ready(&mut self) -> Result<()> {
         self.hello(READY_LIMIT, "a kernel").await.map(drop)
     }
 
-    /// Hears who speaks on the channel.
+    /// Receives the first message of the channel's peer.
     async fn hello(&mut self, limit: Duration, what: &'static str) -> Result<u32> {
         let first = tokio::time::timeout(limit, self.frames.next())
             .await
@@ -217,7 +223,7 @@ impl Kernel {
             }
             Some(FromKernel::Hello { generation, .. }) => Err(Error::protocol(
                 "kernel",
-                format!("it speaks generation {generation}, not {GENERATION}"),
+                format!("its protocol generation is {generation}, not {GENERATION}"),
             )),
             Some(_) => Err(Error::protocol("kernel", "its first message was not `hello`")),
             None => {
@@ -229,11 +235,12 @@ impl Kernel {
         }
     }
 
-    /// Drops what is in its pipes now and nobody has read.
+    /// Discards the unread data in its pipes.
     pub fn discard_written(&self) {
         let mut nowhere = vec![0; 64 * 1024];
         for pipe in [&self.stdout, &self.stderr] {
-            // More than a pipe holds: whoever writes all the time does not keep the host here.
+            // More than a pipe can hold: a process that writes continuously must not block the host
+            // here.
             for _ in 0..64 {
                 if !matches!(read_now(pipe, &mut nowhere), Ok(1..)) {
                     break;
@@ -247,9 +254,10 @@ impl Kernel {
         self.hold.interrupt();
     }
 
-    /// Whether a message that is written now could be there before an interrupt that was sent earlier, as the kernel is another
-    /// machine's. Completes when that machine has been told of the interrupt; what its [usage](Sandbox::usage) is, it says only after it
-    /// has passed that on.
+    /// Returns whether a message that is written now could arrive before an interrupt that was sent
+    /// earlier, because the kernel is on another machine. Completes when that machine has received
+    /// the interrupt; it reports the [usage](Sandbox::usage) only after it has passed the interrupt
+    /// on.
     pub async fn may_overtake(&self) -> bool {
         match &self.hold {
             Hold::Here { .. } => false,

@@ -1,4 +1,4 @@
-//! What a kernel writes and what it sends, in the order of its code.
+//! Reading a kernel's pipes and frames in the order in which its code produced them.
 
 use std::io;
 
@@ -9,17 +9,19 @@ use tokio::net::unix::pipe;
 use crate::channel::FrameReader;
 use crate::incoming::Incoming;
 
-/// Reads from a pipe of a kernel unless a frame comes first (`None`); 0 bytes when nobody can write any more.
+/// Reads from a kernel's pipe unless a frame comes first (`None`); 0 bytes when the pipe has no
+/// writer left.
 ///
-/// A kernel sends an output once what was written before it has been read. So while something is in the pipe, a frame that is there is older
-/// than it, and one that is not there comes after it. Both are asked in this order, and nothing is read that was not there by then: what
-/// comes in between may be from after a frame that does, too.
+/// A kernel sends an output after everything written before it has been read. So while the pipe
+/// contains data, a frame that is already there is older than the data, and any other frame comes
+/// later. The frame is checked first and then the pipe, and only data that was there by then is
+/// read: data that arrives in between may belong after the next frame.
 pub fn read_in_order(
     pipe: &pipe::Receiver,
     frames: &FrameReader<Incoming, FromKernel>,
     buffer: &mut [u8],
 ) -> io::Result<Option<usize>> {
-    // Tokio has to hear of a pipe that is empty: it goes on calling it readable otherwise.
+    // Tokio must learn that the pipe is empty; otherwise it keeps reporting the pipe as readable.
     pipe.try_io(|| {
         let mut state = [PollFd::new(pipe, PollFlags::IN)];
         poll(&mut state, Some(&Timespec::default()))?;

@@ -1,4 +1,4 @@
-//! The process backend: rooms and kernels, their use of resources, and what cannot be started.
+//! The process backend: rooms and kernels, their resource usage, and errors of starting them.
 
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
@@ -13,7 +13,7 @@ use crate::support::{
 };
 
 #[test]
-fn a_kernel_runs_cells_until_it_exits_and_tells_how() {
+fn a_kernel_runs_cells_and_reports_its_exit() {
     block_on(async {
         let backend = backend().await;
         let mut lease = create(&backend, &Limits::default()).await.unwrap();
@@ -60,7 +60,7 @@ fn use_of_memory_and_processes_is_counted() {
         );
         assert!(used.memory_peak_bytes >= used.memory_bytes, "{used:?}");
         assert_eq!((used.memory_kills, used.process_refusals), (0, 0));
-        // Python has spent some by now, whichever tree counts it.
+        // Python has used some by now, whichever tree counts it.
         assert!(used.cpu_ns > 1_000_000, "{used:?}");
         // The guest, the kernel, and its child.
         assert_eq!(used.processes, 3, "{used:?}");
@@ -72,7 +72,7 @@ fn use_of_memory_and_processes_is_counted() {
 }
 
 #[test]
-fn a_room_that_is_killed_takes_its_kernel_along_and_refuses_further_work() {
+fn killing_a_room_kills_its_kernel_and_rejects_further_work() {
     block_on(async {
         let backend = backend().await;
         let lease = create(&backend, &Limits::default()).await.unwrap();
@@ -90,7 +90,7 @@ fn a_room_that_is_killed_takes_its_kernel_along_and_refuses_further_work() {
 }
 
 #[test]
-fn rooms_have_names_of_their_own_and_user_ids_that_no_other_has() {
+fn rooms_have_unique_names_and_user_ids() {
     require!(Root);
     block_on(async {
         let (one, two) = (backend().await, backend().await);
@@ -114,7 +114,7 @@ fn rooms_have_names_of_their_own_and_user_ids_that_no_other_has() {
         }
         ids.sort_unstable();
         ids.dedup();
-        // Two templates and three kernels, none under an id that the host gives to anybody.
+        // Two templates and three kernels, none under an id that the host assigns.
         assert_eq!(ids.len(), 5, "{ids:?}");
         assert!(ids.iter().all(|id| *id >= 0x6000_0000), "{ids:?}");
     });
@@ -133,7 +133,7 @@ fn every_protection_that_is_never_optional_is_active() {
 }
 
 #[test]
-fn a_module_that_cannot_be_imported_is_named_and_kernels_start_all_the_same() {
+fn kernels_start_although_a_module_cannot_be_imported() {
     block_on(async {
         let config = ProcessConfig {
             preload: vec!["json".to_owned(), "no_such_module".to_owned()],
@@ -151,7 +151,7 @@ fn a_module_that_cannot_be_imported_is_named_and_kernels_start_all_the_same() {
 }
 
 #[test]
-fn a_program_that_did_not_boot_and_names_no_launcher_is_told_what_to_do() {
+fn the_error_for_a_missing_boot_says_what_to_do() {
     block_on(async {
         let config = ProcessConfig {
             launcher: None,
@@ -168,7 +168,7 @@ fn a_program_that_did_not_boot_and_names_no_launcher_is_told_what_to_do() {
 }
 
 #[test]
-fn an_executable_that_is_no_launcher_is_an_error_and_not_a_wait() {
+fn an_executable_that_is_not_a_launcher_fails_without_a_wait() {
     block_on(async {
         for launcher in ["/nonexistent/cellblock", "/bin/true"] {
             let config = ProcessConfig {
@@ -182,7 +182,7 @@ fn an_executable_that_is_no_launcher_is_an_error_and_not_a_wait() {
 }
 
 #[test]
-fn an_image_that_is_not_there_is_an_error_that_names_it() {
+fn a_missing_image_is_an_error_that_names_it() {
     block_on(async {
         let config = ProcessConfig {
             python: "/nonexistent/python".into(),

@@ -1,4 +1,4 @@
-//! Deaths that are nobody's cell: of the template, of the keep, of the launcher.
+//! Deaths outside of cells: of the template, of the keep, of the launcher.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use cellblock_sandbox::pool::{Pool, PoolConfig, create};
 
 use crate::support::{backend, block_on, descendants, ended, execute, kill, limits, shows, template, until};
 
-/// A template that dies sooner than this after its start is not started again.
+/// Minimum lifetime after which a dead template is restarted immediately.
 const TEMPLATE_MIN_LIFE: Duration = Duration::from_secs(2);
 
-const GONE: &str = "the launcher has ended, and every sandbox with it; the next sandbox gets a new launcher";
+const GONE: &str = "the launcher exited and ended all its sandboxes; the next sandbox gets a new launcher";
 
 #[test]
-fn kernels_outlive_their_template_and_the_pool_goes_on_with_the_next_one() {
+fn kernels_outlive_their_template_and_the_pool_uses_the_next_one() {
     block_on(async {
         let backend = backend().await;
         let launcher = backend.launcher_pid().unwrap();
@@ -28,7 +28,8 @@ fn kernels_outlive_their_template_and_the_pool_goes_on_with_the_next_one() {
         let mut lease = pool.acquire(&Limits::default()).await.unwrap();
         assert_eq!(execute(&mut lease.kernel, "x = 42").await.1, []);
         until("filled", || pool.ready() == 2).await;
-        // Limits that the pool has none of: forked on demand, in the very moment in which there is no template.
+        // The pool has no sandbox with these limits: forked on demand, at the very moment when
+        // there is no template.
         let other = limits(|limits| limits.outputs = 1);
         for _ in 0..3 {
             tokio::time::sleep(TEMPLATE_MIN_LIFE).await;
@@ -49,7 +50,7 @@ fn kernels_outlive_their_template_and_the_pool_goes_on_with_the_next_one() {
 }
 
 #[test]
-fn a_launcher_that_dies_ends_its_kernels_with_a_clear_error_and_the_next_sandbox_gets_another() {
+fn a_dead_launcher_is_replaced_for_the_next_sandbox() {
     block_on(async {
         let backend = backend().await;
         let launcher = backend.launcher_pid().unwrap();
@@ -82,7 +83,7 @@ fn a_launcher_that_dies_ends_its_kernels_with_a_clear_error_and_the_next_sandbox
 }
 
 #[test]
-fn a_keep_that_dies_ends_the_launcher_too() {
+fn a_dead_keep_ends_its_launcher() {
     block_on(async {
         let backend = backend().await;
         let launcher = backend.launcher_pid().unwrap();
@@ -105,7 +106,7 @@ fn a_keep_that_dies_ends_the_launcher_too() {
 }
 
 #[test]
-fn a_template_that_never_got_warm_because_the_launcher_died_is_an_error_and_not_a_wait() {
+fn waiting_for_a_template_fails_when_the_launcher_dies() {
     block_on(async {
         let config = cellblock_sandbox::backend::process::ProcessConfig {
             preload: vec!["pandas".to_owned(), "scipy.stats".to_owned()],

@@ -1,4 +1,4 @@
-//! The guest: files and commands of a room, and refusals with reasons.
+//! The guest: files and commands of a room, and rejections with reasons.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -10,7 +10,7 @@ use cellblock_sandbox::guest::{Command, CommandEvent, Guest};
 
 use crate::support::{MIB, backend, block_on, execute, limits, shows};
 
-/// Runs a test on the guest of a room of its own.
+/// Runs a test on the guest of a new room.
 fn with_room(test: impl AsyncFnOnce(&dyn Sandbox)) {
     block_on(async {
         let backend = backend().await;
@@ -149,7 +149,7 @@ fn a_file_of_many_parts_arrives_whole() {
 }
 
 #[test]
-fn paths_outside_the_two_roots_are_refused() {
+fn paths_outside_the_two_roots_are_rejected() {
     with_room(async |room| {
         let guest = room.guest();
         for path in [
@@ -182,7 +182,7 @@ fn paths_outside_the_two_roots_are_refused() {
 }
 
 #[test]
-fn links_lead_nowhere_and_directories_are_no_files() {
+fn links_are_not_followed_and_directories_are_not_files() {
     with_room(async |room| {
         let guest = room.guest();
         let made = output(
@@ -243,7 +243,8 @@ fn a_listing_names_what_changed_since_a_stamp() {
                 .mode,
             0o600
         );
-        // The stamp's clock is coarse: what changed within its tick may come again, what changed later must.
+        // The stamp's clock is coarse: changes within its tick may be listed again, later ones must
+        // be.
         tokio::time::sleep(Duration::from_millis(30)).await;
         let quiet = guest.list("/workspace", None, 10).await.unwrap().stamp;
         tokio::time::sleep(Duration::from_millis(30)).await;
@@ -279,7 +280,7 @@ fn a_command_has_its_directory_its_environment_and_nothing_more() {
 }
 
 #[test]
-fn a_command_that_a_signal_ends_says_which() {
+fn the_signal_that_ends_a_command_is_reported() {
     with_room(async |room| {
         let ran = output(room.guest(), command(["sh", "-c", "kill -TERM $$"])).await;
         assert_eq!((ran.code, ran.signal, ran.timed_out), (None, Some(15), false));
@@ -287,7 +288,7 @@ fn a_command_that_a_signal_ends_says_which() {
 }
 
 #[test]
-fn a_command_that_is_not_there_fails_with_the_reason() {
+fn a_missing_command_fails_with_the_reason() {
     with_room(async |room| {
         let ran = output(room.guest(), command(["no-such-program"])).await;
         assert_ne!(ran.code, Some(0), "{ran:?}");
@@ -304,7 +305,7 @@ fn a_command_that_is_not_there_fails_with_the_reason() {
 }
 
 #[test]
-fn a_command_that_is_late_is_killed_with_what_it_started() {
+fn a_late_command_is_killed_with_its_processes() {
     with_room(async |room| {
         let guest = room.guest();
         let late = Command {
@@ -322,7 +323,7 @@ fn a_command_that_is_late_is_killed_with_what_it_started() {
 }
 
 #[test]
-fn a_command_that_leaves_a_background_process_ends_all_the_same() {
+fn a_command_ends_despite_a_background_process() {
     with_room(async |room| {
         let ran = output(room.guest(), command(["sh", "-c", "sleep 1000 & echo done"])).await;
         assert_eq!((ran.stdout.as_str(), ran.code), ("done\n", Some(0)));
@@ -360,7 +361,7 @@ fn several_commands_run_at_once_and_keep_their_outputs_apart() {
 }
 
 #[test]
-fn disks_tell_their_limits_and_use_and_a_full_one_refuses_with_its_code() {
+fn disks_report_limits_and_usage_and_a_full_one_fails_with_its_code() {
     with_room(async |room| {
         let guest = room.guest();
         let used = |disks: &[cellblock_protocol::Disk], path: &str| {

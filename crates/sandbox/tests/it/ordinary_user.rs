@@ -1,4 +1,4 @@
-//! The same walls without root: this test runs itself again as an ordinary user.
+//! The same protections without root: this test runs itself again as an ordinary user.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ const PYTHON: &str = "CELLBLOCK_TEST_PYTHON";
 const INTERPRETER: &str = "CELLBLOCK_TEST_INTERPRETER";
 
 #[test]
-fn an_ordinary_user_has_sandboxes_with_the_same_walls() {
+fn an_ordinary_user_has_sandboxes_with_the_same_protections() {
     if let (Some(python), Ok(interpreter)) = (std::env::var_os(PYTHON), std::env::var(INTERPRETER)) {
         block_on(works(python.into(), &interpreter));
     } else {
@@ -47,7 +47,7 @@ fn a_user_with_subordinate_ids_has_sandboxes_with_user_ids_of_their_own() {
 
 fn again(name: &str, starting: &dyn Fn(PathBuf) -> std::process::Command) {
     let config = block_on(config());
-    // Below the target directory others may be kept out; a copy in a place of its own is theirs to read.
+    // Other users may be unable to enter the target directory; they can read a copy elsewhere.
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let copy = |from: PathBuf, name: &str| {
@@ -76,7 +76,8 @@ fn again(name: &str, starting: &dyn Fn(PathBuf) -> std::process::Command) {
     assert!(said.contains("1 passed"), "{said}");
 }
 
-/// The keep and each sandbox have host ids that are not the caller's, and no two launchers have the same.
+/// The host ids of the keep and of each sandbox differ from the caller's, and no two launchers
+/// share any.
 async fn has_own_ids(python: PathBuf, interpreter: &str) {
     let caller = rustix::process::geteuid().as_raw();
     let config = with_python(python, interpreter);
@@ -158,7 +159,7 @@ async fn works(python: PathBuf, interpreter: &str) {
         shows(3)
     );
 
-    // Without a cgroup a limit on each process stands in; either way so much is not to be had.
+    // Without a cgroup, a per-process limit applies; either way this much is not available.
     let small = limits(|limits| limits.memory_bytes = 256 << 20);
     let mut lease = create(&backend, &small).await.unwrap();
     let (end, _) = execute(&mut lease.kernel, "block = b'x' * (5 << 30)").await;

@@ -73,7 +73,7 @@ fn other_limits_are_served_on_demand_and_hold() {
 }
 
 #[test]
-fn a_pool_of_none_makes_each_on_demand() {
+fn an_empty_pool_creates_sandboxes_on_demand() {
     block_on(async {
         let (_backend, pool) = pool(0).await;
         let mut lease = pool.acquire(&Limits::default()).await.unwrap();
@@ -83,7 +83,7 @@ fn a_pool_of_none_makes_each_on_demand() {
 }
 
 #[test]
-fn a_ready_kernel_that_has_ended_is_not_handed_out() {
+fn an_ended_kernel_is_never_provided() {
     block_on(async {
         let (backend, pool) = pool(2).await;
         let launcher = backend.launcher_pid().unwrap();
@@ -102,7 +102,8 @@ fn a_ready_kernel_that_has_ended_is_not_handed_out() {
                 .all(|it| kernels.iter().all(|dead| dead.pid != it.pid))
         })
         .await;
-        // The launcher's notice may be on its way still; it is here once a later kernel's is.
+        // The launcher's notification may still be on its way; it has arrived once a later kernel's
+        // has.
         tokio::time::sleep(Duration::from_millis(200)).await;
         let mut lease = pool.acquire(&Limits::default()).await.unwrap();
         assert_eq!(execute(&mut lease.kernel, "6 * 7").await, shows(42));
@@ -129,7 +130,7 @@ fn a_caller_waits_no_longer_than_the_limit() {
 }
 
 #[test]
-fn a_dropped_pool_gives_its_rooms_back() {
+fn a_dropped_pool_releases_its_rooms() {
     block_on(async {
         let (backend, pool) = pool(3).await;
         let launcher = backend.launcher_pid().unwrap();

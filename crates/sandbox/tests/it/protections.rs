@@ -1,4 +1,4 @@
-//! Each protection, tried from inside by what user code can do: as root, and as an ordinary user.
+//! Each protection, tested from inside by user code: as root, and as an ordinary user.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -26,7 +26,7 @@ async fn backend() -> &'static ProcessBackend {
     BACKEND.get_or_init(crate::support::backend).await
 }
 
-/// Runs one function of `protections.py` in a room of its own; it must find nothing.
+/// Runs one function of `protections.py` in a new room; it must find nothing.
 async fn finds_nothing(backend: &ProcessBackend, name: &str) {
     let mut lease = create(backend, &Limits::default()).await.unwrap();
     let code = format!("{ATTEMPTS}\nfound = {name}()\nprint(found, flush=True)\nlen(found)");
@@ -47,7 +47,7 @@ async fn finds_nothing(backend: &ProcessBackend, name: &str) {
 
 macro_rules! protections {
     ($($test:ident: $function:ident,)*) => {
-        /// Functions of `protections.py` that hold for everybody.
+        /// Functions of `protections.py` that must find nothing for every user.
         const ALL: &[&str] = &[$(stringify!($function)),*];
         $(
             #[test]
@@ -81,7 +81,7 @@ protections! {
 }
 
 #[test]
-fn landlock_stands_behind_the_mounts() {
+fn landlock_protects_behind_the_mounts() {
     require!(Landlock);
     block_on(async { finds_nothing(backend().await, "landlock").await });
 }
@@ -98,7 +98,7 @@ fn landlock_scopes_keep_signals_inside() {
 }
 
 #[test]
-fn an_ordinary_user_has_every_one_of_them() {
+fn an_ordinary_user_has_every_protection() {
     if let (Some(python), Ok(interpreter)) = (std::env::var_os(PYTHON), std::env::var(INTERPRETER)) {
         assert!(!rustix::process::geteuid().is_root());
         block_on(async {
@@ -112,7 +112,7 @@ fn an_ordinary_user_has_every_one_of_them() {
     }
     require!(OrdinaryUser);
     let config = block_on(config());
-    // Below the target directory others may be kept out; a copy in a place of its own is theirs to read.
+    // Other users may be unable to enter the target directory; they can read a copy elsewhere.
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let copy = |from: PathBuf, name: &str| {

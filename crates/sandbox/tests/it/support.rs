@@ -1,4 +1,4 @@
-//! Backends on the default image, and kernels spoken to by hand.
+//! Backends on the default image, and kernels driven by hand.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use cellblock_sandbox::channel::write_frame;
 use cellblock_sandbox::jail::protection::Demands;
 use tokio::runtime::Runtime;
 
-/// Tasks of a backend live here, so it must outlive each test.
+/// Tasks of a backend run here, so it must outlive each test.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
 pub(crate) const MIB: u64 = 1 << 20;
@@ -22,7 +22,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.block_on(future)
 }
 
-/// The default image of the home that all tests share, built if it is not there.
+/// The default image in the home that all tests share, built if it is missing.
 pub(crate) async fn image() -> Image {
     let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
     Store::new(home)
@@ -36,7 +36,7 @@ pub(crate) async fn config() -> ProcessConfig {
     with_python(image.python(), image.interpreter())
 }
 
-/// A template that imports next to nothing is warm at once.
+/// A template that imports next to nothing is warm immediately.
 pub(crate) fn with_python(python: PathBuf, interpreter: &str) -> ProcessConfig {
     ProcessConfig {
         python,
@@ -62,14 +62,14 @@ pub(crate) fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
     limits
 }
 
-/// What came of a cell.
+/// Result of a cell.
 #[derive(Debug, PartialEq)]
 pub(crate) enum End {
     Done(KernelOutcome),
     Lost(Ending),
 }
 
-/// Runs a cell to its end, and gives the scalars that it showed.
+/// Runs a cell to its end and returns the scalars that it showed.
 pub(crate) async fn execute(kernel: &mut Kernel, code: &str) -> (End, Vec<Scalar>) {
     start(kernel, code).await;
     finish(kernel).await
@@ -127,7 +127,7 @@ pub(crate) struct Process {
     pub(crate) name: String,
 }
 
-/// What descends from a process, nearest first.
+/// Returns the descendants of a process, nearest first.
 pub(crate) fn descendants(ancestor: u32) -> Vec<Process> {
     let pids = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -158,7 +158,7 @@ fn process(pid: u32) -> Option<Process> {
     })
 }
 
-/// The template below a launcher: the only Python that the keep itself has started.
+/// Returns the template of a launcher: the only Python that the keep itself has started.
 pub(crate) fn template(launcher: u32) -> Process {
     let all = descendants(launcher);
     let keep = all.iter().find(|it| it.parent == launcher).unwrap();
@@ -178,7 +178,7 @@ pub(crate) fn kill(pid: u32) {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
-/// Waits for something that happens elsewhere.
+/// Waits for an event elsewhere.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..1000 {
         if is_so() {

@@ -1,4 +1,5 @@
-//! Rooms where the machine refuses namespaces and the policy allows that: as root, each under a user id of its own, and as an ordinary user.
+//! Rooms on machines without namespaces whose policy permits that: as root, each under its own user
+//! id, and as an ordinary user.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -22,7 +23,7 @@ use crate::support::{
 const PYTHON: &str = "CELLBLOCK_TEST_PYTHON";
 const INTERPRETER: &str = "CELLBLOCK_TEST_INTERPRETER";
 
-/// The policy that does without namespaces although the machine has them.
+/// The policy that disables namespaces although the machine has them.
 fn switched_off() -> Demands {
     let mut demands = Demands::without_namespaces();
     demands.0.insert(Protection::UserNamespace, Demand::Disabled);
@@ -38,7 +39,7 @@ async fn backend() -> ProcessBackend {
 }
 
 #[test]
-fn root_gives_rooms_without_namespaces_a_user_each() {
+fn root_runs_each_room_without_namespaces_as_its_own_user() {
     require!(Root);
     block_on(async {
         let backend = backend().await;
@@ -61,7 +62,7 @@ fn root_gives_rooms_without_namespaces_a_user_each() {
 }
 
 #[test]
-fn a_user_who_is_refused_namespaces_runs_by_policy_only() {
+fn a_user_without_namespaces_needs_a_policy_that_permits_it() {
     if let (Some(python), Ok(interpreter)) = (std::env::var_os(PYTHON), std::env::var(INTERPRETER)) {
         block_on(refused_then_allowed(python.into(), &interpreter));
         return;
@@ -69,7 +70,7 @@ fn a_user_who_is_refused_namespaces_runs_by_policy_only() {
     require!(Root);
     require!(UserNamespaces);
     let config = block_on(config());
-    // Below the target directory others may be kept out; a copy in a place of its own is theirs to read.
+    // Other users may be unable to enter the target directory; they can read a copy elsewhere.
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let copy = |from: PathBuf, name: &str| {
@@ -99,7 +100,7 @@ fn a_user_who_is_refused_namespaces_runs_by_policy_only() {
     assert!(said.contains("1 passed"), "{said}");
 }
 
-/// Runs as an ordinary user to whom the kernel gives no user namespace.
+/// Runs as an ordinary user for whom the operating system creates no user namespace.
 async fn refused_then_allowed(python: PathBuf, interpreter: &str) {
     assert!(!rustix::process::geteuid().is_root());
     let strict = with_python(python, interpreter);
@@ -176,7 +177,7 @@ async fn cells_and_files_work(backend: &ProcessBackend) {
     assert_eq!(names, ["/workspace/deep/er/copy.csv", "/workspace/out.csv"]);
     let (content, _) = guest.read("/workspace/out.csv", 0, 100).await.unwrap();
     assert_eq!(content.len(), 7);
-    // Inputs arrive where the kernel looks for them, and stay as they are.
+    // Inputs arrive where the kernel expects them, and stay unchanged.
     guest
         .write("/tmp/data/in.csv", 0o644, &b"a,b\n1,2\n"[..])
         .await
@@ -223,7 +224,7 @@ async fn endless_loops_end(backend: &ProcessBackend) {
     lease.sandbox.destroy().await.unwrap();
 }
 
-/// Python that counts which of some attempts succeed.
+/// Python that counts the successful ones of some attempts.
 fn attempts(lines: &[&str]) -> String {
     let mut code = "import os, socket, ctypes, resource\nlibc = ctypes.CDLL(None, use_errno=True)\n\
                     def check(result):\n    if result < 0: raise OSError(ctypes.get_errno())\nreached = []\n"
@@ -297,7 +298,7 @@ async fn nothing_of_the_host_is_reached(backend: &ProcessBackend) {
     let length = lease.kernel.stdout.try_read(&mut printed).unwrap_or(0);
     let printed = String::from_utf8_lossy(&printed[..length]);
     assert_eq!((end, shown), shows(0), "{printed}");
-    // What is answered with success is not done.
+    // Calls that pretend success have no effect.
     let code = format!(
         "for change in (lambda: os.chmod('{file}', 0), lambda: os.utime('{file}', (0, 0))):\n    try:\n        change()\n    except OSError:\n        pass\n1"
     );
@@ -318,7 +319,7 @@ async fn nothing_of_the_host_is_reached(backend: &ProcessBackend) {
         matches!(shown[..], [Scalar::Integer(last)] if last < 10),
         "{shown:?}"
     );
-    // Commands stand behind the same walls.
+    // Commands have the same protections.
     let (stdout, stderr) = run(&lease, ["cat", "/etc/shadow"]).await;
     assert_eq!(
         (stdout.as_str(), stderr.contains("denied")),
@@ -354,7 +355,7 @@ async fn rooms_do_not_reach_each_other(backend: &ProcessBackend) {
     two.sandbox.destroy().await.unwrap();
 }
 
-/// Processes on the host whose command line holds a text.
+/// Returns the processes on the host whose command line contains a text.
 fn with_argument(text: &str) -> usize {
     let pids = fs::read_dir("/proc").unwrap().flatten();
     let lines = pids.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
@@ -399,7 +400,7 @@ async fn nothing_outlives(backend: &ProcessBackend) {
     );
 }
 
-/// Where no cgroup is to be had, limits of each process stand in.
+/// Without cgroups, per-process limits replace them.
 async fn rlimits_hold(backend: &ProcessBackend) {
     let small = limits(|limits| {
         limits.memory_bytes = 256 * MIB;

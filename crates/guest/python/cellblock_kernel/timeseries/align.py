@@ -1,4 +1,4 @@
-"""`align_timeseries`: several sources on one index, each for itself."""
+"""`align_timeseries`: several sources on one index, without joining them."""
 
 import datetime
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from cellblock_kernel.timeseries.quality import Quality
 from cellblock_kernel.timeseries.sources import gather
 
 _FILLS = ("ffill", "bfill", "linear")
-# Buckets of a whole grid: 8 bytes each, and as much again for every column.
+# Maximum number of buckets of a whole grid: 8 bytes each, and the same again for every column.
 _MOST = 5_000_000
 
 
@@ -32,18 +32,18 @@ def align_timeseries(
 ) -> Any:
     """Puts time series onto one common index of buckets; gaps are NaN.
 
-    Answers in the shape of the question: a dict of sources gives a dict of DataFrames, several sources or a list of them a list, in
-    the order given, a single source a single DataFrame. What was a Series is one again.
+    The result has the shape of the arguments: a dict of sources gives a dict of DataFrames, several sources or
+    a list of them a list in the given order, a single source a single DataFrame. A Series gives a Series.
 
     sources, names, time_col, freq, how, duplicates, tz, errors: as for `safe_merge_timeseries`. `names` label the diagnostics;
         columns keep their names.
-    whole: also the buckets in which no source has a row, from the first to the last; needs `freq`.
-    fill: what stands in a gap: `None` (NaN), `ffill` (the sample before), `bfill` (the one after), `linear` (between both, by
+    whole: include buckets in which no source has a row, from the first to the last; needs `freq`.
+    fill: value of a gap: `None` (NaN), `ffill` (the previous sample), `bfill` (the next one), `linear` (between both, by
         time), or a number. Only `ffill` goes beyond a source's last sample, only `bfill` before its first.
-    fill_limit: the most buckets in a row that `ffill`, `bfill` or `linear` fill.
+    fill_limit: the maximum number of consecutive buckets that `ffill`, `bfill` or `linear` fill.
 
-    Diagnostics as for `safe_merge_timeseries`, in the `attrs` of every result; besides `source_coverage` for each source, and
-    `filled_gaps` with the number of values that are no samples.
+    Diagnostics as for `safe_merge_timeseries`, in the `attrs` of every result; also `source_coverage` for each source, and
+    `filled_gaps` with the number of values that are not samples.
     """
     if how not in HOW:
         raise ValueError(f"how {how!r} is no way to join; expected one of {', '.join(HOW)}")
@@ -78,7 +78,7 @@ def _check_fill(fill: Any, limit: int | None) -> None:
     if fill is not None and not number and fill not in _FILLS:
         raise ValueError(f"fill {fill!r} is no way to fill gaps; expected None, a number, or one of {', '.join(_FILLS)}")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise ValueError(f"fill_limit {limit!r} is no number of buckets; expected 1 or more")
+        raise ValueError(f"fill_limit {limit!r} is not a valid number of buckets; expected 1 or more")
     if limit is not None and (fill is None or number):
         raise ValueError(f"fill_limit needs fill= to be one of {', '.join(_FILLS)}")
 

@@ -1,4 +1,4 @@
-"""Buckets of time: their frequencies, and the one that sources have in common."""
+"""Buckets of time: their frequencies, and the common bucket of several sources."""
 
 import datetime
 import re
@@ -22,7 +22,7 @@ _SIGNS = {
 _CALENDAR = {"W": "W-SUN", "M": "M", "Q": "Q-DEC", "Y": "Y-DEC"}
 _DAYS = {"W": 7, "M": 31, "Q": 92, "Y": 366}
 _EXAMPLES = '"15min", "h", "4h", "D", "W", "M", "Q" or "Y"'
-# Steps that divide a day, the longest last: what sources are taken to report by.
+# Steps that divide a day, the longest last: the usual sampling steps of sources.
 _USUAL = [
     *(seconds * 10**6 for seconds in (1, 5, 10, 15, 30)),
     *(minutes * 60 * 10**6 for minutes in (1, 5, 10, 15, 30)),
@@ -42,22 +42,24 @@ class Bucket:
 
     @property
     def micros(self) -> int | None:
-        """The length in microseconds; none for weeks, months, quarters and years, which follow the calendar."""
+        """Returns the length in microseconds; None for weeks, months, quarters and years, which follow the
+        calendar."""
         return None if self.unit in _CALENDAR else self.count * _MICROS[self.unit]
 
     @property
     def longest(self) -> int:
-        """The most microseconds that one has."""
+        """Returns the maximum length in microseconds."""
         return self.micros or _DAYS[self.unit] * _MICROS["D"]
 
     def floor(self, times: pd.DatetimeIndex) -> pd.DatetimeIndex:
-        """The beginning of each time's bucket, by the clock of the times' own zone."""
+        """Returns the start of each time's bucket, by the clock of the times' own zone."""
         if self.unit in _CALENDAR:
             walls = times.tz_localize(None).to_period(_CALENDAR[self.unit]).start_time.as_unit(times.unit)
             return walls.tz_localize(times.tz, ambiguous=np.ones(len(walls), dtype=bool), nonexistent="shift_forward")
         if times.tz is None or str(times.tz) == "UTC":
             return times.floor(str(self))
-        # In the hour that a clock shows twice, a bucket begins in the half that the time is in; a day begins with the first.
+        # In the hour that a clock shows twice, a bucket starts in the half that contains the time;
+        # a day starts with the first.
         first = np.ones(len(times), dtype=bool)
         if self.unit != "D":
             walls = times.tz_localize(None)
@@ -65,7 +67,7 @@ class Bucket:
         return times.floor(str(self), ambiguous=first, nonexistent="shift_forward")
 
     def whole(self, buckets: pd.DatetimeIndex, most: int) -> pd.DatetimeIndex:
-        """Every bucket from the first to the last of an index without gaps in it."""
+        """Returns every bucket from the first to the last of an index, without gaps."""
         if len(buckets) == 0:
             return buckets
         zone, unit = buckets.tz, buckets.unit
@@ -73,7 +75,7 @@ class Bucket:
         if self.micros is not None and (last - first) / datetime.timedelta(microseconds=self.micros) > most:
             raise ValueError(f"there are more than {most:,} buckets of {self} from {first} to {last}; choose a coarser freq=")
         if self.micros is not None and self.unit != "D":
-            # By length, not by the clock: an hour that a clock skips or repeats is no gap.
+            # By length, not by the clock: an hour that a clock skips or repeats is not a gap.
             full = pd.date_range(buckets[0], buckets[-1], freq=str(self), unit=unit)
             return self.floor(full).unique()
         alias = {"W": "W-MON", "M": "MS", "Q": "QS", "Y": "YS"}.get(self.unit, str(self))
@@ -82,7 +84,7 @@ class Bucket:
 
 
 def parse(freq: str | datetime.timedelta | Bucket) -> Bucket:
-    """The bucket for pandas' aliases, old and new, for words like `daily`, and for timedeltas."""
+    """Returns the bucket for pandas' aliases, old and new, for words like `daily`, and for timedeltas."""
     if isinstance(freq, Bucket):
         return freq
     if isinstance(freq, datetime.timedelta):
@@ -91,7 +93,7 @@ def parse(freq: str | datetime.timedelta | Bucket) -> Bucket:
             (unit for unit, one in _MICROS.items() if micros > 0 and micros % one == 0), key=_MICROS.__getitem__, default=None
         )
         if unit is None:
-            raise ValueError(f"freq is {freq}; buckets are longer than nothing")
+            raise ValueError(f"freq is {freq}; must be greater than 0")
         return Bucket(micros // _MICROS[unit], unit)
     spelled = re.fullmatch(r"\s*(\d*)\s*([A-Za-z]+)\s*", freq) if isinstance(freq, str) else None
     word = spelled[2] if spelled else ""
@@ -100,12 +102,12 @@ def parse(freq: str | datetime.timedelta | Bucket) -> Bucket:
     if unit is None or count < 1:
         raise ValueError(f"freq {freq!r} is no frequency; expected such as {_EXAMPLES}")
     if unit in _CALENDAR and count > 1:
-        raise ValueError(f"freq {freq!r} counts several of a calendar's periods; expected such as {_EXAMPLES}")
+        raise ValueError(f"freq {freq!r} must not count several calendar periods; expected for example {_EXAMPLES}")
     return Bucket(count, unit)
 
 
 def zone(tz: str | datetime.tzinfo | None) -> datetime.tzinfo | None:
-    """The time zone of the buckets; `None` stands for UTC without a zone in the result."""
+    """Returns the time zone of the buckets; `None` means UTC without a zone in the result."""
     if isinstance(tz, str):
         try:
             return datetime.UTC if tz.upper() == "UTC" else ZoneInfo(tz)
@@ -117,9 +119,10 @@ def zone(tz: str | datetime.tzinfo | None) -> datetime.tzinfo | None:
 
 
 def step(gaps: np.ndarray) -> int | None:
-    """The usual length, in microseconds, that the distances between a source's times are nearest to from above.
+    """Returns the usual step, in microseconds, nearest above the distances between a source's times.
 
-    There is none if fewer than half of them are near their median: the times are events then, not samples.
+    Returns none if fewer than half of the distances are near their median: the times are then events, not
+    samples.
     """
     gaps = gaps[gaps > 0]
     if gaps.size == 0:
@@ -130,22 +133,23 @@ def step(gaps: np.ndarray) -> int | None:
 
 
 def usual(length: float) -> int | None:
-    """The longest usual step that is not longer, but for a tenth, than a length in microseconds."""
+    """Returns the longest usual step that is at most a tenth longer than a length in microseconds."""
     fitting = [one for one in _USUAL if one <= length / 0.9]
     return fitting[-1] if fitting else None
 
 
 def steps(gaps: list[np.ndarray]) -> list[int]:
-    """The steps of sources. One of two samples says little, so it is asked only if no source has more."""
+    """Returns the steps of sources. Two samples say little, so such a source only counts if none has more."""
     telling = [one for one in gaps if (one > 0).sum() > 1] or gaps
     return [one for one in map(step, telling) if one is not None]
 
 
 def regular(owners: np.ndarray, gaps: np.ndarray) -> pd.Series:
-    """The median distance, in microseconds, of each owner of three samples or more that reports by one step.
+    """Returns the median distance, in microseconds, of each owner that has at least three samples with one
+    regular step.
 
-    More than half of its distances have to be close to their median. A step with some samples left out at random, which looks like
-    a coarser one by its median alone, has distances of all lengths.
+    More than half of its distances must be close to their median. A step with randomly missing samples, whose
+    median alone suggests a coarser one, has distances of all lengths.
     """
     known = pd.Series(gaps[gaps > 0], dtype="float64")
     of = owners[gaps > 0]
@@ -156,7 +160,7 @@ def regular(owners: np.ndarray, gaps: np.ndarray) -> pd.Series:
 
 
 def common(found: list[int], times: list[pd.DatetimeIndex]) -> Bucket | None:
-    """A bucket of the coarsest of some steps; none where all times are on one grid of it already."""
+    """Returns a bucket of the coarsest of some steps; None if all times are already on one grid of it."""
     if not found:
         return None
     longest = max(found)
@@ -166,6 +170,6 @@ def common(found: list[int], times: list[pd.DatetimeIndex]) -> Bucket | None:
 
 
 def of_micros(micros: int) -> Bucket:
-    """The bucket of a length in microseconds."""
+    """Returns the bucket of a length in microseconds."""
     unit = max((unit for unit, one in _MICROS.items() if micros % one == 0), key=_MICROS.__getitem__)
     return Bucket(micros // _MICROS[unit], unit)

@@ -1,4 +1,4 @@
-"""`derive_change_series`: the change of a total whose members come and go."""
+"""`derive_change_series`: the change of a total whose members enter and leave."""
 
 import datetime
 from collections.abc import Sequence
@@ -29,32 +29,34 @@ def derive_change_series(
     errors: str = "raise",
     max_events: int | None = 1000,
 ) -> pd.DataFrame:
-    """The total of a population and its change per period, with real flows and changes of membership told apart.
+    """The total of a population and its change per period, with real flows separated from changes of
+    membership.
 
-    An entity is observed in a period if it has a value that is not null there. Between two adjacent periods, only entities observed
-    in both can have flowed; one that is first listed, is delisted, or has a gap and resumes, moves the total by its whole level
-    without any flow. Values are levels (balances, holdings, open interest, supply): a positive change is a flow into what is
-    measured, a negative one out of it. Totals are always of the whole population.
+    An entity is observed in a period if it has a value there that is not null. Between two adjacent periods,
+    only entities observed in both can have flows; one that is first listed, is delisted, or has a gap and
+    resumes, changes the total by its whole level without any flow. Values are levels (balances, holdings, open
+    interest, supply): a positive change is a flow into the measured quantity, a negative one out of it. Totals
+    always cover the whole population.
 
-    data: wide (one entity per numeric column, time in a column or the index; columns of text and of booleans are no entities) or
-        long rows (time, entity, value), as a DataFrame, a list of dicts, a dict of columns, a Series, or what has `to_pandas()`.
+    data: wide (one entity per numeric column, time in a column or the index; columns of text and of booleans are not entities) or
+        long rows (time, entity, value), as a DataFrame, a list of dicts, a dict of columns, a Series, or an object with `to_pandas()`.
     time_col, entity_col, value_col: the columns; `entity_col` or `value_col` of long rows. Found if there is one candidate: a
         single column of text beside a single one of numbers, and times that repeat, are long rows.
     selected: entities for display, by name, or the number of the largest (by size at the end of the series). Adds
         `selected_entities_change`, their part of `stable_entities_change`, and changes nothing else.
     freq, tz: the periods, as for `safe_merge_timeseries`. Times are floored before anything is computed; without `freq` to the
         coarsest step by which an entity reports, at most a day, if the times are not on one grid of it already.
-    duplicates: what becomes of several values of an entity in a period: `last` (in time), `first`, `sum`, `mean`, `max`, `min`,
+    duplicates: how to combine several values of an entity in a period: `last` (in time), `first`, `sum`, `mean`, `max`, `min`,
         `error`. A null never counts as a value.
     errors: rows without a readable time or entity are an error (`raise`), or left out (`coerce`).
-    max_events: the most events in `attrs`, those with the largest change; `None` for all.
+    max_events: the maximum number of events in `attrs`, largest changes first; `None` for all.
 
     Returns a DataFrame with one row per period that the data name, sorted, its index the beginnings of the periods, and the columns
-        `total_value`: the sum over all observed entities, in the unit of the data; NaN where nobody was observed.
-        `total_change`: what the total moved by since the row before, members that come and go included.
-        `stable_entities_change`: the real flow, over entities observed in both periods. The number for a headline.
-        `coverage_change`: levels that came in with entering entities, minus those that went with exiting ones.
-        `entering_entity_count`, `exiting_entity_count`: how many those were.
+        `total_value`: the sum over all observed entities, in the unit of the data; NaN if none was observed.
+        `total_change`: change of the total since the previous row, including entering and leaving members.
+        `stable_entities_change`: the real flow, over entities observed in both periods. Use this number for a headline.
+        `coverage_change`: levels of entering entities, minus those of exiting ones.
+        `entering_entity_count`, `exiting_entity_count`: their numbers.
         `selected_entities_change`: with `selected` only.
     `total_change == stable_entities_change + coverage_change` holds exactly in every row. In the first row, all changes are 0:
     there is nothing to compare with.
@@ -63,15 +65,15 @@ def derive_change_series(
     `exited`: never seen again; `gap`: seen again later; `resumed`: back after a gap), `value` (the level that came or went),
     `change` (the same with its sign in `coverage_change`), `previous_value` (the entity's last value before the period) and
     `next_value` (its first one in or after it). `.attrs["coverage_event_count"]` counts all of them by kind,
-    `.attrs["selected_entities"]` lists the selected. `.attrs["data_quality"]` and the execution's findings have what was noticed:
+    `.attrs["selected_entities"]` lists the selected. `.attrs["data_quality"]` and the execution's findings have the diagnostics:
     `coverage_events`, `slower_entities`, `duplicate_buckets`, `buckets_inferred`, `missing_periods`, `unobserved_periods`,
     `unobserved_entities`,
     `infinite_values` (infinite values count as not observed), `ignored_columns`, `numbers_from_text` and others.
 
-    Raises `ValueError` (what is wrong, where, and the choices) or `TypeError` (what is no data).
+    Raises `ValueError` (with the problem, its location and the valid choices) or `TypeError` (for invalid data).
     """
     if max_events is not None and (isinstance(max_events, bool) or not isinstance(max_events, int) or max_events < 0):
-        raise ValueError(f"max_events {max_events!r} is no number of events; expected 0 or more, or None")
+        raise ValueError(f"max_events {max_events!r} is not a valid number of events; expected 0 or more, or None")
     quality = Quality()
     matrix = read(
         data,
@@ -100,12 +102,12 @@ def derive_change_series(
 
 
 def _table(found: Flows, matrix: Matrix) -> pd.DataFrame:
-    # The total's change is put together from its two parts, so that they add up to the last bit.
+    # The total's change is computed from its two parts, so that they add up to the last bit.
     change = found.stable + found.coverage
     for column in (found.total, change, found.stable, found.coverage):
         if not np.isfinite(column).all():
             period = matrix.periods[int(np.flatnonzero(~np.isfinite(column))[0])]
-            raise ValueError(f"the sum of the period {period} is more than a 64-bit float holds (1.8e308); scale the values first")
+            raise ValueError(f"the sum of the period {period} exceeds the maximum of a 64-bit float (1.8e308); scale the values first")
     columns = {
         "total_value": np.where(found.observed, found.total, np.nan),
         "total_change": change,
@@ -120,13 +122,13 @@ def _table(found: Flows, matrix: Matrix) -> pd.DataFrame:
 
 
 def _selected(selected: Sequence[Any] | int, matrix: Matrix) -> np.ndarray:
-    """The positions of the entities for display."""
+    """Returns the positions of the entities for display."""
     if isinstance(selected, int | np.integer) and not isinstance(selected, bool):
         if selected < 1:
-            raise ValueError(f"selected {selected} is no number of entities; expected 1 or more, or a list of entities")
+            raise ValueError(f"selected {selected} is not a valid number of entities; expected 1 or more, or a list of entities")
         return _top(matrix, int(selected))
     if isinstance(selected, str | bool) or not hasattr(selected, "__iter__"):
-        raise TypeError(f"selected is {selected!r}; expected a list of entities, or how many of the largest")
+        raise TypeError(f"selected is {selected!r}; expected a list of entities, or the number of largest ones")
     positions = {entity: number for number, entity in enumerate(matrix.entities)}
     wanted = list(dict.fromkeys(selected))
     unknown = [entity for entity in wanted if entity not in positions]
@@ -136,7 +138,8 @@ def _selected(selected: Sequence[Any] | int, matrix: Matrix) -> np.ndarray:
 
 
 def _top(matrix: Matrix, count: int) -> np.ndarray:
-    """The largest in the last period; after those who report there, the others by their last values."""
+    """Returns the largest in the last period; after entities that report there, the others by their last
+    values."""
     if matrix.values.size == 0:
         return np.zeros(0, dtype=np.int64)
     observed = ~np.isnan(matrix.values)
@@ -168,7 +171,8 @@ def _note(found: Flows, matrix: Matrix, quality: Quality) -> None:
     micros = matrix.bucket.micros if matrix.bucket else None
     if micros and len(matrix.periods) > 1:
         distances = np.diff(matrix.periods.as_unit("us").asi8)
-        # By the rounded number of buckets: a day in which clocks are set is an hour shorter or longer.
+        # By the rounded number of buckets: a day on which clocks change is an hour shorter or
+        # longer.
         missing = np.rint(distances / micros).astype(np.int64) - 1
         if (missing > 0).any():
             first = matrix.periods[int(np.flatnonzero(missing > 0)[0]) + 1]
@@ -182,13 +186,13 @@ def _note(found: Flows, matrix: Matrix, quality: Quality) -> None:
 
 
 def _note_total_among_entities(found: Flows, matrix: Matrix, quality: Quality) -> None:
-    """A column that is the sum of the others would make the total twice what it is."""
+    """Reports a column that is the sum of the others, which would double the total."""
     for number, entity in enumerate(matrix.entities):
         if len(matrix.entities) > 2 and isinstance(entity, str) and entity.strip().lower() in _TOTALS:
             levels = np.nan_to_num(matrix.values[:, number])
             if levels.any() and np.allclose(found.total, 2 * levels, rtol=1e-9, atol=0.0):
                 quality.note(
                     "total_among_entities",
-                    f"the entity {entity!r} is the sum of all others, so everything is counted twice; leave it out",
+                    f"the entity {entity!r} is the sum of all others, so everything is counted twice; exclude it",
                     series=entity,
                 )

@@ -1,4 +1,4 @@
-"""Finds the column of a table that holds its times."""
+"""Finds the time column of a table."""
 
 from typing import Any
 
@@ -29,15 +29,16 @@ _ENDS = (
     "_unix",
 )
 _SAMPLE = 5
-# Names of calendar fields, with the numbers that they hold.
+# Names of calendar fields, with their valid numbers.
 _FIELDS = {"year": 9999, "quarter": 4, "month": 12, "week": 53, "day": 366, "hour": 23}
 
 
 def find(table: pd.DataFrame, wanted: str | None, label: str) -> tuple[pd.Series, str, pd.DataFrame]:
-    """The times of a table, what they are called, and the table without them.
+    """Returns the times of a table, their name, and the table without them.
 
-    Without `wanted` it is, in this order: an index of times; the only column of a time dtype; the only one with a usual name, then
-    with a usual ending, that holds times; the only one of dates as text. Where several are equally good it is an error.
+    Without `wanted`, they are, in this order: an index of times; the only column of a time dtype; the only one
+    with a usual name, then with a usual ending, that holds times; the only one of dates as text. Several
+    equally good candidates are an error.
     """
     if wanted is not None:
         return _wanted(table, wanted, label)
@@ -66,7 +67,7 @@ def find(table: pd.DataFrame, wanted: str | None, label: str) -> tuple[pd.Series
     if dated:
         raise ValueError(f"{label} has several columns that may be its time: {listed(dated)}; choose with time_col=")
     if len(named) == 1:
-        # Its values are no times: reading them says which, and why.
+        # Its values are not times: reading them raises an error that names the first one.
         return _of_column(table, named[0])
     raise ValueError(
         f"{label} has no column of times among {listed(table.columns) or 'none'}; name it with time_col=, or set a DatetimeIndex"
@@ -74,24 +75,27 @@ def find(table: pd.DataFrame, wanted: str | None, label: str) -> tuple[pd.Series
 
 
 def _ends_as_time(name: Any, values: pd.Series) -> bool:
-    """Whether a column whose name ends like a time's holds times; of numbers only epochs are, for there is `volume_day`, too."""
+    """Returns whether a column with a time-like name ending holds times; numbers must be epochs (`volume_day`
+    also exists)."""
     return tells_time(name, values) if pd.api.types.is_numeric_dtype(values.dtype) else _holds_times(values)
 
 
 def _is_part(name: Any, values: pd.Series) -> bool:
-    """Whether a column holds the numbers of a calendar field, or only looks like a time by a capital letter."""
+    """Returns whether a column holds the numbers of a calendar field, or only looks like a time because of a
+    capital letter."""
     numeric = pd.api.types.is_numeric_dtype(values.dtype)
     return numeric and (_plain(name) in _FIELDS or (len(str(name)) == 1 and str(name).isupper()))
 
 
 def is_named_as_time(name: Any) -> bool:
-    """Whether a name says that a column holds times; capitals are rather the name of something."""
+    """Returns whether a name says that a column holds times; capitalized names more likely name an entity."""
     plain = _plain(name)
     return (plain in _NAMES or plain.endswith(_ENDS)) and not str(name).isupper()
 
 
 def tells_time(name: Any, values: pd.Series) -> bool:
-    """Whether a column of numbers is not measured but tells when: epochs or calendar fields, under a name that says so."""
+    """Returns whether a column of numbers holds times rather than measurements: epochs or calendar fields, with
+    such a name."""
     if not is_named_as_time(name):
         return False
     plain = _plain(name)
@@ -100,7 +104,7 @@ def tells_time(name: Any, values: pd.Series) -> bool:
         return False
     if plain in _FIELDS:
         return bool(told.between(0, _FIELDS[plain]).all())
-    # The years from 1990 to 2100 in each unit.
+    # The years 1990 to 2100 in each unit.
     return any(told.between(631_152_000 * unit, 4_102_444_800 * unit).all() for unit in (1, 10**3, 10**6, 10**9))
 
 
@@ -131,13 +135,13 @@ def _is_time_dtype(dtype: Any) -> bool:
 
 
 def _holds_times(values: pd.Series) -> bool:
-    """Whether the first values, as far as there are any, are times."""
+    """Returns whether the first values, if any, are times."""
     some = values[values.notna()].iloc[:_SAMPLE] if len(values) else values
     return bool(len(some) == 0 or instants.read(some, "", "", "coerce", Quality()).notna().any())
 
 
 def _holds_dates(values: pd.Series) -> bool:
-    """Whether a column of text or of Python's dates holds times; numbers alone are no sign of that."""
+    """Returns whether a column of text or of Python's dates holds times; numbers alone do not count."""
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = values.astype(values.cat.categories.dtype)
     if pd.api.types.is_numeric_dtype(values.dtype):

@@ -1,4 +1,4 @@
-"""Folds rows of one bucket into one, column by column, by an explicit policy."""
+"""Merges rows of one bucket into one, column by column, by an explicit policy."""
 
 from collections.abc import Callable, Mapping
 
@@ -12,7 +12,7 @@ Policy = str | Mapping[str, str]
 
 
 def check(policy: Policy) -> None:
-    """Refuses what is no policy."""
+    """Rejects an invalid policy."""
     for one in policy.values() if isinstance(policy, Mapping) else [policy]:
         if one not in POLICIES:
             raise ValueError(f"duplicates {one!r} is no policy; expected one of {', '.join(POLICIES)}")
@@ -21,12 +21,13 @@ def check(policy: Policy) -> None:
 def fold(
     table: pd.DataFrame, times: pd.DatetimeIndex, buckets: pd.DatetimeIndex, policy: Policy, label: str, quality: Quality
 ) -> pd.DataFrame:
-    """The table with one row per bucket, in order of time. `times` are those before they were floored: they decide what is last.
+    """Returns the table with one row per bucket, ordered by time. `times` are those before they were floored:
+    they decide which is last.
 
-    A null is no sample under any policy. Columns that are no numbers take their last sample where the policy is to count.
+    A null is never a sample. Columns without numbers take their last sample if the policy is arithmetic.
     """
     if not (times.is_monotonic_increasing and buckets.is_monotonic_increasing):
-        # Both orders are the same but where clocks are set back; the bucket decides there.
+        # Both orders are the same except where clocks are set back; the bucket decides there.
         order = np.lexsort((times.asi8, buckets.asi8))
         table, buckets = table.iloc[order], buckets[order]
     if buckets.is_unique:
@@ -48,7 +49,7 @@ def fold(
     quality.note(
         "duplicate_buckets",
         f"{label}: {int(sizes[repeated].sum())} rows fall into {many(int(repeated.sum()), 'bucket')} and became one row each by "
-        f"{_spoken(columns, policy)}; {int(placeholders.sum())} of the buckets held a null beside a sample",
+        f"{_spoken(columns, policy)}; {int(placeholders.sum())} of the buckets had a null and a sample",
         buckets=int(repeated.sum()),
         rows=int(sizes[repeated].sum()),
         placeholders=int(placeholders.sum()),
@@ -101,7 +102,8 @@ def fold_cells(
     name: Callable[[int], str],
     quality: Quality,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same for long rows, each of which belongs to a numbered cell: one value per cell that has a sample, and the cells."""
+    """Does the same for long rows, each in a numbered cell: returns one value per cell that has a sample, and
+    the cells."""
     order = np.lexsort((times.asi8, cells))
     cells, values = cells[order], values[order]
     told = ~np.isnan(values)
@@ -119,7 +121,7 @@ def fold_cells(
         quality.note(
             "duplicate_buckets",
             f"{label}: {int(sizes[repeated].sum())} rows fall into {many(int(repeated.sum()), 'bucket')} of an entity and became "
-            f"one each by the policy {policy!r}; {placeholders} of the buckets held a null beside a sample",
+            f"one each by the policy {policy!r}; {placeholders} of the buckets had a null and a sample",
             buckets=int(repeated.sum()),
             rows=int(sizes[repeated].sum()),
             placeholders=placeholders,
@@ -139,7 +141,7 @@ def fold_cells(
 
 
 def _runs(sorted_cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each run of the same number begins, and how long it is."""
+    """Returns the start and the length of each run of the same number."""
     if sorted_cells.size == 0:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     heads = np.flatnonzero(np.r_[True, sorted_cells[1:] != sorted_cells[:-1]])

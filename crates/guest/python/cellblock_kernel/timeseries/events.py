@@ -1,4 +1,4 @@
-"""Coverage events: which entities came into or left a total, and why."""
+"""Coverage events: entities that entered or left a total, and why."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,13 +10,13 @@ from cellblock_kernel.timeseries.flows import Flows
 from cellblock_kernel.timeseries.quality import Notes, Quality, clipped, plain
 
 KINDS = ("entered", "exited", "gap", "resumed")
-# Of a finding: the host drops details that are too large.
+# Maximum number in a finding: the host drops details that are too large.
 _IN_FINDING = 40
 _NAME = 60
 
 
 def events(flows: Flows, values: np.ndarray, periods: pd.DatetimeIndex, entities: Sequence[Any]) -> Notes:
-    """Dicts in order of time, as `derive_change_series` describes them."""
+    """Returns dicts ordered by time, as described by `derive_change_series`."""
     moves = flows.moves
     found = Notes()
     for period, entity, change in zip(moves.period.tolist(), moves.entity.tolist(), moves.change.tolist(), strict=True):
@@ -40,7 +40,7 @@ def events(flows: Flows, values: np.ndarray, periods: pd.DatetimeIndex, entities
 
 
 def _first(levels: np.ndarray) -> float | None:
-    """The first that is observed. Most often it is near, so the steps grow from small ones."""
+    """Returns the first observed value. It is usually near, so the steps start small."""
     start, size = 0, 16
     while start < levels.size:
         told = np.flatnonzero(~np.isnan(levels[start : start + size]))
@@ -51,7 +51,7 @@ def _first(levels: np.ndarray) -> float | None:
 
 
 def count(flows: Flows, values: np.ndarray) -> dict[str, int]:
-    """How many there are of each kind, also of those that are not listed."""
+    """Returns the number of each kind, including events that are not listed."""
     if values.size == 0:
         return dict.fromkeys(KINDS, 0)
     ever = int(flows.ever.sum())
@@ -62,7 +62,7 @@ def count(flows: Flows, values: np.ndarray) -> dict[str, int]:
 
 
 def note(found: Notes, counts: dict[str, Any], quality: Quality) -> None:
-    """The finding of the execution: how many events, and the largest."""
+    """Builds the execution's finding: the number of events, and the largest ones."""
     total = sum(counts.values())
     if total == 0:
         return
@@ -73,7 +73,7 @@ def note(found: Notes, counts: dict[str, Any], quality: Quality) -> None:
     shown = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
     quality.note(
         "coverage_events",
-        f"entities that came or went: {kinds}; the largest: {shown}; what they moved is in coverage_change and is no flow",
+        f"entities entered or left: {kinds}; the largest: {shown}; their levels count as coverage_change, not as flow",
         total=total,
         **counts,
         events=[

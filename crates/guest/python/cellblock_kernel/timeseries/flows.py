@@ -1,16 +1,16 @@
-"""The arithmetic of changes: what moved among those who stayed, and what came or went with members."""
+"""The arithmetic of changes: flows of staying members, and levels of entering and leaving members."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-# Cells worked on at a time: few enough for a processor's cache, enough to make numpy's calls cheap.
+# Cells processed at a time: few enough for a processor's cache, enough to make numpy's calls cheap.
 _CELLS = 1 << 18
 
 
 @dataclass
 class Moves:
-    """Members that came into or left the total, as positions in the matrix; `change` is what each did to it."""
+    """Members that entered or left the total, as positions in the matrix; `change` is the effect of each on it."""
 
     period: np.ndarray
     entity: np.ndarray
@@ -19,7 +19,7 @@ class Moves:
 
 @dataclass
 class Flows:
-    """One entry per period. In the first, there is nothing to compare with: all changes are zero."""
+    """One entry per period. All changes are zero in the first, which has no predecessor."""
 
     total: np.ndarray
     stable: np.ndarray
@@ -28,14 +28,14 @@ class Flows:
     exiting: np.ndarray
     selected: np.ndarray | None
     observed: np.ndarray
-    """Whether anybody was observed in the period."""
+    """Whether any entity was observed in the period."""
     ever: np.ndarray
     """Whether an entity was observed in any period."""
     moves: Moves
 
 
 def flows(values: np.ndarray, selected: np.ndarray | None, most: int | None) -> Flows:
-    """Compares each period (row) of a matrix with the one before; NaN is what was not observed.
+    """Compares each period (row) of a matrix with the previous one; NaN means not observed.
 
     Keeps the `most` moves of the largest size, all if it is `None`.
     """
@@ -57,7 +57,7 @@ def flows(values: np.ndarray, selected: np.ndarray | None, most: int | None) -> 
     rows = max(1, _CELLS // entities)
     kept, least = [result.moves], -1.0
     for start in range(1, periods, rows):
-        # A sum that is too large becomes infinite, which the caller refuses.
+        # A sum that is too large becomes infinite, which the caller rejects.
         with np.errstate(over="ignore", invalid="ignore"):
             kept.append(_block(values[start - 1 : start + rows], selected, result, start, least))
         if most is not None and sum(one.period.size for one in kept) > 4 * most:
@@ -76,7 +76,8 @@ def _levels(rows: np.ndarray, result: Flows, start: int) -> None:
 
 
 def _block(rows: np.ndarray, selected: np.ndarray | None, result: Flows, start: int, least: float) -> Moves:
-    """The rows from the second on, each beside the one before; tells of moves that are larger than the `least`."""
+    """Returns the rows from the second on, each beside its predecessor, and moves that are larger than the
+    `least`."""
     here = slice(start, start + len(rows) - 1)
     moves = _none()
     observed = rows == rows
@@ -92,7 +93,8 @@ def _block(rows: np.ndarray, selected: np.ndarray | None, result: Flows, start: 
         result.ever |= observed[1:].any(axis=0)
         steps = levels[1:] - levels[:-1]
         moved = observed[1:] != observed[:-1]
-        # The step of who comes is its whole level, that of who goes is the same below zero: both are exact.
+        # The step of an entering member is its whole level, that of a leaving one the negative
+        # level: both are exact.
         changes = np.where(moved, steps, 0.0)
         result.coverage[here] = changes.sum(axis=1)
         result.entering[here] = np.count_nonzero(moved & observed[1:], axis=1)
@@ -111,10 +113,11 @@ def _none() -> Moves:
 
 
 def _largest(kept: list[Moves], most: int | None) -> Moves:
-    """Those that changed the total most, in order of time."""
+    """Returns the moves that changed the total most, ordered by time."""
     moves = Moves(*(np.concatenate([getattr(one, field) for one in kept]) for field in ("period", "entity", "change")))
     if most is None or moves.period.size <= most:
         return moves
-    # Of equal sizes the earlier stays: a stable order, so that the same data give the same events.
+    # Of equal sizes, the earlier comes first: a stable order, so that the same data give the same
+    # events.
     chosen = np.sort(np.argsort(-np.abs(moves.change), kind="stable")[:most])
     return Moves(moves.period[chosen], moves.entity[chosen], moves.change[chosen])

@@ -1,4 +1,4 @@
-"""Reads times of any spelling as instants in UTC."""
+"""Reads times in any notation as instants in UTC."""
 
 import datetime
 import re
@@ -21,9 +21,9 @@ _TIME_KINDS = frozenset({"datetime", "datetime64", "date"})
 
 
 def read(values: pd.Series, label: str, column: str, errors: str, quality: Quality) -> pd.DatetimeIndex:
-    """The instants of a column in UTC; `NaT` for what is none of them, if `errors` is `coerce`.
+    """Returns the instants of a column in UTC; `NaT` for invalid values if `errors` is `coerce`.
 
-    Times without a zone are taken as UTC. Numbers are epochs, told by their magnitude: seconds below 1e11, then milliseconds,
+    Times without a zone are taken as UTC. Numbers are epochs; their magnitude decides the unit: seconds below 1e11, then milliseconds,
     microseconds, nanoseconds. The result counts microseconds, or nanoseconds where a value needs them.
     """
     values = values.reset_index(drop=True)
@@ -43,7 +43,7 @@ def read(values: pd.Series, label: str, column: str, errors: str, quality: Quali
             )
         raise ValueError(
             f"{label} has no time in row {first} of {column!r}: {shown}; "
-            'repair the row, or pass errors="coerce" to leave such rows out'
+            'repair the row, or pass errors="coerce" to exclude such rows'
         )
     quality.note(
         "unreadable_times",
@@ -82,7 +82,7 @@ def _nothing(count: int) -> np.ndarray:
 
 
 def _of_times(values: Any) -> np.ndarray:
-    """UTC without its zone, in microseconds unless that would lose something."""
+    """Returns UTC without a zone, in microseconds unless that would lose precision."""
     index = pd.DatetimeIndex(pd.to_datetime(values, utc=True, errors="coerce")).tz_localize(None)
     array = index.to_numpy()
     if index.unit != "ns":
@@ -131,7 +131,7 @@ def _joined(count: int, parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarra
 def _of_text(cells: np.ndarray, label: str, column: str, quality: Quality) -> np.ndarray:
     text = pd.Series(cells, dtype=object)
     text = text.where(text.notna(), "").astype(str).str.strip()
-    # pandas reads these two as the present time.
+    # pandas reads these two as the current time.
     text = text.where(~text.str.lower().isin(["now", "today"]), "")
     instants = _of_times(pd.to_datetime(text, utc=True, format="ISO8601", errors="coerce"))
     left = np.isnat(instants) & (text != "").to_numpy()
@@ -148,7 +148,7 @@ def _of_text(cells: np.ndarray, label: str, column: str, quality: Quality) -> np
 
 
 def _of_prose(text: pd.Series) -> np.ndarray:
-    """Dates in other spellings; those whose first number may be the day or the month are none."""
+    """Reads dates in other notations; not those whose first number may be the day or the month."""
     plain = text.map(_iso_period)
     plain = plain.where(plain.str.contains(r"\d{4}", regex=True) & ~plain.str.match(_DAY_OR_MONTH_FIRST), "")
     with warnings.catch_warnings():
@@ -157,7 +157,7 @@ def _of_prose(text: pd.Series) -> np.ndarray:
 
 
 def _iso_period(text: str) -> str:
-    """The first day of a quarter such as `2024-Q1` or of an ISO week such as `2024-W05`."""
+    """Returns the first day of a quarter such as `2024-Q1` or of an ISO week such as `2024-W05`."""
     if quarter := _QUARTER.fullmatch(text):
         return f"{quarter[1]}-{int(quarter[2]) * 3 - 2:02}-01"
     if week := _WEEK.fullmatch(text):
@@ -169,7 +169,7 @@ def _iso_period(text: str) -> str:
 
 
 def _of_numbers(values: pd.Series, label: str, column: str, quality: Quality) -> np.ndarray:
-    """Epochs of the unit that their magnitude tells, years and dates like 20240131."""
+    """Reads epochs by magnitude, years, and dates like 20240131."""
     whole = pd.api.types.is_integer_dtype(values.dtype) and not values.hasnans
     numbers = values.to_numpy(dtype=np.int64 if whole else np.float64, **({} if whole else {"na_value": np.nan}))
     known = np.isfinite(numbers)
@@ -180,12 +180,12 @@ def _of_numbers(values: pd.Series, label: str, column: str, quality: Quality) ->
         instants, what = guessed
         quality.note("times_guessed", f"{label}: the numbers of {column!r} were read as {what}, not as seconds since 1970", column)
         return instants
-    # Bounded before the conversion: what is beyond nanoseconds of 64 bits is no time.
+    # Checked before the conversion: values beyond 64-bit nanoseconds are not times.
     sizes = np.abs(np.where(known, numbers, 0).astype(np.float64))
     known &= sizes < 9.2e18
     units = np.digitize(sizes, [bound for _, bound in _UNITS[:-1]])
     largest = int(units[known].max(initial=0))
-    # A number from the first years of an epoch says nothing; it is taken as one of its neighbours.
+    # A number from the first years of an epoch is ambiguous; it gets the unit of its neighbors.
     units[sizes < 1e8] = largest
     parts = []
     for number, (unit, _) in enumerate(_UNITS):

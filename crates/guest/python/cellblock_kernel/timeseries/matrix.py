@@ -1,4 +1,4 @@
-"""The matrix of a population: a row per period, a column per entity, NaN where nothing was observed."""
+"""The matrix of a population: a row per period, a column per entity, NaN where there is no observation."""
 
 import datetime
 from collections.abc import Iterable, Iterator
@@ -14,13 +14,13 @@ from cellblock_kernel.timeseries.prepare import Freq, Timed
 from cellblock_kernel.timeseries.quality import Quality, clipped, listed
 from cellblock_kernel.timeseries.sources import table
 
-# 8 bytes each.
+# Maximum number of cells, 8 bytes each.
 _MOST_CELLS = 1 << 27
-# Cells whose samples are looked for at once.
+# Cells that are searched for samples at once.
 _AT_ONCE = 1 << 22
 _LABEL = "data"
 
-# Entities by number, and as many distances in microseconds between two samples of each.
+# Entities by number, with the distances in microseconds between samples of each.
 Gaps = tuple[np.ndarray, np.ndarray]
 
 
@@ -81,7 +81,7 @@ def _wide(source: Timed, value_col: str | None, freq: Freq | None, policy: str, 
     if ignored:
         quality.note(
             "ignored_columns",
-            f"{_LABEL}: {listed(ignored)} are no entities: they hold no numbers, or tell time; convert text first if it should be",
+            f"{_LABEL}: {listed(ignored)} are not entities: they do not hold numbers, or hold times; convert text first if it should be",
             columns=[str(column) for column in ignored[:20]],
         )
     numbers = rest if len(chosen) == len(rest.columns) else rest[chosen]
@@ -102,8 +102,8 @@ def _long(source: Timed, entity_col: Any, value_col: Any, freq: Freq | None, pol
     if nameless.size:
         message = f"{nameless.size} of {len(codes)} rows have no {entity_col!r}, the first is row {nameless[0]}"
         if errors == "raise":
-            raise ValueError(f'{message}; repair them, or pass errors="coerce" to leave them out')
-        quality.note("unnamed_rows", f"{message}; they were left out", rows=int(nameless.size))
+            raise ValueError(f'{message}; repair them, or pass errors="coerce" to exclude them')
+        quality.note("unnamed_rows", f"{message}; they were excluded", rows=int(nameless.size))
     values = _without_infinities(_numbers(source.table[value_col], value_col, quality)[:, None], [value_col], quality)[:, 0]
     named = codes >= 0
     codes, values, times = codes[named], values[named], source.times[named]
@@ -127,7 +127,7 @@ def _long(source: Timed, entity_col: Any, value_col: Any, freq: Freq | None, pol
 
 
 def _samples_of_rows(codes: np.ndarray, times: pd.DatetimeIndex, values: np.ndarray) -> Gaps:
-    """The distances between samples of the same entity: entities may report at different seconds."""
+    """Returns the distances between samples of the same entity: entities may report at different seconds."""
     told = ~np.isnan(values)
     codes, micros = codes[told], times.as_unit("us").asi8[told]
     order = np.lexsort((micros, codes))
@@ -137,14 +137,14 @@ def _samples_of_rows(codes: np.ndarray, times: pd.DatetimeIndex, values: np.ndar
 
 
 def _samples_of_columns(times: pd.DatetimeIndex, told: np.ndarray) -> Iterator[Gaps]:
-    """The same for columns, some of them at a time."""
+    """Does the same for columns, several at a time."""
     micros = times.as_unit("us").asi8
     if not times.is_monotonic_increasing:
         order = np.argsort(micros)
         micros, told = micros[order], told[order]
     whole = told.all(axis=0)
     if whole.any():
-        # They all have the same distances.
+        # All of them have the same distances.
         yield np.full(max(len(micros) - 1, 0), int(whole.argmax())), np.diff(micros)
     others = np.flatnonzero(~whole)
     many_columns = max(_AT_ONCE // max(len(micros), 1), 1)
@@ -158,7 +158,8 @@ def _samples_of_columns(times: pd.DatetimeIndex, told: np.ndarray) -> Iterator[G
 def _grid(
     source: Timed, freq: Freq | None, entities: list[Any], samples: Iterable[Gaps], quality: Quality
 ) -> buckets.Bucket | None:
-    """The bucket asked for, or of the coarsest step by which an entity reports, so that none is gone between its samples."""
+    """Returns the requested bucket, or one of the coarsest step of any entity, so that none disappears between
+    its samples."""
     pooled, own = [], []
     for owners, gaps in samples:
         pooled.append(gaps)
@@ -184,7 +185,7 @@ def _grid(
 
 
 def _numbers(values: pd.Series, name: Any, quality: Quality) -> np.ndarray:
-    """The values of long rows; numbers that arrive as text, as in many APIs, are taken as numbers."""
+    """Returns the values of long rows; numbers as text, as in many APIs, count as numbers."""
     if is_number(values):
         return _floats(values.to_frame())[:, 0]
     if pd.api.types.is_bool_dtype(values.dtype):
@@ -211,8 +212,8 @@ def _floats(numbers: pd.DataFrame) -> np.ndarray:
 
 
 def _without_infinities(values: np.ndarray, names: list[Any], quality: Quality) -> np.ndarray:
-    """Infinite values are no levels: they count as not observed."""
-    # The sum tells of most matrices at once that they hold none.
+    """Turns infinite values, which are not levels, into missing observations."""
+    # For most matrices, the sum alone shows that there are none.
     with np.errstate(invalid="ignore", over="ignore"):
         smallest, largest = (np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)) if values.size else (0.0, 0.0)
     if not (np.isinf(smallest) or np.isinf(largest)):

@@ -29,27 +29,27 @@ def safe_merge_timeseries(
 
     sources: DataFrames (pandas, or anything with `to_pandas()`), Series, lists of dicts (JSON rows), lists of `[time, value]`
         pairs, dicts of columns, or what an API returned around one list of rows. One list of sources, or one dict of sources by
-        name (like `names`), does as well.
+        name (like `names`), also works.
     names: one name per source. Every column is then there as `<name>_<column>`, and also as `<column>` if no other source has
         it. Without names, columns that several sources have become `source_1_<column>` and so on, the others keep their names.
     time_col: the time's column, one for all, a list with one per source, or a dict by name. Found by an index of times, dtype
         or name (`timestamp`, `date`, `ts`, …) if not given; several candidates are an error.
-    freq: the bucket (`"15min"`, `"h"`, `"D"`, `"W"`, `"M"`, `"Q"`, `"Y"`, a timedelta); times are floored to its beginning, weeks
+    freq: the bucket (`"15min"`, `"h"`, `"D"`, `"W"`, `"M"`, `"Q"`, `"Y"`, a timedelta); times are floored to its start, weeks
         to Monday. Without it, the coarsest step by which the sources report, at most a day, if their times are not on one grid
         already.
     how: which buckets: `outer` of any source, `inner` of all, `left` those of the first. Gaps are NaN; nothing is filled.
-    duplicates: what becomes of several rows in one bucket: `last` (in time), `first`, `sum`, `mean`, `max`, `min` or `error`, or a
-        dict by column (the others: `last`). A null never counts as a sample; columns that hold no numbers are not summed but
+    duplicates: how to combine several rows in one bucket: `last` (in time), `first`, `sum`, `mean`, `max`, `min` or `error`, or a
+        dict by column (the others: `last`). A null never counts as a sample; columns without numbers are not summed but
         take the last.
     tz: the zone in which days begin and of the result's index; `None` for UTC without a zone. Times without one are UTC. Numbers
         are epochs in seconds, milliseconds, microseconds or nanoseconds, by their magnitude.
     errors: a row without a readable time is an error (`raise`), or left out (`coerce`).
 
-    What was noticed is in `.attrs["data_quality"]`, a list of dicts with `code`, `message`, `series` and `details`, and among the
+    Diagnostics are in `.attrs["data_quality"]`, a list of dicts with `code`, `message`, `series` and `details`, and among the
     execution's findings: `duplicate_buckets`, `buckets_inferred`, `source_coverage`, `colliding_columns`, `unreadable_times`,
     `mixed_epoch_units`, `times_guessed`, `empty_source`.
 
-    Raises `ValueError` (what is wrong, where, and the choices) or `TypeError` (what is no source).
+    Raises `ValueError` (with the problem, its location and the valid choices) or `TypeError` (for an invalid source).
     """
     if how not in HOW:
         raise ValueError(f"how {how!r} is no way to join; expected one of {', '.join(HOW)}")
@@ -67,7 +67,7 @@ def safe_merge_timeseries(
 
 
 def index_of(tables: list[pd.DataFrame], how: str) -> pd.DatetimeIndex:
-    """The buckets of a join, in order."""
+    """Returns the buckets of a join, in order."""
     on = tables[0].index
     for one in tables[1:]:
         if how == "outer":
@@ -78,7 +78,7 @@ def index_of(tables: list[pd.DataFrame], how: str) -> pd.DatetimeIndex:
 
 
 def _columns(sources: list[Source], tables: list[pd.DataFrame], quality: Quality) -> list[tuple[Any, int, Any]]:
-    """The columns of the result: their names, the numbers of their sources, and their names there."""
+    """Returns the columns of the result: their names, the numbers of their sources, and their names there."""
     owners = Counter(column for one in tables for column in one.columns)
     named = all(one.name is not None for one in sources)
     shared = [column for column, count in owners.items() if count > 1]
@@ -98,7 +98,8 @@ def _columns(sources: list[Source], tables: list[pd.DataFrame], quality: Quality
             f"the result would have several columns named {listed(twice)}; choose other names=, or rename columns first"
         )
     if named:
-        # An alias that another source's prefixed column already bears would not be unique, so there is none.
+        # An alias that equals another source's prefixed column would not be unique, so it is left
+        # out.
         columns += [
             (column, number, column)
             for number, one in enumerate(tables)

@@ -1,4 +1,4 @@
-"""Brings sources onto buckets: times read, floored, and one row per bucket."""
+"""Puts sources onto buckets: reads and floors times, and merges to one row per bucket."""
 
 import datetime
 from collections.abc import Mapping, Sequence
@@ -15,27 +15,28 @@ from cellblock_kernel.timeseries.sources import Source
 
 Freq = str | datetime.timedelta
 TimeColumn = str | Sequence[str | None] | Mapping[str, str]
-# Columns that are asked for the distances of their samples; more would say the same.
+# Maximum number of columns whose sample distances are checked; more add nothing.
 _ASKED = 50
 
 
 @dataclass
 class Timed:
-    """A table beside its instants, in the zone of the buckets. The rows are in the order given."""
+    """A table with its instants, in the zone of the buckets. The rows keep their order."""
 
     table: pd.DataFrame
     times: pd.DatetimeIndex
     name: str
 
     def gaps(self) -> np.ndarray:
-        """The distances between its samples, in microseconds."""
+        """Returns the distances between its samples, in microseconds."""
         numbers = self.table.select_dtypes("number").iloc[:, :_ASKED]
         told = numbers if numbers.shape[1] else self.table.iloc[:, :_ASKED]
         return gaps_of_columns(self.times, told.notna().to_numpy())
 
 
 def gaps_of_columns(times: pd.DatetimeIndex, told: np.ndarray) -> np.ndarray:
-    """The distances between the samples of each column, in microseconds; what is null is a placeholder and no sample."""
+    """Returns the distances between the samples of each column, in microseconds; a null is a placeholder, not a
+    sample."""
     micros = times.as_unit("us").asi8
     if not times.is_monotonic_increasing:
         order = np.argsort(micros)
@@ -48,7 +49,7 @@ def gaps_of_columns(times: pd.DatetimeIndex, told: np.ndarray) -> np.ndarray:
 def timed(
     table: pd.DataFrame, time_col: str | None, label: str, zone: datetime.tzinfo | None, errors: str, quality: Quality
 ) -> Timed:
-    """Finds and reads the times of a table; rows without one are an error, or left out with a note."""
+    """Finds and reads the times of a table; rows without one are an error, or excluded with a note."""
     if errors not in ("raise", "coerce"):
         raise ValueError(f'errors {errors!r} is neither "raise" nor "coerce"')
     if len(table) == 0:
@@ -70,7 +71,7 @@ def _without_rows(table: pd.DataFrame, time_col: str | None, label: str, zone: d
 
 
 def grid(sources: list[Timed], freq: Freq | None, steps: list[int], quality: Quality) -> Bucket | None:
-    """The bucket asked for, or the one that the sources have in common by their steps."""
+    """Returns the requested bucket, or the common one of the sources by their steps."""
     if freq is not None:
         return buckets.parse(freq)
     bucket = buckets.common(steps, [one.times for one in sources])
@@ -88,7 +89,7 @@ def grid(sources: list[Timed], freq: Freq | None, steps: list[int], quality: Qua
 
 @dataclass
 class Prepared:
-    """The sources on buckets, in the order given; each has a sorted index without repetitions, all of one unit."""
+    """The sources on buckets, in the given order; each has a sorted, unique index, all in the same unit."""
 
     tables: list[pd.DataFrame]
     bucket: Bucket | None
@@ -105,7 +106,7 @@ def prepare(
     errors: str,
     quality: Quality,
 ) -> Prepared:
-    """Reads, floors and folds all sources."""
+    """Reads, floors and merges all sources."""
     _check_policy(duplicates, sources)
     zone = buckets.zone(tz)
     wanted = _time_columns(time_col, sources)
@@ -129,7 +130,7 @@ def prepare(
 
 
 def fold_into(source: Timed, floored: pd.DatetimeIndex, policy: Policy, label: str, quality: Quality) -> pd.DataFrame:
-    """One row per bucket, without the diagnostics of an earlier call."""
+    """Returns one row per bucket, without the diagnostics of an earlier call."""
     folded = duplicates.fold(source.table, source.times, floored, policy, label, quality)
     folded = folded.copy(deep=False)
     folded.attrs = {}
@@ -142,7 +143,7 @@ def _time_columns(time_col: TimeColumn | None, sources: list[Source]) -> list[st
     if isinstance(time_col, Mapping):
         unknown = set(time_col) - {one.name for one in sources}
         if unknown:
-            raise ValueError(f"time_col names {listed(sorted(unknown))}, which is no source")
+            raise ValueError(f"time_col names {listed(sorted(unknown))}, which is not a source")
         return [time_col.get(one.name) if one.name is not None else None for one in sources]
     if len(time_col) != len(sources):
         raise ValueError(f"time_col has {len(time_col)} entries for {len(sources)} sources; give one name, or one per source")
@@ -163,7 +164,7 @@ def _check_policy(policy: Policy, sources: list[Source]) -> None:
 def note_coverage(
     labels: list[str], names: list[str | None], tables: list[pd.DataFrame], on: pd.DatetimeIndex, quality: Quality, always: bool
 ) -> None:
-    """Notes, for each source, on which of the buckets it has a sample."""
+    """Notes, for each source, the share of buckets in which it has a sample."""
     for label, name, one in zip(labels, names, tables, strict=True):
         told = one.index[one.notna().any(axis=1).to_numpy()].intersection(on)
         if len(on) and (always or len(told) < len(on)):

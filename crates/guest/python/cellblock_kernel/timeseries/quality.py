@@ -1,4 +1,4 @@
-"""What a helper noticed: kept for the execution's findings and for the `attrs` of what it returns."""
+"""Diagnostics of a helper, kept for the execution's findings and for the `attrs` of its result."""
 
 import datetime
 import math
@@ -15,8 +15,9 @@ Frame = TypeVar("Frame", pd.DataFrame, pd.Series)
 class Notes(list):  # type: ignore[type-arg]
     """Dicts for a frame's `attrs`.
 
-    pandas makes a deep copy of `attrs` whenever a column is taken, which would cost more than the work on it. The list is copied,
-    the dicts in it are shared. It is saved as a plain list, so that who reads a pickled frame needs no kernel.
+    pandas deep-copies `attrs` whenever a column is selected, which would cost more than the work on it. The
+    list is copied, its dicts are shared. It is pickled as a plain list, so that readers of a pickled frame need
+    no kernel.
     """
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Notes":
@@ -33,7 +34,7 @@ class Quality:
         self.found = Notes()
 
     def note(self, code: str, message: str, series: str | None = None, **details: Any) -> None:
-        """Keeps one diagnostic; details become plain JSON values."""
+        """Records one diagnostic; details become plain JSON values."""
         entry: dict[str, Any] = {"code": code, "message": message}
         if series is not None:
             entry["series"] = series
@@ -42,7 +43,7 @@ class Quality:
         self.found.append(entry)
 
     def report(self) -> None:
-        """Sends the diagnostics with the execution; once, when the call has succeeded."""
+        """Sends the diagnostics with the execution, once, when the call has succeeded."""
         for entry in self.found:
             findings.add(**entry)
 
@@ -53,7 +54,8 @@ class Quality:
 
 
 def plain(value: Any) -> Any:
-    """The JSON value for a scalar, a mapping or a sequence: times as ISO 8601, what is not finite as null."""
+    """Returns the JSON value for a scalar, a mapping or a sequence: times as ISO 8601, non-finite numbers as
+    null."""
     if isinstance(value, dict):
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -70,7 +72,7 @@ def plain(value: Any) -> Any:
 
 
 def clipped(text: str, most: int = 120) -> str:
-    """A text of bounded length."""
+    """Returns a text of limited length."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
@@ -80,7 +82,7 @@ def many(count: int, noun: str) -> str:
 
 
 def listed(names: Any, most: int = 8) -> str:
-    """Names for a message: the first few, and how many more there are."""
+    """Returns names for a message: the first few, and the number of others."""
     names = [clipped(repr(name), 60) for name in names]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

@@ -1,4 +1,5 @@
-"""Reads the shapes in which time series arrive: frames, rows, columns, pairs, and the envelopes of APIs around them."""
+"""Reads time series in their various shapes: frames, rows, columns, pairs, and the envelopes of APIs around
+them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +9,8 @@ import pandas as pd
 
 from cellblock_kernel.timeseries.quality import listed
 
-# Keys under which APIs return their rows. A dict with one of these alone is one source, not a source of that name.
+# Keys under which APIs return their rows. A dict with only one of these is one source, not a source
+# of that name.
 _ENVELOPES = frozenset({"data", "rows", "items", "records", "result", "results", "values", "points", "series", "response"})
 _SHAPES = (
     "a DataFrame, a Series with a time index, a list of dicts, a list of [time, value] pairs, a dict of columns, or a dict that "
@@ -18,7 +20,7 @@ _SHAPES = (
 
 @dataclass
 class Source:
-    """One source as a table, with what its messages call it."""
+    """One source as a table, with its name for messages."""
 
     name: str | None
     label: str
@@ -28,14 +30,14 @@ class Source:
 
 @dataclass
 class Gathered:
-    """The sources of a call, and how they were handed over: `one`, `many` or `mapping`."""
+    """The sources of a call, and how they were passed: `one`, `many` or `mapping`."""
 
     sources: list[Source]
     shape: str
 
 
 def gather(given: tuple[Any, ...], names: Sequence[str] | None) -> Gathered:
-    """Takes apart `*sources`: several sources, one list of sources, one dict of sources by name, or a single source."""
+    """Reads `*sources`: several sources, one list of sources, one dict of sources by name, or a single source."""
     if not given:
         raise TypeError("no source was given; pass one or more DataFrames or lists of rows")
     shape, own = "many", None
@@ -57,7 +59,7 @@ def gather(given: tuple[Any, ...], names: Sequence[str] | None) -> Gathered:
 
 
 def table(given: Any, label: str = "data") -> pd.DataFrame:
-    """A source as a DataFrame; a Series becomes the column of its name, or `value`."""
+    """Returns a source as a DataFrame; a Series becomes the column of its name, or `value`."""
     given = _converted(given)
     if isinstance(given, pd.Series):
         given = given.to_frame("value" if given.name is None else given.name)
@@ -75,7 +77,7 @@ def table(given: Any, label: str = "data") -> pd.DataFrame:
 
 
 def _converted(given: Any) -> Any:
-    """A frame or series of another library (polars, pyarrow) as that of pandas."""
+    """Converts a frame or series of another library (polars, pyarrow) to pandas."""
     if isinstance(given, pd.DataFrame | pd.Series | Mapping | list | tuple):
         return given
     convert = getattr(given, "to_pandas", None)
@@ -102,7 +104,8 @@ def _columns(columns: Mapping[Any, Any], label: str) -> pd.DataFrame:
 
 
 def _envelope(given: Mapping[Any, Any], depth: int = 3) -> Any:
-    """The one list of rows in what an API returned, possibly a few dicts deep; `None` where there is none, or several."""
+    """Returns the one list of rows in an API's response, possibly a few dicts deep; `None` if there is none, or
+    several."""
     inner = []
     for value in given.values():
         if isinstance(value, list | tuple) and value and (_are_rows(value) or _are_pairs(value)):
@@ -117,7 +120,8 @@ def _envelope(given: Mapping[Any, Any], depth: int = 3) -> Any:
 
 
 def _is_named(given: Any) -> bool:
-    """Whether it holds sources by name. Lists without a row are that only beside others; alone they are empty columns."""
+    """Returns whether it holds sources by name. Empty lists count only beside others; alone they are empty
+    columns."""
     if not isinstance(given, Mapping) or not all(_is_source(value) for value in given.values()):
         return False
     if all(isinstance(value, list | tuple) and not value for value in given.values()):
@@ -146,7 +150,7 @@ def _are_rows(given: Sequence[Any]) -> bool:
 
 
 def _are_pairs(given: Sequence[Any]) -> bool:
-    """Whether it is `[[time, value], …]`, as price APIs return it."""
+    """Returns whether it is `[[time, value], …]`, as price APIs return it."""
     return bool(given) and all(
         isinstance(pair, list | tuple) and len(pair) == 2 and not any(isinstance(one, list | tuple | Mapping) for one in pair)
         for pair in given

@@ -1,4 +1,4 @@
-//! Which host ids a launcher's sandboxes run under.
+//! Host ids under which a launcher's sandboxes run.
 
 use std::fs::{self, OpenOptions};
 use std::os::fd::OwnedFd;
@@ -12,19 +12,19 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{During, Kind, Result};
 
-/// Ids above any that distributions give to users, containers or `systemd-nspawn`.
+/// First id above all ranges that distributions assign to users, containers or `systemd-nspawn`.
 const FIRST: u32 = 0x6000_0000;
-/// Ids per launcher of root: one for its keep and one per room.
+/// Number of ids per launcher of root: one for its keep and one per room.
 pub(super) const COUNT: u32 = 0x1_0000;
-/// How many launchers may run at once.
+/// Maximum number of launchers that can run at once.
 const RANGES: u32 = 4096;
-/// Locks that tell which ranges are taken; root's, so that no other user can hold them.
+/// Directory of the locks on used ranges; it belongs to root, so that no other user can hold them.
 const LOCKS: &str = "/run/cellblock";
 
-/// Ids per launcher of an ordinary user, who mostly has 65,536 of them.
+/// Number of ids per launcher of an ordinary user, who usually has 65,536.
 const PART: u32 = 1024;
 
-/// Chooses the id map, with what keeps the range ours as long as it is open.
+/// Chooses the id map; the descriptor reserves the range as long as it is open.
 pub(super) fn choose() -> Result<(KeepIds, Option<OwnedFd>)> {
     let uid = rustix::process::geteuid().as_raw();
     let gid = rustix::process::getegid().as_raw();
@@ -54,14 +54,16 @@ pub(super) fn choose() -> Result<(KeepIds, Option<OwnedFd>)> {
         }
     }
     Err(Kind::Launch {
-        reason: format!("all {RANGES} ranges of user ids are taken"),
+        reason: format!("all {RANGES} ranges of user ids are in use"),
     }
     .into())
 }
 
-/// A part of the user's subordinate ids that no other launcher has; none where there is none to be had, which the launcher reports.
+/// Reserves a part of the user's subordinate ids; `None` if none is free, which the launcher
+/// reports.
 ///
-/// A name of an abstract socket says that a part is taken. It ends with whoever holds it, and lies in no directory that could be cleaned up.
+/// The name of an abstract socket marks a part as used. The name disappears with its owner, and is
+/// in no directory that could be cleaned up.
 fn subordinate(uid: u32, gid: u32) -> Option<(KeepIds, Option<OwnedFd>)> {
     let all = subordinate::find(uid).ok()?;
     let count = all.count.min(PART);
@@ -80,7 +82,7 @@ fn subordinate(uid: u32, gid: u32) -> Option<(KeepIds, Option<OwnedFd>)> {
     })
 }
 
-/// The ids that the next launcher would have, without taking them.
+/// Returns the ids that the next launcher would have, without reserving them.
 pub fn preview() -> KeepIds {
     choose().map_or_else(
         |_| KeepIds::Single {
@@ -91,7 +93,8 @@ pub fn preview() -> KeepIds {
     )
 }
 
-/// Whether this process may map any host id: false inside a container with a user namespace of its own.
+/// Returns whether this process may map any host id: false in a container with its own user
+/// namespace.
 fn has_full_id_range() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     map.split_whitespace().collect::<Vec<_>>() == ["0", "0", "4294967295"]

@@ -1,4 +1,5 @@
-//! The host's side of the launcher: one task owns the control socket, others ask it.
+//! The host's side of the launcher: one task owns the control socket and serves requests of the
+//! others.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,12 +20,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::backend::Ending;
 use crate::error::{During, Kind, Result};
 
-/// How long the keep may take to stand.
+/// Maximum time until the keep is ready.
 const START_LIMIT: Duration = Duration::from_secs(20);
-/// How long the launcher may take to tell how a kernel ended, once its process is seen to have ended.
+/// Maximum time for the launcher to report a kernel's exit status after its process has ended.
 const STATUS_LIMIT: Duration = Duration::from_secs(2);
 
-/// The modules that a template could not import, or why no template can start.
+/// The modules that a template failed to import, or why no template can start.
 type Warm = Result<Vec<String>, String>;
 
 type Reply = Result<(Answer, Vec<OwnedFd>), String>;
@@ -39,7 +40,8 @@ struct Ask {
 /// A running launcher. Its process ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Launcher {
-    /// Unbounded, so that the end of a room can always be asked for; whoever asks for more waits for the answer first.
+    /// Unbounded, so that the end of a room can always be requested; other requests wait for their
+    /// responses first.
     asks: mpsc::UnboundedSender<Ask>,
     report: Report,
     shared: Arc<Shared>,
@@ -52,7 +54,7 @@ pub(super) struct Launcher {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Ends of kernels, by number. Either side may come first.
+    /// Ends of kernels, by number. Both the report and the request may come first.
     ends: Mutex<HashMap<u64, watch::Sender<Option<Ending>>>>,
 }
 
@@ -70,7 +72,7 @@ impl Shared {
 }
 
 impl Launcher {
-    /// Starts the launcher process and waits until its keep stands.
+    /// Starts the launcher process and waits until its keep is ready.
     pub(super) async fn start(
         executable: Option<&Path>,
         launch: &Launch,
@@ -92,7 +94,7 @@ impl Launcher {
         let mut child = command
             .spawn()
             .map_err(|error| Kind::spawn("start the launcher", error))?;
-        // The command keeps a copy of the launcher's end, which would hide its death.
+        // The command keeps a copy of the launcher's socket, which would hide the launcher's death.
         drop(command);
         let pid = child.id();
         log_errors(&mut child);
@@ -109,7 +111,7 @@ impl Launcher {
             })??;
         #[expect(
             clippy::disallowed_methods,
-            reason = "only the host itself asks, and waits for the answer; the end of a room must never be dropped"
+            reason = "only the host itself sends requests, and waits for each response; the end of a room must never be dropped"
         )]
         let (asks, queue) = mpsc::unbounded_channel();
         let (warm_sender, warm) = watch::channel(None);
@@ -135,7 +137,7 @@ impl Launcher {
         })
     }
 
-    /// Whether its process has ended, as far as it is known.
+    /// Returns whether the process is known to have ended.
     pub(super) fn is_gone(&self) -> bool {
         self.asks.is_closed()
     }
@@ -144,12 +146,12 @@ impl Launcher {
         self.report.clone()
     }
 
-    /// What becomes a launcher, or a helper, when it is executed.
+    /// Returns the executable that becomes a launcher or a helper.
     pub(super) fn executable(&self) -> &Path {
         &self.executable
     }
 
-    /// How many rooms can have a user id that no other has.
+    /// Returns the number of rooms that can have a user id of their own.
     pub(super) fn rooms(&self) -> u32 {
         self.rooms
     }
@@ -163,7 +165,7 @@ impl Launcher {
         warm.and_then(Result::ok).unwrap_or_default()
     }
 
-    /// Completes once the template has its libraries.
+    /// Completes once the template has imported its libraries.
     pub(super) async fn warmed(&self) -> Result<()> {
         let mut warm = self.warm.clone();
         let warm = warm
@@ -176,7 +178,7 @@ impl Launcher {
         }
     }
 
-    /// Asks for something and waits for the answer.
+    /// Sends a request and waits for the response.
     pub(super) async fn ask(
         &self,
         operation: Operation,
@@ -199,7 +201,7 @@ impl Launcher {
         reply.map_err(|reason| Kind::launcher(action, reason).into())
     }
 
-    /// Asks for something whose answer nobody waits for.
+    /// Sends a request without waiting for the response.
     pub(super) fn forget(&self, operation: Operation) {
         let _ = self.asks.send(Ask {
             operation,
@@ -208,16 +210,18 @@ impl Launcher {
         });
     }
 
-    /// The end of a kernel, seen or still to come.
+    /// Returns a receiver for the end of a kernel, past or future.
     pub(super) fn kernel_end(&self, kernel: u64) -> watch::Receiver<Option<Ending>> {
         self.shared.end_of(kernel).subscribe()
     }
 
-    /// Sees to it that the end of a kernel is noticed, even when a template dies before it has told of it.
+    /// Makes sure that the end of a kernel is noticed, even if its template dies before reporting
+    /// it.
     pub(super) fn watch(&self, kernel: u64, pidfd: BorrowedFd<'_>) -> Result<()> {
         let pidfd = rustix::io::fcntl_dupfd_cloexec(pidfd, 3).during("duplicate a descriptor")?;
         rustix::io::ioctl_fionbio(&pidfd, true).during("make a process handle non-blocking")?;
-        // Asked for readiness only, as the control socket is: that comes when the process has ended.
+        // Registered for readiness only, like the control socket: the descriptor becomes readable
+        // when the process has ended.
         let pidfd = UnixStream::from_std(pidfd.into()).during("watch a kernel's process")?;
         let end = self.shared.end_of(kernel);
         let shared = Arc::downgrade(&self.shared);
@@ -261,17 +265,18 @@ async fn first_event(control: &Control) -> Result<Report> {
         )) => Err(Kind::MissingProtection { reason: error }.into()),
         Some((Event::Refused { error, .. }, _)) => Err(Kind::launch(error).into()),
         Some(_) => Err(Kind::Launch {
-            reason: "its first packet was not the expected one".into(),
+            reason: "unexpected first packet".into(),
         }
         .into()),
         None => Err(Kind::Launch {
-            reason: "it ended at once".into(),
+            reason: "it exited immediately".into(),
         }
         .into()),
     }
 }
 
-/// The packet socket, watched through tokio's stream type: that asks a socket for readiness and leaves the calls to us.
+/// The packet socket, wrapped in tokio's stream type, which only waits for readiness and leaves the
+/// calls to us.
 #[derive(Debug)]
 struct Control(UnixStream);
 
@@ -297,7 +302,7 @@ async fn send(Control(socket): &Control, outgoing: Option<&Outgoing>) -> Result<
         .during("send to the launcher")
 }
 
-/// Keeps `WouldBlock` recognisable, which `async_io` needs.
+/// Preserves the kind `WouldBlock`, which `async_io` needs.
 pub(super) fn io_error(error: cellblock_jail::Error) -> std::io::Error {
     match error {
         cellblock_jail::Error::Step { source, .. } => source,
@@ -312,7 +317,8 @@ struct Owner {
     shared: Arc<Shared>,
     warm: watch::Sender<Option<Warm>>,
     waiting: HashMap<u64, oneshot::Sender<Reply>>,
-    /// What is sent next. Events are heard meanwhile: a keep that cannot get rid of its replies takes no requests.
+    /// The packet to send next. Events are received meanwhile: a keep that cannot send its replies
+    /// does not accept requests.
     outgoing: Option<Outgoing>,
     next: u64,
 }
@@ -343,13 +349,13 @@ impl Owner {
                 sent = send(&self.control, self.outgoing.as_ref()) => self.sent(sent),
             }
         }
-        // From here on everybody sees that it is gone.
+        // From here on, all callers see that it has ended.
         drop(queue);
         let ends = std::mem::take(&mut *self.shared.lock());
         for end in ends.into_values() {
             end.send_replace(Some(Ending::Unknown));
         }
-        // Closing the socket ends the keep and everything in it; waiting leaves no zombie.
+        // Closing the socket ends the keep and everything in it; waiting prevents a zombie.
         drop(self);
         let _ = child.wait().await;
     }
@@ -377,7 +383,8 @@ impl Owner {
         };
         match result {
             Ok(()) => drop(self.waiting.insert(request.id, answer)),
-            // A launcher that is gone is heard of by the end of its socket, and then nobody waits any more.
+            // The end of the socket reveals that the launcher has ended, and then no caller waits
+            // any more.
             Err(error) if error.is_broken_pipe() => drop(answer),
             Err(error) => drop(answer.send(Err(cellblock_jail::error::chain(&error)))),
         }
@@ -394,7 +401,8 @@ impl Owner {
                 let end = self.shared.end_of(kernel);
                 end.send_replace(Some(Ending::from_status(status)));
                 let mut ends = self.shared.lock();
-                // A receiver that is made later would find nothing; kernels whose start was never answered have none.
+                // A receiver created later would find nothing; kernels whose start was never
+                // confirmed have none.
                 if end.receiver_count() > 0 {
                     ends.remove(&kernel);
                 }
@@ -404,7 +412,7 @@ impl Owner {
                 self.warm.send_replace(Some(Ok(failed)));
             }
             Event::TemplateFailed { reason } => {
-                tracing::warn!(reason, "no template can be started");
+                tracing::warn!(reason, "cannot start a template");
                 self.warm.send_replace(Some(Err(reason)));
             }
             Event::TemplateEnded => tracing::warn!("template ended"),

@@ -1,4 +1,4 @@
-//! The launcher in use, and the next one when it has died: a backend outlives its launcher.
+//! The current launcher, and its replacement when it has died: a backend outlives its launcher.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,12 +14,13 @@ use crate::error::Result;
 pub(super) struct Launchers {
     config: ProcessConfig,
     current: Mutex<Arc<Launcher>>,
-    /// Held while one is started, so that many callers who find the old one gone start one together.
+    /// Locked while a launcher starts, so that callers who find the old one dead start only one
+    /// together.
     starting: tokio::sync::Mutex<()>,
 }
 
 impl Launchers {
-    /// Starts the first one.
+    /// Starts the first launcher.
     pub(super) async fn start(config: &ProcessConfig) -> Result<Self> {
         Ok(Self {
             config: config.clone(),
@@ -28,12 +29,13 @@ impl Launchers {
         })
     }
 
-    /// The one that was started last, whether it lives or not.
+    /// Returns the launcher that was started last, running or not.
     pub(super) fn current(&self) -> Arc<Launcher> {
         Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// One that lives: the current one, or a new one in its place. What the old one held is gone with it.
+    /// Returns a running launcher: the current one, or a replacement. Everything in the old one is
+    /// gone.
     pub(super) async fn alive(&self) -> Result<Arc<Launcher>> {
         if let Some(launcher) = self.if_alive() {
             return Ok(launcher);
@@ -42,7 +44,7 @@ impl Launchers {
         if let Some(launcher) = self.if_alive() {
             return Ok(launcher);
         }
-        tracing::warn!("the launcher has ended; starting another");
+        tracing::warn!("the launcher has exited; starting another");
         let launcher = Arc::new(launch(&self.config).await?);
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&launcher);
         Ok(launcher)
@@ -68,7 +70,8 @@ async fn launch(config: &ProcessConfig) -> Result<Launcher> {
     Launcher::start(config.launcher.as_deref(), &launch, held).await
 }
 
-/// Where rooms without namespaces have their directories: beside the layers, which lie in the data directory.
+/// Returns the parent directory for rooms without namespaces: beside the layers, in the data
+/// directory.
 fn scratch(config: &ProcessConfig) -> PathBuf {
     let home = config.layers.as_ref().and_then(|layers| layers.parent());
     home.map_or_else(

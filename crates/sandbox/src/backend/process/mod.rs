@@ -1,4 +1,5 @@
-//! The process backend: rooms made of namespaces, and kernels forked from a template. Needs Linux and nothing else.
+//! The process backend: rooms made of namespaces, and kernels forked from a template. Requires only
+//! Linux.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,53 +24,56 @@ use rooms::Rooms;
 
 pub use ids::preview as preview_ids;
 
-/// What a process backend is started with.
+/// Configuration of a process backend.
 #[derive(Clone, Debug)]
 pub struct ProcessConfig {
     /// The image's `python` directory on the host.
     pub python: PathBuf,
     /// The interpreter's file name below `bin`.
     pub interpreter: String,
-    /// A directory below `python` that the loader must search, if there is one.
+    /// A directory below `python` that the loader must search, if any.
     pub library_path: Option<String>,
-    /// The directory of requirement layers, made visible read-only.
+    /// Directory of requirement layers, visible read-only.
     pub layers: Option<PathBuf>,
     /// Modules that the template imports.
     pub preload: Vec<String>,
-    /// What is asked of each protection.
+    /// The policy's demand for each protection.
     pub demands: Demands,
-    /// An executable that calls [`cellblock_guest::boot`]; by default this program itself, which then must.
+    /// Executable that calls [`cellblock_guest::boot`]. By default this program, which then must
+    /// call it.
     pub launcher: Option<PathBuf>,
 }
 
-/// Makes sandboxes out of this machine's own kernel.
+/// Creates sandboxes with this machine's own kernel.
 #[derive(Clone, Debug)]
 pub struct ProcessBackend {
     rooms: Arc<Rooms>,
 }
 
-/// How long the template may take to import the image's libraries on a busy machine.
+/// Maximum time for the template to import the image's libraries on a busy machine.
 const WARM_LIMIT: Duration = Duration::from_mins(3);
 
 impl ProcessBackend {
-    /// Starts the launcher and, inside its keep, the template. Returns once rooms can be made.
+    /// Starts the launcher and, inside its keep, the template. Returns when rooms can be created.
     pub async fn start(config: &ProcessConfig) -> Result<Self> {
         Ok(Self {
             rooms: Arc::new(Rooms::new(Launchers::start(config).await?)),
         })
     }
 
-    /// Modules of the image that the template could not import, with reasons; empty until it is warm.
+    /// Returns the modules of the image that the template failed to import, with reasons; empty
+    /// until it is warm.
     pub fn failed_modules(&self) -> Vec<String> {
         self.rooms.launchers.current().failed_modules()
     }
 
-    /// The process id of the launcher, which is another one after the first has died.
+    /// Returns the process id of the launcher, which changes if the launcher dies and is replaced.
     pub fn launcher_pid(&self) -> Option<u32> {
         self.rooms.launchers.current().pid()
     }
 
-    /// Takes a spare room with these limits, or makes one; a spare is made for the next caller meanwhile.
+    /// Takes a spare room with these limits, or creates one; meanwhile a spare is created for the
+    /// next caller.
     async fn take_room(&self, limits: &Limits) -> Result<Box<dyn Sandbox>> {
         let report = self.rooms.launchers.alive().await?.report();
         let limits = limits.room(

@@ -1,4 +1,5 @@
-//! Making a detached mount of a file: by this process where it may, by a helper with namespaces of its own where not.
+//! Creating a detached mount of a file, either in this process or in a helper with its own
+//! namespaces.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,9 +18,9 @@ use super::internal;
 use super::launcher::io_error;
 use crate::error::{During, Kind, Result};
 
-/// How long the helper may take on a busy machine.
+/// Maximum time for the helper on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
-const ACTION: &str = "make a mount of a file";
+const ACTION: &str = "create a mount of a file";
 
 pub(super) async fn mount_of(executable: &Path, file: &File, path: &Path) -> Result<OwnedFd> {
     if let Ok(mount) = file_mount(file.as_fd()) {
@@ -53,10 +54,12 @@ pub(super) async fn mount_of(executable: &Path, file: &File, path: &Path) -> Res
     let reason = match answer {
         Some((None, mut mounts)) => match mounts.pop() {
             Some(mount) => return Ok(mount),
-            None => "it did not arrive: too many open files; raise the limit (`ulimit -n`)".to_owned(),
+            None => {
+                "the descriptor did not arrive: too many open files; raise the limit (`ulimit -n`)".to_owned()
+            }
         },
         Some((Some(reason), _)) => reason,
-        None => "the helper ended at once".to_owned(),
+        None => "the helper exited immediately".to_owned(),
     };
     Err(Kind::Launcher {
         action: ACTION,

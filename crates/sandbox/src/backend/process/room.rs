@@ -1,4 +1,4 @@
-//! One room, as a sandbox of the process backend.
+//! A room, as a sandbox of the process backend.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,12 +26,13 @@ pub(super) struct Room {
     name: String,
     init: Option<OwnedFd>,
     guest: Option<Guest>,
-    /// Given back when the room is dropped.
+    /// Released when the room is dropped.
     _slot: Slot,
 }
 
 impl Room {
-    /// Owns a room from before it is asked for, so that one whose answer nobody awaits is ended as well.
+    /// Owns a room before it is requested, so that it is ended even if no caller waits for the
+    /// response.
     pub(super) fn claim(launcher: Arc<Launcher>, name: String, slot: Slot) -> Self {
         Self {
             launcher,
@@ -42,12 +43,12 @@ impl Room {
         }
     }
 
-    /// Whether the launcher that made it is still there.
+    /// Returns whether the launcher that created it still runs.
     pub(super) fn is_served(&self) -> bool {
         !self.launcher.is_gone()
     }
 
-    /// Asks for the room.
+    /// Requests the room.
     pub(super) async fn make(&mut self, operation: Operation) -> Result<()> {
         let (ours, theirs) = fds::stream_pair().map_err(internal)?;
         let (_, mut received) = self
@@ -77,7 +78,7 @@ impl Room {
         let Answer::Kernel { kernel } = answer else {
             return Err(Kind::Launcher {
                 action: "start a kernel",
-                reason: "answered something else".into(),
+                reason: "unexpected response".into(),
             }
             .into());
         };
@@ -86,7 +87,7 @@ impl Room {
         if let Some(pidfd) = &pidfd {
             self.launcher.watch(kernel, pidfd.as_fd())?;
         }
-        // Our copies of the kernel's ends would hide its death.
+        // Our copies of the kernel's descriptors would hide its death.
         drop((theirs, stdout_in, stderr_in, spare_in));
         let hold = Hold::Here {
             pidfd,
@@ -98,7 +99,7 @@ impl Room {
     }
 
     async fn let_take_over(&self, mut kernel: Kernel, pid: u32) -> Result<Kernel> {
-        // What the dead kernel left running could write into the next cell's output.
+        // Processes that the dead kernel left running could write to the next cell's output.
         self.guest().kill_all_but(pid).await?;
         let (ours, theirs) = fds::stream_pair().map_err(internal)?;
         let pid = kernel.take_over(stream(ours)?, theirs).await?;
@@ -110,7 +111,7 @@ impl Room {
         let (Answer::Kernel { kernel: number }, Some(pidfd)) = (answer, received.pop()) else {
             return Err(Kind::Launcher {
                 action: "adopt a standby",
-                reason: "answered something else".into(),
+                reason: "unexpected response".into(),
             }
             .into());
         };
@@ -177,7 +178,7 @@ impl Sandbox for Room {
                 room: std::mem::take(&mut self.name),
             };
             match self.launcher.ask(operation, &[], "end a room").await {
-                // Nothing of a room outlives its launcher.
+                // A room never outlives its launcher.
                 Err(_) if self.launcher.is_gone() => Ok(()),
                 ended => ended.map(drop),
             }
@@ -204,7 +205,8 @@ fn stream(fd: OwnedFd) -> Result<UnixStream> {
 fn pipe_pair() -> Result<(pipe::Receiver, OwnedFd)> {
     let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).during("make a pipe")?;
     rustix::io::ioctl_fionbio(&ours, true).during("make a pipe non-blocking")?;
-    // Code opens it again by `/dev/stdout`, under a user id that is not always this process's. Only who has the pipe has a path to it.
+    // Code opens it again as `/dev/stdout`, under a user id that may differ from this process's.
+    // Only the pipe's owners have a path to it.
     rustix::fs::fchmod(&theirs, Mode::from_raw_mode(0o622)).during("let a sandbox open its output")?;
     Ok((
         pipe::Receiver::from_owned_fd(ours).during("watch a pipe")?,

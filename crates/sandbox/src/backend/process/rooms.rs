@@ -1,4 +1,5 @@
-//! Making rooms, and keeping one spare: a room costs a millisecond or two and little memory, and making it needs no image.
+//! Creating rooms, and keeping one spare: a room takes a millisecond or two and little memory, and
+//! needs no image.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,10 +13,11 @@ use super::room::Room;
 use super::slots::{SLOTS, Slots};
 use crate::error::{Kind, Result};
 
-/// How long making a spare waits, so that it does not compete with the kernel that was just asked for.
+/// Delay before a spare is created, so that it does not compete with the kernel that was just
+/// requested.
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// Where rooms come from.
+/// The source of rooms.
 #[derive(Debug)]
 pub(super) struct Rooms {
     pub(super) launchers: Launchers,
@@ -40,7 +42,7 @@ impl Rooms {
         }
     }
 
-    /// Makes a room.
+    /// Creates a room.
     pub(super) async fn make(&self, limits: RoomLimits) -> Result<Room> {
         let launcher = self.launchers.alive().await?;
         let name = format!("room-{}", self.next.fetch_add(1, Ordering::Relaxed));
@@ -57,13 +59,14 @@ impl Rooms {
         Ok(room)
     }
 
-    /// The spare room, if it has these limits. One with others is given up: callers with the same limits are the rule.
+    /// Takes the spare room if it has these limits. One with other limits is destroyed: callers
+    /// usually have the same limits.
     pub(super) fn take_spare(&self, limits: &RoomLimits) -> Option<Room> {
         let (made_with, room) = self.lock().room.take()?;
         (made_with == *limits && room.is_served()).then_some(room)
     }
 
-    /// Makes a spare room in the background, unless one is there or on its way.
+    /// Creates a spare room in the background, unless one exists or is being created.
     pub(super) fn refill(self: &Arc<Self>, limits: RoomLimits) {
         {
             let mut spare = self.lock();
@@ -72,7 +75,7 @@ impl Rooms {
             }
             spare.coming = true;
         }
-        // Held weakly while waiting: a backend that is dropped meanwhile must not be kept alive.
+        // Held weakly during the delay, so that the backend can be dropped meanwhile.
         let rooms = Arc::downgrade(self);
         tokio::spawn(async move {
             tokio::time::sleep(PAUSE).await;
@@ -82,10 +85,10 @@ impl Rooms {
             spare.coming = false;
             match made {
                 Ok(room) => spare.room = Some((limits, room)),
-                // Whoever needs a room next makes it, and hears of the failure.
+                // The next caller that needs a room creates it, and receives the error.
                 Err(error) => tracing::debug!(
                     error = &error as &dyn std::error::Error,
-                    "could not make a spare room"
+                    "could not create a spare room"
                 ),
             }
         });

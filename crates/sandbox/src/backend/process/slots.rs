@@ -1,12 +1,12 @@
-//! Numbers that select the user ids of rooms: no two rooms that exist at the same time have the same.
+//! Numbers that select the user ids of rooms: no two rooms that exist at the same time share one.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many rooms one launcher of root can tell apart: its ids but the keep's own.
+/// Maximum number of rooms with different ids per launcher of root: its ids except the keep's own.
 pub(super) const SLOTS: u32 = super::ids::COUNT - 1;
 
-/// Hands out slots in turn, so that one which was just given back is used again as late as possible.
+/// Assigns slots in turn, so that a released slot is reused as late as possible.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slots(Arc<Mutex<Taken>>);
 
@@ -16,7 +16,7 @@ struct Taken {
     slots: HashSet<u32>,
 }
 
-/// A slot, given back when it is dropped.
+/// A slot, released when dropped.
 #[derive(Debug)]
 pub(super) struct Slot {
     number: u32,
@@ -24,7 +24,7 @@ pub(super) struct Slot {
 }
 
 impl Slots {
-    /// Takes the next free one of the first `most` slots; `None` when all are taken.
+    /// Takes the next free slot of the first `most`; `None` if all are in use.
     pub(super) fn take(&self, most: u32) -> Option<Slot> {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..most {
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_in_use_is_passed_over_when_the_numbers_begin_again() {
+    fn a_slot_in_use_is_skipped_when_numbers_start_again() {
         let slots = Slots::default();
         let kept = slots.take(SLOTS).unwrap();
         assert_eq!(kept.number(), 0);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn no_slot_is_given_twice_and_none_when_all_are_taken() {
+    fn no_slot_is_assigned_twice() {
         let slots = Slots::default();
         let all: Vec<Slot> = std::iter::from_fn(|| slots.take(SLOTS)).collect();
         assert_eq!(all.len(), SLOTS as usize);
