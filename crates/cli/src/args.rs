@@ -156,6 +156,36 @@ pub(crate) enum ImageCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Write an image to one file, to import it on another machine
+    Export {
+        /// Name of the image, its ID or the beginning of the ID
+        #[arg(value_name = "IMAGE", default_value = "default")]
+        image: String,
+        /// Write to this file or folder, or to stdout with `-`; by default to
+        /// `cellblock-image-NAME-MACHINE-ID.tar.zst` in the current folder
+        #[arg(long, short, value_name = "PATH", default_value = ".")]
+        out: PathBuf,
+        /// Compression level of zstd: higher levels are smaller and slower
+        #[arg(long, value_name = "1-22", default_value_t = 12, value_parser = clap::value_parser!(i32).range(1..=22))]
+        level: i32,
+        /// Print one JSON object as the only line of stdout
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add an image from a file that `export` wrote
+    ///
+    /// Import images only from people you trust: an image is the Python that runs in your sandboxes.
+    Import {
+        /// The file, or `-` for stdin
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Reject the file unless this is its SHA-256
+        #[arg(long, value_name = "HEX", value_parser = parse_sha256)]
+        sha256: Option<String>,
+        /// Print one JSON object as the only line of stdout
+        #[arg(long)]
+        json: bool,
+    },
     /// Remove an image
     Remove {
         /// Name of the image, its ID or the beginning of the ID
@@ -231,6 +261,13 @@ fn parse_requirement(text: &str) -> Result<String, String> {
     Err(format!(
         "`{text}` is not a requirement; write a package's name, such as `lifelines` or `lifelines>=0.30`"
     ))
+}
+
+fn parse_sha256(text: &str) -> Result<String, String> {
+    if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(text.to_owned());
+    }
+    Err("must be 64 hexadecimal digits".to_owned())
 }
 
 fn parse_timeout(text: &str) -> Result<Duration, String> {

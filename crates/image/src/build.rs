@@ -52,7 +52,7 @@ fn build_in(room: &Room, home: &Home, spec: &ImageSpec, lock: &Lock, sink: &Sink
     stop::check()?;
     let manifest = finish(room, spec, base, sink)?;
     let place = home.images().join(&manifest.id);
-    put_in_place(room, &place)?;
+    put_in_place(&room.path, &place)?;
     Ok(manifest.id)
 }
 
@@ -219,24 +219,24 @@ impl Room {
     }
 }
 
-/// Moves the finished image to its address, in place of a damaged one if need be.
-fn put_in_place(room: &Room, place: &Path) -> Result<()> {
+/// Moves the finished image of a staging directory to its address, in place of a damaged one if need be.
+pub(crate) fn put_in_place(staging: &Path, place: &Path) -> Result<()> {
     if let Some(images) = place.parent() {
         fs::create_dir_all(images).at("create", images)?;
     }
     if place.exists() {
         // It may be in use: whoever has it mounted keeps it until they end.
-        let old = room.path.join("replaced");
+        let old = staging.join("replaced");
         remove(&old)?;
         fs::rename(place, &old).at("move away", place)?;
     }
-    fs::rename(room.image(), place).at("move into place", place)?;
+    fs::rename(staging.join("image"), place).at("move into place", place)?;
     if let Some(images) = place.parent() {
         File::open(images)
             .and_then(|it| it.sync_all())
             .at("flush", images)?;
     }
-    remove(&room.path)
+    remove(staging)
 }
 
 /// Waits until everything written to this filesystem is on the disk; a build has too many files to do it one by one.

@@ -35,14 +35,14 @@ pub(crate) fn of(root: &Path) -> Result<Tree> {
     let hash_some = || -> Result<Vec<(PathBuf, String, u64)>> {
         let mut done = Vec::new();
         while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let (line, size) = entry(path)?;
+            let (line, size) = entry_line(path)?;
             let relative = path.strip_prefix(root).unwrap_or(path);
             done.push((relative.to_owned(), line, size));
         }
         Ok(done)
     };
     let workers = thread::available_parallelism().map_or(1, |it| it.get().min(8));
-    let mut entries = thread::scope(|scope| {
+    let entries = thread::scope(|scope| {
         // This thread works too: where no other can be started it does everything.
         let running: Vec<_> = (1..workers)
             .map_while(|_| thread::Builder::new().spawn_scoped(scope, hash_some).ok())
@@ -53,39 +53,48 @@ pub(crate) fn of(root: &Path) -> Result<Tree> {
         }
         Ok::<_, ImageError>(entries)
     })?;
-    entries.sort();
-    let mut all = Sha256::new();
-    for (path, line, _) in &entries {
-        all.update(path.as_os_str().as_bytes());
-        all.update(b"\0");
-        all.update(line);
-        all.update(b"\n");
-    }
-    Ok(Tree {
-        id: hex(&all.finalize()),
-        size: entries.iter().map(|it| it.2).sum(),
-        files: entries.len() as u64,
-    })
+    Ok(Tree::of_entries(entries))
 }
 
-fn entry(path: &Path) -> Result<(String, u64)> {
+impl Tree {
+    /// Addresses files and links: their paths relative to the root, their lines and their sizes, in any order.
+    pub(crate) fn of_entries(mut entries: Vec<(PathBuf, String, u64)>) -> Self {
+        entries.sort();
+        let mut all = Sha256::new();
+        for (path, line, _) in &entries {
+            all.update(path.as_os_str().as_bytes());
+            all.update(b"\0");
+            all.update(line);
+            all.update(b"\n");
+        }
+        Self {
+            id: hex(&all.finalize()),
+            size: entries.iter().map(|it| it.2).sum(),
+            files: entries.len() as u64,
+        }
+    }
+}
+
+/// Returns the line of a link, which depends on its target alone.
+pub(crate) fn link_line(target: &[u8]) -> String {
+    format!("link {}", hex(&Sha256::digest(target)))
+}
+
+/// Returns the line of a file with this size and hash.
+pub(crate) fn file_line(executable: bool, size: u64, sha256: &str) -> String {
+    let kind = if executable { "program" } else { "file" };
+    format!("{kind} {size} {sha256}")
+}
+
+/// Returns the line and the size of the file or link at a path.
+pub(crate) fn entry_line(path: &Path) -> Result<(String, u64)> {
     let found = fs::symlink_metadata(path).at("look at", path)?;
     if found.is_symlink() {
         let target = fs::read_link(path).at("read the link", path)?;
-        return Ok((
-            format!("link {}", hex(&Sha256::digest(target.as_os_str().as_bytes()))),
-            0,
-        ));
+        return Ok((link_line(target.as_os_str().as_bytes()), 0));
     }
-    let executable = if found.permissions().mode() & 0o111 == 0 {
-        "file"
-    } else {
-        "program"
-    };
-    Ok((
-        format!("{executable} {} {}", found.len(), of_file(path)?),
-        found.len(),
-    ))
+    let executable = found.permissions().mode() & 0o111 != 0;
+    Ok((file_line(executable, found.len(), &of_file(path)?), found.len()))
 }
 
 /// The sha256 of one file, as hex.

@@ -117,6 +117,14 @@ pub enum ImageError {
         /// What is missing or wrong.
         problem: String,
     },
+    /// A file is not the archive of an image that can be used here.
+    #[error("import the image archive `{origin}`: {problem}")]
+    Archive {
+        /// Path or address of the archive.
+        origin: String,
+        /// Why it is rejected.
+        problem: String,
+    },
     /// There is no directory to keep images in.
     #[error("find a directory for images: {problem}; set CELLBLOCK_HOME to one that can be written")]
     Home {
@@ -161,6 +169,7 @@ impl ImageError {
                 | Self::NotFound { .. }
                 | Self::Ambiguous { .. }
                 | Self::InUse { .. }
+                | Self::Archive { .. }
                 | Self::Audit { .. }
         )
     }

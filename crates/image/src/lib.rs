@@ -4,6 +4,7 @@
 //! What is built is a directory that needs nothing outside it but the C library and what the manifest lists as
 //! system libraries, addressed by the hash of what it holds.
 
+mod archive;
 mod audit;
 mod build;
 mod check;
@@ -30,6 +31,7 @@ mod store;
 mod tests;
 mod uv;
 
+pub use archive::{Exported, archive_name};
 pub use audit::{Finding, How, Report};
 pub use copy::PYTHON_IN_SANDBOX;
 pub use error::{ImageError, Result};

@@ -1,5 +1,6 @@
 //! What an image is to hold, as a user writes it down.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -9,8 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::error::{ImageError, Result};
-use super::manifest::LAYOUT;
+use super::manifest::{LAYOUT, Manifest};
 use crate::layer::Requirement;
+use crate::normalise;
 
 /// A feature version of Python, such as 3.13.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -195,6 +197,28 @@ impl ImageSpec {
             preload: written.preload,
             policy: written.policy,
         })
+    }
+
+    /// Whether an image has what this asks for: its name, Python and policy, and the packages of the lock in exactly its versions.
+    /// Without a lock nothing says which versions are meant, and no image does.
+    pub(super) fn describes(&self, manifest: &Manifest) -> bool {
+        let Some(lock) = &self.lock else { return false };
+        let locked = lock.lines().filter_map(|line| {
+            let (name, version) = line.split_once("==")?;
+            let version = version.split([' ', '\\', ';']).next()?;
+            Some((normalise(name.trim()), version.to_owned()))
+        });
+        let locked: BTreeSet<_> = locked.collect();
+        let installed: BTreeSet<_> = manifest
+            .packages
+            .iter()
+            .map(|it| (it.name.clone(), it.version.clone()))
+            .collect();
+        self.name == manifest.name
+            && manifest.python.starts_with(&format!("{}.", self.python))
+            && self.preload == manifest.preload
+            && self.policy == manifest.policy
+            && locked == installed
     }
 
     /// Addresses what is asked for, on this kind of machine; the same request finds the same built image.

@@ -57,9 +57,21 @@ impl Store {
         if let Some(Ok(image)) = self.built(&key).filter(|_| is_news) {
             return Ok(image);
         }
-        let id = build::build(&self.home, spec, &key, &lock, sink)?;
+        let fitting = if force { None } else { self.fitting(spec)? };
+        let id = match fitting {
+            Some(id) => id,
+            None => build::build(&self.home, spec, &key, &lock, sink)?,
+        };
         self.set_built(&key, &id)?;
         Image::open(&self.home, &id)
+    }
+
+    /// Returns the newest image that another machine built for this specification and that was imported here, if there is one.
+    fn fitting(&self, spec: &ImageSpec) -> Result<Option<String>> {
+        let mut list = self.list()?.into_iter();
+        Ok(list
+            .find(|manifest| spec.describes(manifest) && Image::open(&self.home, &manifest.id).is_ok())
+            .map(|manifest| manifest.id))
     }
 
     /// Finds an image by its id, the beginning of its id, or its name; of several with a name, the newest.

@@ -1,9 +1,13 @@
 //! `cellblock image`: what sandboxes start from.
 
 use std::fmt::Write as _;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use cellblock_image::{Home, Image, ImageError, ImageSpec, Manifest, Report, SHIPPED_IMAGES, Store};
+use cellblock_image::{
+    Home, Image, ImageError, ImageSpec, Manifest, Report, SHIPPED_IMAGES, Store, archive_name,
+};
 use serde_json::json;
 
 use crate::args::ImageCommand;
@@ -23,6 +27,8 @@ pub(crate) async fn run(command: ImageCommand) -> ExitCode {
         ImageCommand::Build { json, .. }
         | ImageCommand::List { json }
         | ImageCommand::Inspect { json, .. }
+        | ImageCommand::Export { json, .. }
+        | ImageCommand::Import { json, .. }
         | ImageCommand::Audit { json, .. } => json,
         ImageCommand::Remove { .. } => false,
     };
@@ -54,6 +60,16 @@ async fn act(command: ImageCommand) -> Result<ExitCode> {
         ImageCommand::Inspect { image, json } => {
             let image = store.resolve(&image)?;
             answer(json, image.manifest(), || inspect(&image));
+        }
+        ImageCommand::Export {
+            image,
+            out,
+            level,
+            json,
+        } => export(&store.resolve(&image)?, &out, level, json).await?,
+        ImageCommand::Import { file, sha256, json } => {
+            let image = import(&store, &file, sha256.as_deref()).await?;
+            answer(json, image.manifest(), || describe(image.manifest()));
         }
         ImageCommand::Remove { image } => {
             let id = store.remove(&image).await?;
@@ -98,6 +114,74 @@ async fn build(store: &Store, reference: &str, force: bool) -> Result<Image> {
         .await;
     display.clear();
     built
+}
+
+async fn export(image: &Image, out: &Path, level: i32, json: bool) -> Result<()> {
+    let display = Display::on_stderr();
+    let mut cancel = Cancel::listen()?;
+    if out == Path::new("-") {
+        if json {
+            return Err(Error::Refused(
+                "`--out -` writes the archive to stdout, so `--json` cannot".to_owned(),
+            ));
+        }
+        let exported = image.export(std::io::stdout(), out, level, display.sink());
+        cancel.unless(exported).await?;
+        display.clear();
+        return Ok(());
+    }
+    let path = if out.is_dir() {
+        out.join(archive_name(image.manifest()))
+    } else {
+        out.to_owned()
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    // Whoever sees the file sees all of it.
+    let failed = || Error::user_file("write", &path);
+    let file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed())?;
+    let to = file.reopen().map_err(failed())?;
+    let exported = cancel
+        .unless(image.export(to, &path, level, display.sink()))
+        .await;
+    display.clear();
+    let exported = exported?;
+    file.as_file()
+        .set_permissions(Permissions::from_mode(0o644))
+        .map_err(failed())?;
+    file.persist(&path)
+        .map_err(|error| error.error)
+        .map_err(failed())?;
+    let report = json!({
+        "image": image.id(),
+        "path": path,
+        "bytes": exported.bytes,
+        "sha256": exported.sha256,
+    });
+    answer(json, &report, || {
+        format!(
+            "{}  {}\nsha256 {}",
+            styled(STRONG, &sanitize::line(&path.to_string_lossy())),
+            Size(exported.bytes),
+            exported.sha256
+        )
+    });
+    Ok(())
+}
+
+async fn import(store: &Store, file: &Path, sha256: Option<&str>) -> Result<Image> {
+    let display = Display::on_stderr();
+    let mut cancel = Cancel::listen()?;
+    let imported = if file == Path::new("-") {
+        let work = store.import(std::io::stdin(), "stdin", sha256, display.sink());
+        cancel.unless(work).await
+    } else {
+        let from = File::open(file).map_err(Error::user_file("open", file))?;
+        let origin = file.to_string_lossy();
+        let work = store.import(from, &origin, sha256, display.sink());
+        cancel.unless(work).await
+    };
+    display.clear();
+    imported
 }
 
 fn answer(json: bool, value: &impl serde::Serialize, text: impl FnOnce() -> String) {

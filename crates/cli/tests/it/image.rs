@@ -37,6 +37,67 @@ fn a_built_image_is_listed_inspected_and_audited() -> Result<()> {
 }
 
 #[test]
+fn an_exported_image_runs_in_a_home_that_imported_it() -> Result<()> {
+    small_image()?;
+    let (_folder, path) = folder(&[])?;
+    let exported = Cli::new(["image", "export", "cellblock-tests", "--level", "1", "--json"])
+        .folder(&path)
+        .run()?
+        .json()?;
+    let file = exported["path"].as_str().context("no path")?;
+    let hash = exported["sha256"].as_str().context("no hash")?;
+    ensure!(file.starts_with("./cellblock-image-cellblock-tests-"), "{file}");
+    let home = path.join("home");
+    let at_home = |arguments: &[&str]| {
+        Cli::new(arguments.iter().copied())
+            .env("CELLBLOCK_HOME", &home)
+            .folder(&path)
+            .run()
+    };
+    let refused = at_home(&["image", "import", file, "--sha256", &"0".repeat(64)])?;
+    assert_eq!(refused.code(), 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains(hash), "{}", refused.stderr);
+    let imported = at_home(&["image", "import", file, "--sha256", hash, "--json"])?.json()?;
+    assert_eq!(imported["id"], exported["image"]);
+    let ran = at_home(&[
+        "run",
+        "--image",
+        "cellblock-tests",
+        "-c",
+        "import pandas; print(20 + 22)",
+    ])?;
+    assert_eq!((ran.code(), ran.stdout.as_str()), (0, "42\n"), "{}", ran.stderr);
+    // The archive can also come through a pipe.
+    let piped = path.join("piped");
+    let from_stdin = Cli::new(["image", "import", "-"])
+        .env("CELLBLOCK_HOME", &piped)
+        .stdin(std::fs::read(path.join(file))?)
+        .run()?;
+    assert_eq!(from_stdin.code(), 0, "{}", from_stdin.stderr);
+    Ok(())
+}
+
+#[test]
+fn a_file_that_is_not_an_archive_is_rejected_and_so_is_a_missing_one() -> Result<()> {
+    let (_folder, path) = folder(&[("notes.txt", b"not an archive")])?;
+    for (file, message) in [
+        (
+            "notes.txt",
+            "error: import the image archive `notes.txt`: it cannot be read: Unknown frame descriptor",
+        ),
+        ("missing.tar.zst", "error: open `missing.tar.zst`"),
+    ] {
+        let imported = Cli::new(["image", "import", file])
+            .env("CELLBLOCK_HOME", path.join("home"))
+            .folder(&path)
+            .run()?;
+        assert_eq!(imported.code(), 2, "{}", imported.stderr);
+        assert!(imported.stderr.starts_with(message), "{}", imported.stderr);
+    }
+    Ok(())
+}
+
+#[test]
 fn an_image_that_is_not_there_is_told_with_the_command_that_builds_one() -> Result<()> {
     let (_folder, path) = folder(&[])?;
     let empty = |arguments: &[&str]| {
