@@ -13,11 +13,8 @@ use cellblock_artifact::Store;
 use cellblock_image::{DEFAULT_IMAGE, Sink};
 use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::execution::Outcome;
-use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::{Config, Interpreter, Session};
-use cellblock_sandbox::jail::protection::Demands;
-use cellblock_sandbox::pool::PoolConfig;
+use cellblock_interpreter::{Interpreter, Session};
 use clap::Parser;
 
 /// Measures what rescue costs.
@@ -77,7 +74,6 @@ impl Samples {
 }
 
 fn main() -> Result<()> {
-    cellblock_interpreter::boot();
     let args = Args::parse();
     tokio::runtime::Runtime::new()
         .context("start the runtime")?
@@ -88,19 +84,12 @@ async fn run(args: &Args) -> Result<()> {
     let images = cellblock_image::Store::find()?;
     let image = images.open(DEFAULT_IMAGE, Sink::silent()).await?;
     let store = Store::local(images.home().root().join("bench-artifacts"))?;
-    let interpreter = Interpreter::start(Config {
-        image,
-        limits: Limits::default(),
-        pool: PoolConfig {
-            ready: 0,
-            ..PoolConfig::default()
-        },
-        preload: None,
-        demands: Demands::default(),
-        store,
-        launcher: None,
-    })
-    .await?;
+    let interpreter = Interpreter::builder()
+        .image(image)
+        .pool(0)
+        .store(store)
+        .build()
+        .await?;
     interpreter.warmed().await?;
     let mut out = std::io::stdout();
     writeln!(

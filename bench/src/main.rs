@@ -56,7 +56,6 @@ struct Args {
 }
 
 fn main() -> Result<ExitCode> {
-    cellblock_interpreter::boot();
     if std::env::args().nth(1).as_deref() == Some(floor::ROLE) {
         return floor::serve_namespaces().map(|()| ExitCode::SUCCESS);
     }

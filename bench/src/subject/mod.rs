@@ -9,8 +9,7 @@ use cellblock_image::{DEFAULT_IMAGE, Image, Progress, Sink};
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::{Config, Execution, Interpreter, Session};
-use cellblock_sandbox::pool::PoolConfig;
+use cellblock_interpreter::{Execution, Interpreter, Session};
 
 use crate::report::progress::note;
 
@@ -61,19 +60,12 @@ impl Subject {
             .await
             .context("open the default image")?;
         let store = Store::local(images.home().root().join("bench-artifacts"))?;
-        let config = Config {
-            image: images.resolve(image.id())?,
-            limits: Limits::default(),
-            pool: PoolConfig {
-                ready: READY,
-                ..PoolConfig::default()
-            },
-            preload: None,
-            demands: cellblock_sandbox::jail::protection::Demands::default(),
-            store,
-            launcher: None,
-        };
-        let interpreter = Interpreter::start(config).await?;
+        let interpreter = Interpreter::builder()
+            .image(images.resolve(image.id())?)
+            .pool(READY)
+            .store(store)
+            .build()
+            .await?;
         interpreter.warmed().await?;
         let failed = interpreter.failed_modules();
         ensure!(failed.is_empty(), "the template is not whole: {failed:?}");

@@ -9,20 +9,19 @@ use std::sync::Arc;
 use cellblock_agent::provider::scripted::{Answer, Scripted};
 use cellblock_agent::turn::{SessionRunner, Turn};
 use cellblock_agent::wire::{DONE, Event, Ids, Request, Response};
+use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::{Config, Interpreter, boot};
 use serde_json::json;
 use tokio::sync::mpsc;
 
 const DRAW: &str = "import matplotlib.pyplot as plt\nplt.plot([1, total])\nplt.show()";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    boot(); // first, before any thread: the sandbox's launcher is this same executable
     tokio::runtime::Runtime::new()?.block_on(answer())
 }
 
 async fn answer() -> Result<(), Box<dyn Error>> {
-    let interpreter = Interpreter::start(Config::default_image().await?).await?;
+    let interpreter = Interpreter::builder().build().await?;
     let session = interpreter.session(SessionOptions::default());
     let run = |code: &str| Answer::new().call("call", "code_interpreter", &json!({"code": code}).to_string());
     let provider = Scripted::new([

@@ -41,8 +41,6 @@ pub(crate) const BUILD_END: Duration = Duration::from_secs(10);
 const SHUTDOWN: Duration = Duration::from_secs(2);
 
 fn main() -> std::process::ExitCode {
-    // A copy of this program that is a launcher does not return from here.
-    cellblock_interpreter::boot();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let code = match Cli::try_parse_from(&arguments) {
         Ok(cli) => start(cli),

@@ -16,7 +16,6 @@ use cellblock_gateway::quotas::{Allowance, Quota};
 use cellblock_gateway::records::Records;
 use cellblock_gateway::remote::{ConnectError, Found, Site, connect, upgrade};
 use cellblock_gateway::{Models, Options};
-use cellblock_image::{DEFAULT_IMAGE, Home, Sink};
 use cellblock_interpreter::error::Blame;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::limits::Limits;
@@ -24,7 +23,7 @@ use cellblock_interpreter::protection::Demands;
 use cellblock_interpreter::remote::RemoteBackend;
 use cellblock_interpreter::remote::{Remote, Terms};
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::{Cell, Config, Interpreter};
+use cellblock_interpreter::{Cell, Interpreter};
 use cellblock_sandbox::jail::protection::{Demand, Protection, State};
 use cellblock_sandbox::pool::PoolConfig;
 use tokio::net::TcpListener;
@@ -37,21 +36,14 @@ fn store() -> Store {
 }
 
 async fn local() -> Interpreter {
-    let images = cellblock_image::Store::new(Home::at(&cellblock_testkit::home().unwrap()).unwrap());
-    Interpreter::start(Config {
-        image: images.open(DEFAULT_IMAGE, Sink::silent()).await.unwrap(),
-        preload: Some(vec!["json".to_owned()]),
-        limits: Limits::default(),
-        pool: PoolConfig {
-            ready: 0,
-            ..PoolConfig::default()
-        },
-        demands: Demands::default(),
-        store: store(),
-        launcher: Some(cellblock_testkit::binary().unwrap()),
-    })
-    .await
-    .unwrap()
+    Interpreter::builder()
+        .home(cellblock_testkit::home().unwrap())
+        .preload(vec!["json".to_owned()])
+        .pool(0)
+        .store(store())
+        .build()
+        .await
+        .unwrap()
 }
 
 /// Serves an interpreter's sandboxes until `gone` is told.

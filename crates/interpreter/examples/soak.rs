@@ -5,8 +5,8 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::{Config, Interpreter, boot};
 use cellblock_testkit::{Count, Owner};
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
@@ -18,7 +18,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const BOUND: u64 = 1024;
 
 fn main() -> Result<()> {
-    boot();
     let mut arguments = std::env::args()
         .skip_while(|argument| argument != "--rounds")
         .skip(1);
@@ -28,7 +27,7 @@ fn main() -> Result<()> {
 
 async fn soak(rounds: u64) -> Result<()> {
     let mut owner = Owner::this_process();
-    let interpreter = Interpreter::start(Config::default_image().await?).await?;
+    let interpreter = Interpreter::builder().build().await?;
     interpreter.warmed().await?;
     run(&interpreter, WARM_UP).await?;
     let rest = settled(&mut owner).await;

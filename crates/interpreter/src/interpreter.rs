@@ -1,75 +1,25 @@
-//! The interpreter: an image, a backend with its pool, and a store, from which sessions are made.
+//! The interpreter: an image, a backend with its pool, and a store, from which sessions are created.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cellblock_artifact::Store;
-use cellblock_image::Image;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::Backend;
-use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
-use cellblock_sandbox::jail::protection::{Demands, Report};
+use cellblock_sandbox::jail::protection::Report;
 use cellblock_sandbox::pool::{Lease, Pool, PoolConfig, create};
 
 use tokio::sync::OnceCell;
 
 use crate::alias::AliasStore;
-use crate::base::{Base, LocalBase};
+use crate::base::Base;
+use crate::builder::InterpreterBuilder;
 use crate::contract::Attempts;
 use crate::derivation::{Derivation, Policy};
 use crate::error::Result;
 use crate::output::Decoding;
 use crate::session::{Session, SessionOptions, Waiting};
-
-/// What an interpreter is made of.
-#[derive(Debug)]
-pub struct Config {
-    /// The image that sandboxes start from; see [`cellblock_image`].
-    pub image: Image,
-    /// Modules that the template imports, if not the image's. Without any, the first cell comes at once and pays for what it imports:
-    /// right for a program that runs one session.
-    pub preload: Option<Vec<String>>,
-    /// Limits of sandboxes and cells.
-    pub limits: Limits,
-    /// How many sandboxes are kept ready.
-    pub pool: PoolConfig,
-    /// What is asked of each protection.
-    pub demands: Demands,
-    /// Where artifacts are kept.
-    pub store: Store,
-    /// An executable that calls [`boot`](crate::boot), if this program does not.
-    pub launcher: Option<PathBuf>,
-}
-
-impl Config {
-    /// The default image, built now if it never was (which takes minutes and needs a network), with default limits.
-    pub async fn default_image() -> Result<Self> {
-        Self::of_images(cellblock_image::Store::find()?).await
-    }
-
-    /// The same, with the image and artifacts of another home than this user's.
-    pub async fn default_image_in(home: &Path) -> Result<Self> {
-        Self::of_images(cellblock_image::Store::new(cellblock_image::Home::at(home)?)).await
-    }
-
-    async fn of_images(images: cellblock_image::Store) -> Result<Self> {
-        let image = images
-            .open(cellblock_image::DEFAULT_IMAGE, cellblock_image::Sink::silent())
-            .await?;
-        let store = Store::local(images.home().root().join("artifacts"))?;
-        Ok(Self {
-            image,
-            preload: None,
-            limits: Limits::default(),
-            pool: PoolConfig::default(),
-            demands: Demands::default(),
-            store,
-            launcher: None,
-        })
-    }
-}
 
 /// Makes sessions. Clones share it; dropping the last one ends every sandbox that its sessions do not hold.
 #[derive(Clone, Debug)]
@@ -93,35 +43,23 @@ pub(crate) struct Shared {
 }
 
 impl Interpreter {
-    /// Starts the backend, the image's template and the pool. Sessions may be made at once; their first cell waits for the template.
-    pub async fn start(config: Config) -> Result<Self> {
-        // Bound into the keep now; layers that are installed later appear in it.
-        let layers = config.image.home().layers();
-        std::fs::create_dir_all(&layers).map_err(crate::Error::Spool)?;
-        let process = ProcessBackend::start(&ProcessConfig {
-            python: config.image.python(),
-            interpreter: config.image.interpreter().to_owned(),
-            library_path: config.image.manifest().library_path.clone(),
-            layers: Some(layers),
-            preload: config
-                .preload
-                .unwrap_or_else(|| config.image.manifest().preload.clone()),
-            demands: config.demands,
-            launcher: config.launcher,
-        })
-        .await?;
-        let backend = Arc::new(process.clone());
-        let base = Box::new(LocalBase {
-            image: config.image,
-            process,
-        });
-        Ok(Self::over(
-            backend,
-            base,
-            config.limits,
-            config.pool,
-            config.store,
-        ))
+    /// Returns a builder of an interpreter on this machine, by default with the default image.
+    ///
+    /// ```no_run
+    /// # async fn example() -> cellblock_interpreter::Result<()> {
+    /// use cellblock_interpreter::Interpreter;
+    /// use cellblock_interpreter::limits::Limits;
+    ///
+    /// let interpreter = Interpreter::builder()
+    ///     .limits(Limits { memory_bytes: 512 << 20, ..Limits::default() })
+    ///     .pool(4)
+    ///     .build()
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn builder() -> InterpreterBuilder {
+        InterpreterBuilder::default()
     }
 
     /// Starts with the sandboxes of a backend, whatever they start from.

@@ -14,6 +14,7 @@
 pub mod alias;
 mod base;
 mod binding;
+pub mod builder;
 pub mod cell;
 pub mod contract;
 pub mod derivation;
@@ -41,12 +42,12 @@ pub use cellblock_chart as chart;
 pub use cellblock_image as image;
 pub use cellblock_protocol::text;
 pub use cellblock_sandbox::jail::protection;
-pub use cellblock_sandbox::{boot, limits, pool};
+pub use cellblock_sandbox::{limits, pool};
 
 pub use cell::Cell;
 pub use error::{Error, Result};
 pub use execution::Execution;
 pub use input::Input;
-pub use interpreter::{Config, Interpreter};
+pub use interpreter::Interpreter;
 pub use output::Output;
 pub use session::Session;

@@ -61,10 +61,10 @@ pub(crate) enum Kind {
         reason: String,
     },
     #[error(
-        "this program cannot become a launcher: call `boot()` as the first statement of its `main`, \
-         or name a `cellblock` executable in the configuration"
+        "this program loads Cellblock as a shared library, so executing it again starts no launcher; name a `cellblock` \
+         executable as the launcher"
     )]
-    NotBooted,
+    NoLauncher,
     #[error("{error}")]
     Backend {
         blame: Blame,
@@ -125,7 +125,7 @@ impl Error {
             Kind::Backend { blame, .. } => *blame,
             Kind::MissingProtection { .. } => Blame::Policy,
             Kind::TooLate { .. } | Kind::Full { .. } | Kind::Processes { .. } => Blame::Capacity,
-            Kind::Guest { .. } | Kind::NotBooted | Kind::Request(_) => Blame::Caller,
+            Kind::Guest { .. } | Kind::NoLauncher | Kind::Request(_) => Blame::Caller,
         }
     }
 
@@ -146,7 +146,7 @@ impl Error {
             | Kind::Launch { .. }
             | Kind::MissingProtection { .. }
             | Kind::Guest { .. }
-            | Kind::NotBooted
+            | Kind::NoLauncher
             | Kind::Request(_) => Retry::Never,
         }
     }
@@ -167,7 +167,7 @@ impl Error {
             | Kind::MissingProtection { .. }
             | Kind::TooLate { .. }
             | Kind::Guest { .. }
-            | Kind::NotBooted
+            | Kind::NoLauncher
             | Kind::Request(_) => Effect::None,
         }
     }

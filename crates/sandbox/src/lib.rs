@@ -11,8 +11,6 @@
 //!
 //! This crate transports frames and does not know what a cell means; the interpreter crate does.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 pub mod backend;
 pub mod channel;
 pub mod error;
@@ -24,18 +22,3 @@ pub mod pool;
 pub use cellblock_jail as jail;
 pub use error::{Error, Result};
 pub use limits::Limits;
-
-static BOOTED: AtomicBool = AtomicBool::new(false);
-
-/// Lets this program serve as its own launcher. Call it as the first statement of `main`, before any thread exists.
-///
-/// The process backend starts a copy of the running executable under another name; in that copy this call does not return.
-pub fn boot() {
-    cellblock_guest::boot();
-    BOOTED.store(true, Ordering::Relaxed);
-}
-
-/// Whether [`boot`] was called.
-pub(crate) fn booted() -> bool {
-    BOOTED.load(Ordering::Relaxed)
-}

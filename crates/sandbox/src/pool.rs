@@ -29,6 +29,15 @@ impl Default for PoolConfig {
     }
 }
 
+impl From<usize> for PoolConfig {
+    fn from(ready: usize) -> Self {
+        Self {
+            ready,
+            ..Self::default()
+        }
+    }
+}
+
 /// A sandbox with a running kernel, for one user. Dropping it destroys it: nothing returns to the pool.
 #[derive(Debug)]
 pub struct Lease {

@@ -8,8 +8,8 @@ use cellblock_agent::provider::scripted::{Answer, Scripted};
 use cellblock_agent::provider::{ModelRequest, ModelStream, Provider, ProviderError};
 use cellblock_agent::turn::{SessionRunner, Turn};
 use cellblock_agent::wire::{Event, Ids, Request, Response};
+use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::{Config, Interpreter};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -92,12 +92,11 @@ impl Started {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_returns_its_sandbox_when_it_ends_panics_or_is_canceled_in_a_cell() {
-    let mut config = Config::default_image_in(&cellblock_testkit::home().unwrap())
+    let interpreter = Interpreter::builder()
+        .home(cellblock_testkit::home().unwrap())
+        .build()
         .await
         .unwrap();
-    // A test harness has threads before `main` could call `boot`.
-    config.launcher = Some(cellblock_testkit::binary().unwrap());
-    let interpreter = Interpreter::start(config).await.unwrap();
 
     let mut answered = start(&interpreter, calls("1")).await;
     while answered.events.recv().await.is_some() {}

@@ -5,17 +5,16 @@ use std::time::Instant;
 
 use cellblock_artifact::Store as Artifacts;
 use cellblock_image::{Home, Image, ImageError, Store};
+use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::{Config, Interpreter};
 use cellblock_sandbox::backend::Backend;
 use cellblock_sandbox::backend::process::preview_ids;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
 use cellblock_sandbox::jail::cgroup::{Controller, Trees, Version};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection, Report, State};
 use cellblock_sandbox::jail::{landlock, probe};
-use cellblock_sandbox::pool::PoolConfig;
 
 use crate::args::DoctorArgs;
 use crate::error::{Error, Result};
@@ -101,19 +100,14 @@ async fn trial_with(image: &Image, demands: &Demands) -> (Trial, Option<Report>)
                 action: "open the store of artifacts",
                 source,
             })?;
-        let config = Config {
-            image: image.clone(),
-            limits: Limits::default(),
-            pool: PoolConfig {
-                ready: 0,
-                ..PoolConfig::default()
-            },
-            preload: Some(Vec::new()),
-            demands: demands.clone(),
-            store,
-            launcher: None,
-        };
-        let interpreter = Interpreter::start(config).await?;
+        let interpreter = Interpreter::builder()
+            .image(image.clone())
+            .pool(0)
+            .preload(Vec::new())
+            .demands(demands.clone())
+            .store(store)
+            .build()
+            .await?;
         let session = interpreter.session(SessionOptions {
             pooled: false,
             ..SessionOptions::default()

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use cellblock_artifact::Store;
 use cellblock_image::Home;
+use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::limits::Limits;
-use cellblock_interpreter::{Config, Interpreter};
 use cellblock_mcp::{Dataset, Engine, Options, Server, StartError, serve_stdio};
-use cellblock_sandbox::pool::PoolConfig;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -64,15 +63,12 @@ async fn started(args: &McpArgs) -> Result<Interpreter> {
     if let Some(memory) = args.memory {
         limits.memory_bytes = memory.0;
     }
-    let interpreter = Interpreter::start(Config {
-        image,
-        preload: None,
-        limits,
-        pool: PoolConfig::default(),
-        demands: args.policy.demands(),
-        store,
-        launcher: None,
-    });
+    let interpreter = Interpreter::builder()
+        .image(image)
+        .limits(limits)
+        .demands(args.policy.demands())
+        .store(store)
+        .build();
     Ok(interpreter.await?)
 }
 

@@ -10,9 +10,8 @@ use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::output::Output;
 use cellblock_interpreter::report::{CellReport, DerivationReport};
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::{Cell, Config, Execution, Input, Interpreter, Session};
+use cellblock_interpreter::{Cell, Execution, Input, Interpreter, Session};
 use cellblock_sandbox::jail::protection::{Protection, Report, State};
-use cellblock_sandbox::pool::PoolConfig;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -158,21 +157,16 @@ impl Run {
             .cancel
             .unless(image::ready(&home, &args.image, display))
             .await?;
-        let config = Config {
-            image,
-            limits: limits(args),
-            // One session needs one sandbox: keeping others ready would only take time from it.
-            pool: PoolConfig {
-                ready: 0,
-                ..PoolConfig::default()
-            },
-            preload: Some(Vec::new()),
-            demands: args.policy.demands(),
-            store,
-            launcher: None,
-        };
+        let starting = Interpreter::builder()
+            .image(image)
+            .limits(limits(args))
+            .pool(0)
+            .preload(Vec::new())
+            .demands(args.policy.demands())
+            .store(store)
+            .build();
         display.wait_for("starting Python");
-        let interpreter = self.cancel.unless(Interpreter::start(config)).await?;
+        let interpreter = self.cancel.unless(starting).await?;
         self.cancel.unless(interpreter.warmed()).await?;
         if let Some(warning) = without_namespaces(&interpreter.report()) {
             self.tell(&outcome::note(&warning));

@@ -13,8 +13,8 @@ use cellblock_gateway::remote::{self, Found, Site};
 use cellblock_gateway::server;
 use cellblock_gateway::{Elsewhere, Engine, Gateway};
 use cellblock_image::Home;
+use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::remote::Remote;
-use cellblock_interpreter::{Config, Interpreter};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -155,15 +155,13 @@ async fn here(loaded: &Loaded, home: &Home, store: Store) -> Result<Interpreter>
     let display = Display::on_stderr();
     let image = image::ready(home, &settings.image, &display).await?;
     display.clear();
-    let started = Interpreter::start(Config {
-        image,
-        preload: None,
-        limits: settings.limits.enforced(),
-        pool: settings.pool.config(),
-        demands: settings.protections.demands(),
-        store,
-        launcher: None,
-    });
+    let started = Interpreter::builder()
+        .image(image)
+        .limits(settings.limits.enforced())
+        .pool(settings.pool.config())
+        .demands(settings.protections.demands())
+        .store(store)
+        .build();
     Ok(started.await?)
 }
 

@@ -13,11 +13,7 @@ use cellblock_artifact::Store;
 use cellblock_gateway::records::Records;
 use cellblock_gateway::{Caller, Gateway};
 use cellblock_gateway::{Models, Options};
-use cellblock_image::{DEFAULT_IMAGE, Home, Sink};
-use cellblock_interpreter::limits::Limits;
-use cellblock_interpreter::{Config, Interpreter};
-use cellblock_sandbox::jail::protection::Demands;
-use cellblock_sandbox::pool::PoolConfig;
+use cellblock_interpreter::Interpreter;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -36,25 +32,14 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 async fn interpreter() -> Interpreter {
-    let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
-    let config = Config {
-        image: cellblock_image::Store::new(home)
-            .open(DEFAULT_IMAGE, Sink::new(|_| {}))
-            .await
-            .unwrap(),
-        limits: Limits::default(),
-        pool: PoolConfig {
-            ready: 0,
-            ..PoolConfig::default()
-        },
-        // What a test needs is imported when it is.
-        preload: Some(Vec::new()),
-        demands: Demands::default(),
-        store: Store::local(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("containers")).unwrap(),
-        // A test harness has threads before `main` could call `boot`.
-        launcher: Some(cellblock_testkit::binary().unwrap()),
-    };
-    Interpreter::start(config).await.unwrap()
+    Interpreter::builder()
+        .home(cellblock_testkit::home().unwrap())
+        .pool(0)
+        .preload(Vec::new())
+        .store(Store::local(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("containers")).unwrap())
+        .build()
+        .await
+        .unwrap()
 }
 
 /// Models by their names, each with a script of its own.

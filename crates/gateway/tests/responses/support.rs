@@ -11,11 +11,7 @@ use cellblock_artifact::Store;
 use cellblock_gateway::records::Records;
 use cellblock_gateway::{Caller, Gateway};
 use cellblock_gateway::{Models, Options};
-use cellblock_image::{DEFAULT_IMAGE, Home, Sink};
-use cellblock_interpreter::limits::Limits;
-use cellblock_interpreter::{Config, Interpreter};
-use cellblock_sandbox::jail::protection::Demands;
-use cellblock_sandbox::pool::PoolConfig;
+use cellblock_interpreter::Interpreter;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -34,20 +30,14 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 pub(crate) async fn interpreter() -> &'static Arc<Interpreter> {
     let start = || async {
-        let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
-        let image = cellblock_image::Store::new(home);
-        let config = Config {
-            image: image.open(DEFAULT_IMAGE, Sink::new(|_| {})).await.unwrap(),
-            limits: Limits::default(),
-            pool: PoolConfig::default(),
-            preload: None,
-            demands: Demands::default(),
-            store: Store::local(std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("responses"))
-                .unwrap(),
-            // A test harness has threads before `main` could call `boot`.
-            launcher: Some(cellblock_testkit::binary().unwrap()),
-        };
-        Arc::new(Interpreter::start(config).await.unwrap())
+        let interpreter = Interpreter::builder()
+            .home(cellblock_testkit::home().unwrap())
+            .store(
+                Store::local(std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("responses"))
+                    .unwrap(),
+            )
+            .build();
+        Arc::new(interpreter.await.unwrap())
     };
     INTERPRETER.get_or_init(start).await
 }

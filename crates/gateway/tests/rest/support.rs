@@ -9,7 +9,7 @@ use cellblock_gateway::Gateway;
 use cellblock_gateway::quotas::Allowance;
 use cellblock_gateway::records::Records;
 use cellblock_gateway::{Models, Options};
-use cellblock_interpreter::{Config, Interpreter};
+use cellblock_interpreter::Interpreter;
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -27,16 +27,11 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 /// A gateway that has just been started.
 pub(crate) async fn gateway(options: Options) -> Gateway {
-    let config = Config::default_image_in(&cellblock_testkit::home().unwrap())
+    let interpreter = Interpreter::builder()
+        .home(cellblock_testkit::home().unwrap())
+        .build()
         .await
         .unwrap();
-    let interpreter = Interpreter::start(Config {
-        // A test harness has threads before `main` could call `boot`.
-        launcher: Some(cellblock_testkit::binary().unwrap()),
-        ..config
-    })
-    .await
-    .unwrap();
     Gateway::new(
         options,
         Records::in_memory().unwrap(),

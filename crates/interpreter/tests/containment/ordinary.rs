@@ -38,7 +38,6 @@ pub(crate) fn again(name: &str, starting: &dyn Fn(PathBuf) -> Command, set: &[&s
     let at = |name: &str| scratch.path().join(name);
     open_to_all(scratch.path());
     fs::copy(std::env::current_exe().unwrap(), at("test")).unwrap();
-    fs::copy(cellblock_testkit::binary().unwrap(), at("cellblock")).unwrap();
     copy(&folder(), &at("probes"));
     let home = image.home().root();
     fs::create_dir(at("home")).unwrap();
@@ -68,7 +67,6 @@ pub(crate) fn again(name: &str, starting: &dyn Fn(PathBuf) -> Command, set: &[&s
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .envs(set.iter().map(|name| (name, "1")))
-        .env("CELLBLOCK_BIN", at("cellblock"))
         .env("CELLBLOCK_HOME", at("home"))
         .env("CELLBLOCK_TEST_PROBES", at("probes"))
         .env("CELLBLOCK_TEST_STORE", at("store"))

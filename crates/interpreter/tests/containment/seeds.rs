@@ -1,11 +1,8 @@
 //! Two sandboxes draw different numbers, and what their common hash seed lets them do to each other is nothing.
 
 use cellblock_interpreter::execution::Outcome;
-use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::{Config, Interpreter, Session};
-use cellblock_sandbox::jail::protection::Demands;
-use cellblock_sandbox::pool::PoolConfig;
+use cellblock_interpreter::{Interpreter, Session};
 use cellblock_testkit::require;
 
 use crate::support::{block_on, image, interpreter, session};
@@ -117,20 +114,14 @@ fn the_hash_seed_of_another_template_is_another() {
     require!(UserNamespaces);
     require!(CgroupV1);
     block_on(async {
-        let another = Interpreter::start(Config {
-            image: image().await,
-            limits: Limits::default(),
-            pool: PoolConfig {
-                ready: 0,
-                ..PoolConfig::default()
-            },
-            preload: Some(Vec::new()),
-            demands: Demands::default(),
-            store: interpreter().await.store().clone(),
-            launcher: Some(cellblock_testkit::binary().unwrap()),
-        })
-        .await
-        .unwrap();
+        let another = Interpreter::builder()
+            .image(image().await)
+            .pool(0)
+            .preload(Vec::new())
+            .store(interpreter().await.store().clone())
+            .build()
+            .await
+            .unwrap();
         let theirs = another.session(SessionOptions {
             prelude: Vec::new(),
             ..SessionOptions::default()

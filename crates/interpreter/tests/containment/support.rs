@@ -9,9 +9,8 @@ use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::{Cell, Config, Interpreter, Session};
+use cellblock_interpreter::{Cell, Interpreter, Session};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
-use cellblock_sandbox::pool::PoolConfig;
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
@@ -45,18 +44,13 @@ async fn start() -> Interpreter {
         || PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("containment"),
         PathBuf::from,
     );
-    let interpreter = Interpreter::start(Config {
-        image: image().await,
-        limits: Limits::default(),
-        pool: PoolConfig::default(),
-        preload: None,
-        demands: demands(),
-        store: Store::local(artifacts).unwrap(),
-        // A test harness has threads before `main` could call `boot`.
-        launcher: Some(cellblock_testkit::binary().unwrap()),
-    })
-    .await
-    .unwrap();
+    let interpreter = Interpreter::builder()
+        .image(image().await)
+        .demands(demands())
+        .store(Store::local(artifacts).unwrap())
+        .build()
+        .await
+        .unwrap();
     interpreter.warmed().await.unwrap();
     interpreter
 }

@@ -9,9 +9,7 @@ use cellblock_image::{DEFAULT_IMAGE, Home, Image, Sink};
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::{Config, Execution, Interpreter, Session};
-use cellblock_sandbox::jail::protection::Demands;
-use cellblock_sandbox::pool::PoolConfig;
+use cellblock_interpreter::{Execution, Interpreter, Session};
 use cellblock_testkit::{Count, Owner};
 use tokio::runtime::Runtime;
 
@@ -38,21 +36,14 @@ pub(crate) async fn image() -> Image {
 
 /// An interpreter whose template imports next to nothing, so that it is warm at once.
 pub(crate) async fn interpreter(image: Image, artifacts: &Path) -> Interpreter {
-    let interpreter = Interpreter::start(Config {
-        image,
-        limits: Limits::default(),
-        pool: PoolConfig {
-            ready: 0,
-            ..PoolConfig::default()
-        },
-        preload: Some(vec!["json".to_owned()]),
-        demands: Demands::default(),
-        store: Store::local(artifacts).unwrap(),
-        // A test harness has threads before `main` could call `boot`.
-        launcher: Some(cellblock_testkit::binary().unwrap()),
-    })
-    .await
-    .unwrap();
+    let interpreter = Interpreter::builder()
+        .image(image)
+        .pool(0)
+        .preload(vec!["json".to_owned()])
+        .store(Store::local(artifacts).unwrap())
+        .build()
+        .await
+        .unwrap();
     interpreter.warmed().await.unwrap();
     interpreter
 }

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 #[test]
-fn the_example_of_embedding_prints_its_result() {
+fn the_embedding_example_prints_a_table_a_chart_and_an_error() {
     let test = std::env::current_exe().unwrap();
     let example = test.parent().unwrap().parent().unwrap().join("examples/embed");
     assert!(
@@ -21,6 +21,13 @@ fn the_example_of_embedding_prints_its_result() {
         String::from_utf8_lossy(&output.stderr)
     );
     let stdout = String::from_utf8_lossy(&output.stdout);
-    assert!(stdout.starts_with("completed: "), "{stdout}");
-    assert!(stdout.contains("28.27433388230813"), "{stdout}");
+    let expected = [
+        "cell 1: completed\n  index, month, units\n  2, \"2026-03\", 150\n",
+        "cell 2: completed\n  Integer(270)\ncell 3: completed\n  {",
+        r#""mark":{"type":"bar"}"#,
+        "cell 4: raised\n  KeyError: 'price'\n",
+    ];
+    for part in expected {
+        assert!(stdout.contains(part), "{part} is not in {stdout}");
+    }
 }

@@ -18,6 +18,7 @@ mod limits;
 mod place;
 mod requirements;
 mod rescue;
+mod snippets;
 mod stops;
 mod streaming;
 mod support;

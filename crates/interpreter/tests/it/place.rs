@@ -1,10 +1,11 @@
 //! Where the sandboxes of these tests are: on this machine.
 
-use cellblock_interpreter::{Config, Interpreter};
+use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::builder::InterpreterBuilder;
 
 /// What executions call the backend.
 pub(crate) const BACKEND: &str = "process";
 
-pub(crate) async fn interpreter(config: Config) -> Interpreter {
-    Interpreter::start(config).await.unwrap()
+pub(crate) async fn interpreter(builder: InterpreterBuilder) -> Interpreter {
+    builder.build().await.unwrap()
 }

@@ -5,15 +5,13 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use cellblock_artifact::Store;
-use cellblock_image::{DEFAULT_IMAGE, Home, Image, Sink};
+use cellblock_interpreter::builder::InterpreterBuilder;
 use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::output::{Dataframe, Exception, Figure, Output};
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::{Cell, Config, Execution, Interpreter, Session};
-use cellblock_sandbox::jail::protection::Demands;
-use cellblock_sandbox::pool::PoolConfig;
+use cellblock_interpreter::{Cell, Execution, Interpreter, Session};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
@@ -28,41 +26,28 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.block_on(future)
 }
 
-/// The default image of the home that all tests share, built if it is not there.
-async fn image() -> Image {
-    let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
-    let store = cellblock_image::Store::new(home);
-    store.open(DEFAULT_IMAGE, Sink::new(|_| {})).await.unwrap()
-}
-
 pub(crate) async fn interpreter() -> &'static Interpreter {
     INTERPRETER.get_or_init(start).await
 }
 
 /// What these tests start an interpreter with.
-pub(crate) async fn config() -> Config {
-    Config {
-        image: image().await,
-        limits: Limits::default(),
-        pool: PoolConfig::default(),
-        preload: None,
-        demands: Demands::default(),
-        store: Store::local(artifacts()).unwrap(),
-        // A test harness has threads before `main` could call `boot`.
-        launcher: Some(cellblock_testkit::binary().unwrap()),
-    }
+pub(crate) fn builder() -> InterpreterBuilder {
+    Interpreter::builder()
+        .home(cellblock_testkit::home().unwrap())
+        .store(store())
 }
 
 async fn start() -> Interpreter {
-    let interpreter = crate::place::interpreter(config().await).await;
+    let interpreter = crate::place::interpreter(builder()).await;
     interpreter.warmed().await.unwrap();
     assert_eq!(interpreter.failed_modules(), [""; 0]);
     interpreter
 }
 
 /// Binaries that run at the same time have a store each.
-fn artifacts() -> PathBuf {
-    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(concat!("artifacts-", env!("CARGO_CRATE_NAME")))
+pub(crate) fn store() -> Store {
+    let name = concat!("artifacts-", env!("CARGO_CRATE_NAME"));
+    Store::local(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)).unwrap()
 }
 
 pub(crate) async fn session() -> Session {

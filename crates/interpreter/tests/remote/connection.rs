@@ -2,29 +2,28 @@
 
 use std::time::{Duration, Instant};
 
+use cellblock_image::{DEFAULT_IMAGE, Home};
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::error::Blame;
 use cellblock_interpreter::execution::{Event, Outcome};
+use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_sandbox::pool::PoolConfig;
 
 use crate::place::{Server, client, serve};
-use crate::support::{block_on, config, interpreter, run, value};
+use crate::support::{block_on, builder, interpreter, run, store, value};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server of its own, and a client of it without a pool.
 async fn pair() -> (Server, Interpreter) {
-    let mut config = config().await;
-    config.preload = Some(vec!["json".to_owned()]);
-    config.pool.ready = 0;
-    let (limits, store) = (config.limits.clone(), config.store.clone());
-    let server = serve(Interpreter::start(config).await.unwrap(), limits).await;
-    let pool = PoolConfig {
-        ready: 0,
-        ..PoolConfig::default()
-    };
-    let client = client(&server, pool, store).await;
+    let interpreter = builder()
+        .preload(vec!["json".to_owned()])
+        .pool(0)
+        .build()
+        .await
+        .unwrap();
+    let server = serve(interpreter, Limits::default()).await;
+    let client = client(&server, 0.into(), store()).await;
     (server, client)
 }
 
@@ -41,8 +40,10 @@ fn an_execution_says_that_its_sandbox_is_elsewhere_and_which_image_it_has() {
     block_on(async {
         let session = interpreter().await.session(SessionOptions::default());
         let execution = run(&session, "1").await;
+        let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
+        let image = cellblock_image::Store::new(home).resolve(DEFAULT_IMAGE).unwrap();
         assert_eq!(execution.sandbox.backend, "remote");
-        assert_eq!(execution.sandbox.image, config().await.image.id().to_string());
+        assert_eq!(execution.sandbox.image, image.id().to_string());
         assert_eq!(execution.sandbox.protections, interpreter().await.report());
     });
 }

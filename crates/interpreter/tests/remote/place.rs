@@ -4,13 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cellblock_artifact::Store;
+use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::builder::InterpreterBuilder;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::protection::Demands;
 use cellblock_interpreter::remote::{Remote, Terms};
 use cellblock_interpreter::remote::{RemoteBackend, RemoteConfig};
-use cellblock_interpreter::{Config, Interpreter};
 use cellblock_sandbox::pool::PoolConfig;
 use cellblock_testkit::WebSockets;
+
+use crate::support::store;
 
 /// What executions call the backend.
 pub(crate) const BACKEND: &str = "remote";
@@ -60,8 +63,7 @@ pub(crate) async fn client(server: &Server, pool: PoolConfig, store: Store) -> I
     })
 }
 
-pub(crate) async fn interpreter(config: Config) -> Interpreter {
-    let (pool, store) = (config.pool, config.store.clone());
+pub(crate) async fn interpreter(builder: InterpreterBuilder) -> Interpreter {
     // Some tests ask for more than the default.
     let most = Limits {
         memory_bytes: 64 << 30,
@@ -74,8 +76,8 @@ pub(crate) async fn interpreter(config: Config) -> Interpreter {
         shm_bytes: 64 << 30,
         ..Limits::default()
     };
-    let server = serve(Interpreter::start(config).await.unwrap(), most).await;
+    let server = serve(builder.build().await.unwrap(), most).await;
     // It lives as long as the tests.
     let server = Box::leak(Box::new(server));
-    client(server, pool, store).await
+    client(server, PoolConfig::default(), store()).await
 }

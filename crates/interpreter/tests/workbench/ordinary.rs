@@ -29,7 +29,6 @@ fn an_ordinary_user_has_the_same_datasets_and_deadlines() {
     let at = |name: &str| scratch.path().join(name);
     fs::set_permissions(scratch.path(), PermissionsExt::from_mode(0o755)).unwrap();
     fs::copy(std::env::current_exe().unwrap(), at("test")).unwrap();
-    fs::copy(cellblock_testkit::binary().unwrap(), at("cellblock")).unwrap();
     for folder in ["home", "home/images", "home/locks", "home/layers", "store"] {
         fs::create_dir(at(folder)).unwrap();
     }
@@ -51,7 +50,6 @@ fn an_ordinary_user_has_the_same_datasets_and_deadlines() {
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .env(AGAIN, "1")
-        .env("CELLBLOCK_BIN", at("cellblock"))
         .env("CELLBLOCK_HOME", at("home"))
         .env("CELLBLOCK_TEST_STORE", at("store"))
         .output()

@@ -4,13 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use cellblock_artifact::Store;
-use cellblock_image::{DEFAULT_IMAGE, Home, Sink};
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::workbench::{Profile, Workbench, WorkbenchOptions};
-use cellblock_interpreter::{Config, Interpreter, Session};
+use cellblock_interpreter::{Interpreter, Session};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
-use cellblock_sandbox::pool::PoolConfig;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
@@ -44,20 +42,14 @@ pub(crate) async fn without_landlock() -> Interpreter {
 
 async fn start_with(demands: Demands, preload: Option<Vec<String>>) -> Interpreter {
     // The default image of the home that all tests share, built if it is not there.
-    let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
-    let images = cellblock_image::Store::new(home);
-    Interpreter::start(Config {
-        image: images.open(DEFAULT_IMAGE, Sink::new(|_| {})).await.unwrap(),
-        limits: Limits::default(),
-        pool: PoolConfig::default(),
-        preload,
-        demands,
-        store: Store::local(artifacts()).unwrap(),
-        // A test harness has threads before `main` could call `boot`.
-        launcher: Some(cellblock_testkit::binary().unwrap()),
-    })
-    .await
-    .unwrap()
+    Interpreter::builder()
+        .home(cellblock_testkit::home().unwrap())
+        .preload(preload)
+        .demands(demands)
+        .store(Store::local(artifacts()).unwrap())
+        .build()
+        .await
+        .unwrap()
 }
 
 /// Where artifacts are kept. The second run, as an ordinary user, may not write below the target directory.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use axum::Router;
 use cellblock_artifact::Store;
+use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::{Config, Interpreter};
 use cellblock_mcp::http::{HttpOptions, behind};
 use cellblock_mcp::{Engine, Options, Owner, Server};
 use cellblock_testkit::require;
@@ -43,13 +43,12 @@ const TASKS_WITHOUT: [&str; 7] = [
 
 /// Serves at a port of its own, which is given.
 async fn serve() -> u16 {
-    let mut config = Config::default_image_in(&cellblock_testkit::home().unwrap())
+    let interpreter = Interpreter::builder()
+        .home(cellblock_testkit::home().unwrap())
+        .store(Store::local(env!("CARGO_TARGET_TMPDIR").to_owned() + "/conformance").unwrap())
+        .build()
         .await
         .unwrap();
-    config.store = Store::local(env!("CARGO_TARGET_TMPDIR").to_owned() + "/conformance").unwrap();
-    // A test harness has threads before `main` could call `boot`.
-    config.launcher = Some(cellblock_testkit::binary().unwrap());
-    let interpreter = Interpreter::start(config).await.unwrap();
     // The suite gives a job of two seconds ten, in which everything would have to be imported for the first time.
     let first = interpreter.session(SessionOptions::default());
     first.execute("1").await.unwrap();

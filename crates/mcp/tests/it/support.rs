@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use cellblock_artifact::Store;
-use cellblock_interpreter::{Config, Interpreter};
+use cellblock_interpreter::Interpreter;
 use cellblock_mcp::{Engine, Options, Server, Toolset};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig, ContentBlock,
@@ -31,13 +31,13 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 async fn start() -> Interpreter {
-    let home = cellblock_testkit::home().unwrap();
     let artifacts = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
-    let mut config = Config::default_image_in(&home).await.unwrap();
-    config.store = Store::local(artifacts).unwrap();
-    // A test harness has threads before `main` could call `boot`.
-    config.launcher = Some(cellblock_testkit::binary().unwrap());
-    Interpreter::start(config).await.unwrap()
+    Interpreter::builder()
+        .home(cellblock_testkit::home().unwrap())
+        .store(Store::local(artifacts).unwrap())
+        .build()
+        .await
+        .unwrap()
 }
 
 pub(crate) async fn server(change: impl FnOnce(&mut Options)) -> Server {

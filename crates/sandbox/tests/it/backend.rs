@@ -151,23 +151,6 @@ fn kernels_start_although_a_module_cannot_be_imported() {
 }
 
 #[test]
-fn the_error_for_a_missing_boot_says_what_to_do() {
-    block_on(async {
-        let config = ProcessConfig {
-            launcher: None,
-            ..config().await
-        };
-        let error = ProcessBackend::start(&config).await.unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "this program cannot become a launcher: call `boot()` as the first statement of its `main`, \
-             or name a `cellblock` executable in the configuration"
-        );
-        assert_eq!(error.blame(), Blame::Caller);
-    });
-}
-
-#[test]
 fn an_executable_that_is_not_a_launcher_fails_without_a_wait() {
     block_on(async {
         for launcher in ["/nonexistent/cellblock", "/bin/true"] {

@@ -57,12 +57,10 @@ fn again(name: &str, starting: &dyn Fn(PathBuf) -> std::process::Command) {
         to
     };
     let test = copy(std::env::current_exe().unwrap(), "test");
-    let binary = copy(cellblock_testkit::binary().unwrap(), "cellblock");
     let output = starting(test)
         .args(["--exact", &format!("ordinary_user::{name}")])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
-        .env("CELLBLOCK_BIN", binary)
         .env(PYTHON, &config.python)
         .env(INTERPRETER, &config.interpreter)
         .output()

@@ -125,10 +125,6 @@ fn an_ordinary_user_has_every_protection() {
         .args(["--exact", "protections::an_ordinary_user_has_every_one_of_them"])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
-        .env(
-            "CELLBLOCK_BIN",
-            copy(cellblock_testkit::binary().unwrap(), "cellblock"),
-        )
         .env(PYTHON, &config.python)
         .env(INTERPRETER, &config.interpreter)
         .output()

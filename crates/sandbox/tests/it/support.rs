@@ -45,8 +45,7 @@ pub(crate) fn with_python(python: PathBuf, interpreter: &str) -> ProcessConfig {
         layers: None,
         preload: vec!["json".to_owned()],
         demands: Demands::default(),
-        // A test harness has threads before `main` could call `boot`.
-        launcher: Some(cellblock_testkit::binary().unwrap()),
+        launcher: None,
     }
 }
 

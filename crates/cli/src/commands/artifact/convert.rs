@@ -2,12 +2,9 @@
 
 use cellblock_artifact::{CHART, Metadata, Store};
 use cellblock_image::Home;
+use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::chart::VEGA_LITE;
-use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::picture::vega_lite_of;
-use cellblock_interpreter::{Config, Interpreter};
-use cellblock_sandbox::jail::protection::Demands;
-use cellblock_sandbox::pool::PoolConfig;
 
 use super::failed;
 use crate::args::artifact::Format;
@@ -63,21 +60,16 @@ pub(super) async fn convert(
 /// An interpreter for one picture.
 async fn start(home: &Home, store: &Store, image: &str) -> Result<Interpreter> {
     let display = Display::on_stderr();
-    let config = Config {
-        image: Cancel::listen()?
-            .unless(image::ready(home, image, &display))
-            .await?,
-        limits: Limits::default(),
-        pool: PoolConfig {
-            ready: 0,
-            ..PoolConfig::default()
-        },
-        preload: Some(Vec::new()),
-        demands: Demands::default(),
-        store: store.clone(),
-        launcher: None,
-    };
-    let interpreter = Interpreter::start(config).await?;
+    let image = Cancel::listen()?
+        .unless(image::ready(home, image, &display))
+        .await?;
+    let interpreter = Interpreter::builder()
+        .image(image)
+        .pool(0)
+        .preload(Vec::new())
+        .store(store.clone())
+        .build()
+        .await?;
     interpreter.warmed().await?;
     Ok(interpreter)
 }

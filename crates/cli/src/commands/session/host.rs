@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use cellblock_artifact::Store;
 use cellblock_image::Home;
+use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::workbench::{Profile as Asked, Workbench, WorkbenchOptions};
-use cellblock_interpreter::{Config, Interpreter};
-use cellblock_sandbox::pool::PoolConfig;
 
 use crate::commands::run::without_namespaces;
 use crate::error::{self, Error, Result};
@@ -108,20 +107,15 @@ async fn open(home: &Home, plan: &Plan) -> Result<(OwnWorkbench, Vec<String>)> {
     if let Some(bytes) = plan.memory_bytes {
         limits.memory_bytes = bytes;
     }
-    let interpreter = Interpreter::start(Config {
-        image: cellblock_image::Store::new(home.clone()).resolve(&plan.image)?,
-        limits,
-        // One session has one sandbox, and its scripts are processes of their own: nothing is kept ready or imported ahead.
-        pool: PoolConfig {
-            ready: 0,
-            ..PoolConfig::default()
-        },
-        preload: Some(Vec::new()),
-        demands: plan.demands(),
-        store,
-        launcher: None,
-    })
-    .await?;
+    let interpreter = Interpreter::builder()
+        .image(cellblock_image::Store::new(home.clone()).resolve(&plan.image)?)
+        .limits(limits)
+        .pool(0)
+        .preload(Vec::new())
+        .demands(plan.demands())
+        .store(store)
+        .build()
+        .await?;
     interpreter.warmed().await?;
     let mut notes: Vec<_> = without_namespaces(&interpreter.report()).into_iter().collect();
     let session = interpreter.session(SessionOptions {

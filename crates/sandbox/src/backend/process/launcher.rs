@@ -80,8 +80,8 @@ impl Launcher {
     ) -> Result<Self> {
         let executable = match executable {
             Some(path) => path,
-            None if crate::booted() => Path::new("/proc/self/exe"),
-            None => return Err(Kind::NotBooted.into()),
+            None if cellblock_guest::can_become_launcher() => Path::new("/proc/self/exe"),
+            None => return Err(Kind::NoLauncher.into()),
         };
         let (ours, theirs) = fds::packet_pair().map_err(super::internal)?;
         let mut command = Command::new(executable);

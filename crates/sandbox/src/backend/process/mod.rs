@@ -39,8 +39,7 @@ pub struct ProcessConfig {
     pub preload: Vec<String>,
     /// The policy's demand for each protection.
     pub demands: Demands,
-    /// Executable that calls [`cellblock_guest::boot`]. By default this program, which then must
-    /// call it.
+    /// Program that `cellblock_guest` is linked into. By default this program.
     pub launcher: Option<PathBuf>,
 }
 

@@ -1,0 +1,114 @@
+//! Building an interpreter from an image, limits, a pool and a store.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cellblock_artifact::Store;
+use cellblock_image::{DEFAULT_IMAGE, Home, Image, Sink, Store as ImageStore};
+use cellblock_sandbox::Limits;
+use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
+use cellblock_sandbox::jail::protection::Demands;
+use cellblock_sandbox::pool::PoolConfig;
+
+use crate::base::LocalBase;
+use crate::error::{Error, Result};
+use crate::interpreter::Interpreter;
+
+/// Builds an [`Interpreter`]. Everything has a default; see [`Interpreter::builder`].
+#[derive(Clone, Debug, Default)]
+#[must_use = "call `build` to start the interpreter"]
+pub struct InterpreterBuilder {
+    home: Option<PathBuf>,
+    image: Option<Image>,
+    preload: Option<Vec<String>>,
+    limits: Limits,
+    pool: PoolConfig,
+    demands: Demands,
+    store: Option<Store>,
+    launcher: Option<PathBuf>,
+}
+
+impl InterpreterBuilder {
+    /// Sets the directory that holds images and artifacts. By default, `$CELLBLOCK_HOME` or a directory below the user's home.
+    pub fn home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.home = Some(home.into());
+        self
+    }
+
+    /// Sets the image that sandboxes start from. By default, the default image, which is built if the home does not have it yet (this
+    /// takes minutes and needs a network).
+    pub fn image(mut self, image: Image) -> Self {
+        self.image = Some(image);
+        self
+    }
+
+    /// Sets the modules that the template imports, instead of those that the image lists. With an empty list the first cell starts at
+    /// once and imports what it needs, which suits a program that runs a single session.
+    pub fn preload(mut self, modules: impl Into<Option<Vec<String>>>) -> Self {
+        self.preload = modules.into();
+        self
+    }
+
+    /// Sets the limits of sandboxes and cells. A session can have its own.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets how many sandboxes are kept ready: a number or a [`PoolConfig`].
+    pub fn pool(mut self, pool: impl Into<PoolConfig>) -> Self {
+        self.pool = pool.into();
+        self
+    }
+
+    /// Sets what is demanded of each protection: whether sandboxes may start without it.
+    pub fn demands(mut self, demands: Demands) -> Self {
+        self.demands = demands;
+        self
+    }
+
+    /// Sets the store of artifacts. By default, `artifacts` in the image's home.
+    pub fn store(mut self, store: Store) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Sets the executable that becomes the launcher of sandboxes: `cellblock`, or any other program that this crate is linked into. By
+    /// default, the running program is executed again, which works unless it loaded this crate as a shared library.
+    pub fn launcher(mut self, executable: impl Into<PathBuf>) -> Self {
+        self.launcher = Some(executable.into());
+        self
+    }
+
+    /// Starts the backend, the image's template and the pool. Sessions can be created at once; their first cell waits for the template.
+    pub async fn build(self) -> Result<Interpreter> {
+        let image = match (self.image, self.home) {
+            (Some(image), _) => image,
+            (None, home) => {
+                let images =
+                    home.map_or_else(ImageStore::find, |home| Ok(ImageStore::new(Home::at(&home)?)))?;
+                images.open(DEFAULT_IMAGE, Sink::silent()).await?
+            }
+        };
+        let home = image.home();
+        let store = self
+            .store
+            .map_or_else(|| Store::local(home.root().join("artifacts")), Ok)?;
+        // Bound into the keep now; layers that are installed later appear in it.
+        let layers = home.layers();
+        std::fs::create_dir_all(&layers).map_err(Error::Spool)?;
+        let process = ProcessBackend::start(&ProcessConfig {
+            python: image.python(),
+            interpreter: image.interpreter().to_owned(),
+            library_path: image.manifest().library_path.clone(),
+            layers: Some(layers),
+            preload: self.preload.unwrap_or_else(|| image.manifest().preload.clone()),
+            demands: self.demands,
+            launcher: self.launcher,
+        })
+        .await?;
+        let backend = Arc::new(process.clone());
+        let base = Box::new(LocalBase { image, process });
+        Ok(Interpreter::over(backend, base, self.limits, self.pool, store))
+    }
+}
