@@ -1,4 +1,4 @@
-//! What an answer says of an artifact: a picture, or a chart as its specification and rows.
+//! An artifact in a response: a picture, or a chart as its specification and rows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,12 +9,12 @@ use crate::{ArtifactId, Urls};
 /// The media type of a chart's document.
 pub const CHART: &str = "application/vnd.cellblock.chart+json";
 
-/// An artifact of an answer.
+/// An artifact of a response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[expect(
     clippy::large_enum_variant,
-    reason = "an answer has four at most, which are written as JSON at once"
+    reason = "a response has at most four, which are immediately serialized"
 )]
 pub enum ArtifactEnvelope {
     /// A picture.
@@ -23,7 +23,7 @@ pub enum ArtifactEnvelope {
     Chart(ChartArtifact),
 }
 
-/// A picture of an answer.
+/// A picture of a response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageArtifact {
@@ -32,26 +32,26 @@ pub struct ImageArtifact {
     /// Text alternative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alt: Option<String>,
-    /// Its title.
+    /// Title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Deprecated: use `sha256`. The next release removes this field.
     pub content_hash: ArtifactId,
-    /// The sha256 of its bytes.
+    /// The sha256 of the bytes.
     pub sha256: ArtifactId,
     /// Size in bytes.
     pub bytes: u64,
-    /// Its width in pixels.
+    /// Width in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub width: Option<u32>,
-    /// Its height in pixels.
+    /// Height in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub height: Option<u32>,
-    /// Its media type.
+    /// Media type.
     pub media_type: String,
 }
 
-/// A chart of an answer.
+/// A chart of a response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartArtifact {
@@ -60,7 +60,7 @@ pub struct ChartArtifact {
     /// Text alternative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alt: Option<String>,
-    /// Its title.
+    /// Title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Deprecated: use `sha256`. The next release removes this field.
@@ -69,14 +69,14 @@ pub struct ChartArtifact {
     pub sha256: ArtifactId,
     /// Size of the document in bytes.
     pub bytes: u64,
-    /// How it is drawn.
+    /// Specification of the chart.
     pub spec: Value,
-    /// Its rows.
+    /// Rows of data.
     pub data: Value,
     /// The chart as an image; absent if it could not be drawn, which `note` explains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub picture: Option<Picture>,
-    /// Why there is no image.
+    /// Why the image is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -87,22 +87,23 @@ pub struct ChartArtifact {
 pub struct Picture {
     /// URL of the bytes.
     pub url: String,
-    /// The sha256 of its bytes.
+    /// The sha256 of the bytes.
     pub sha256: ArtifactId,
     /// Size in bytes.
     pub bytes: u64,
-    /// Its width in pixels.
+    /// Width in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub width: Option<u32>,
-    /// Its height in pixels.
+    /// Height in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub height: Option<u32>,
-    /// Its media type.
+    /// Media type.
     pub media_type: String,
 }
 
 impl ArtifactEnvelope {
-    /// Says where a picture is; `alt`, `title` and the size in pixels are set by who knows them.
+    /// Describes a picture by its URL; callers that know `alt`, `title` and the size in pixels set
+    /// them.
     pub fn image(urls: &Urls, id: ArtifactId, bytes: u64, media_type: impl Into<String>) -> ImageArtifact {
         let media_type = media_type.into();
         ImageArtifact {
@@ -118,7 +119,7 @@ impl ArtifactEnvelope {
         }
     }
 
-    /// Says where a chart's document is, and what is in it.
+    /// Describes a chart by its document's URL and content.
     pub fn chart(urls: &Urls, id: ArtifactId, bytes: u64, spec: Value, data: Value) -> ChartArtifact {
         ChartArtifact {
             url: urls.of(id, CHART),
@@ -134,7 +135,7 @@ impl ArtifactEnvelope {
         }
     }
 
-    /// What can be looked at: the picture, or that of the chart.
+    /// Returns the visible part: the picture, or that of the chart.
     pub fn picture(&self) -> Option<Picture> {
         match self {
             Self::Image(it) => Some(Picture {
@@ -149,7 +150,7 @@ impl ArtifactEnvelope {
         }
     }
 
-    /// The name of its bytes.
+    /// Returns the id of the bytes.
     pub const fn id(&self) -> ArtifactId {
         match self {
             Self::Image(image) => image.sha256,
@@ -157,13 +158,13 @@ impl ArtifactEnvelope {
         }
     }
 
-    /// The names of its bytes and of its picture's.
+    /// Returns the ids of the bytes and of the picture.
     pub fn ids(&self) -> impl Iterator<Item = ArtifactId> {
         let picture = self.picture().map(|picture| picture.sha256);
         std::iter::once(self.id()).chain(picture.filter(|id| *id != self.id()))
     }
 
-    /// Its kind, as contracts name it.
+    /// Returns the kind, as named in contracts.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Image(_) => "image",
@@ -191,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_has_the_keys_that_readers_know_and_no_empty_ones() {
+    fn an_image_has_the_documented_keys_without_empty_ones() {
         let id = ArtifactId::of(b"png");
         let urls = Urls::below("/artifacts").expect("a path");
         let image = ImageArtifact {

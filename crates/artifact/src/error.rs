@@ -1,88 +1,88 @@
-//! What can go wrong with a store.
+//! Errors of an artifact store.
 
 use crate::ArtifactId;
 
-/// A store that could not do what was asked.
+/// An operation of a store that failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArtifactError {
-    /// Nothing is stored under this name.
+    /// No artifact with this id is stored.
     #[error("artifact {id} is not in the store; it was removed, or never published here")]
     NotFound {
-        /// The name.
+        /// Id of the artifact.
         id: ArtifactId,
     },
-    /// The stored bytes are not those that the name stands for.
+    /// The stored bytes do not match the id.
     #[error("artifact {id} is damaged: its bytes hash to {actual}; remove it and publish it again")]
     Damaged {
-        /// The name.
+        /// Id of the artifact.
         id: ArtifactId,
-        /// What the bytes hash to.
+        /// The sha256 of the stored bytes.
         actual: ArtifactId,
     },
-    /// The metadata or an origin beside the bytes can not be read.
+    /// The metadata or an origin of the artifact cannot be read.
     #[error("could not read the metadata of artifact {id}; remove it and publish it again")]
     Metadata {
-        /// The artifact.
+        /// Id of the artifact.
         id: ArtifactId,
-        /// What is wrong with it.
+        /// The parse error.
         #[source]
         source: serde_json::Error,
     },
-    /// The metadata or an origin can not be written as JSON.
+    /// The metadata or an origin cannot be written as JSON.
     #[error("could not encode an artifact's metadata")]
     Encode(#[source] serde_json::Error),
-    /// A range that the artifact does not have.
+    /// The range is not within the artifact.
     #[error("bytes {start} to {end} are not within the {bytes} bytes of artifact {id}")]
     Range {
-        /// The artifact.
+        /// Id of the artifact.
         id: ArtifactId,
-        /// The first byte.
+        /// First byte.
         start: u64,
-        /// The byte after the last one.
+        /// End of the range, exclusive.
         end: u64,
-        /// How many bytes the artifact has.
+        /// Size of the artifact in bytes.
         bytes: u64,
     },
-    /// A name that no owner of references can have.
+    /// The name is not a valid owner of references.
     #[error(
         "{owner:?} cannot own references: expected at most {limit} ASCII letters, digits, `-`, `_` and `.`, the first a letter or digit"
     )]
     Owner {
-        /// What was given, cut.
+        /// The given name, cut.
         owner: String,
-        /// Most characters.
+        /// Maximum number of characters.
         limit: usize,
     },
-    /// The file changed between the two times it was read.
+    /// The file changed between the two times that it was read.
     #[error("file changed while it was being published; publish it when nothing writes to it")]
     Changed,
-    /// A file to publish can not be read.
+    /// A file to publish cannot be read.
     #[error("could not read a file to publish")]
     File(#[source] std::io::Error),
-    /// An address at which no store can be opened.
+    /// No store can be opened at the address.
     #[error("could not open the store {address}: {why}")]
     Address {
         /// The address.
         address: String,
-        /// What is wrong, and what to do.
+        /// The problem, and how to fix it.
         why: String,
     },
-    /// The folder of a store can not be made.
+    /// The folder of a store cannot be created.
     #[error("could not make the store's folder {path}", path = .path.display())]
     Folder {
         /// The folder.
         path: std::path::PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// The store underneath failed.
+    /// The underlying object store failed.
     #[error("could not {action}")]
     Store {
-        /// What was tried.
+        /// Attempted action.
         action: &'static str,
-        /// Why it failed.
+        /// The cause.
         #[source]
         source: object_store::Error,
     },
@@ -100,7 +100,7 @@ impl ArtifactError {
         move |source| Self::Store { action, source }
     }
 
-    /// Names the artifact when the store says that there is no such object.
+    /// Names the artifact if the store reports that there is no such object.
     pub(crate) fn of(id: ArtifactId, action: &'static str) -> impl FnOnce(object_store::Error) -> Self {
         move |source| match source {
             object_store::Error::NotFound { .. } => Self::NotFound { id },

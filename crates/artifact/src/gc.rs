@@ -1,10 +1,12 @@
-//! Removing artifacts that nobody refers to and that are old.
+//! Removing old artifacts without references.
 //!
-//! Publishers hold no lock, so a publisher of equal bytes and a collector have to notice each other. Before it
-//! looks at an artifact for the last time, a collector marks it (`collecting/<sha256>`), which only one can; after
-//! it has written or touched an artifact, a publisher looks for the mark. If there is one, it waits until it is gone
-//! and begins again. If there is none, either the collector comes later and sees what was touched or pinned, or it is
-//! done, and the publisher sees what is left. A mark that a dead collector left counts for a minute.
+//! Publishers hold no lock, so a collector and a publisher of equal bytes must notice each other.
+//! Before a collector checks an artifact for the last time, it marks it (`collecting/<sha256>`),
+//! which only one collector can do. After a publisher has written or touched an artifact, it checks
+//! for the mark. If there is one, the publisher waits until it is gone and starts again. If there
+//! is none, either the collector comes later and sees that the artifact was touched or pinned, or
+//! it is done, and the publisher sees what remains. The mark of a dead collector is valid for a
+//! minute.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant, SystemTime};
@@ -16,38 +18,41 @@ use object_store::path::Path;
 use crate::store::{id_of, object, origins, sidecar};
 use crate::{ArtifactError, ArtifactId, Store};
 
-/// Where marks are.
+/// Folder of the marks.
 const FOLDER: &str = "collecting";
-/// Artifacts that are marked at the same time.
+/// Number of artifacts that are marked at the same time.
 const BATCH: usize = 64;
-/// How long a collector may go on after it set a mark; what it did not get to is left for the next time.
+/// Maximum time that a collector works after it set a mark; the rest is left for the next
+/// collection.
 const WORK: Duration = Duration::from_secs(15);
-/// How long a mark counts.
+/// Validity of a mark.
 const MARK: Duration = Duration::from_mins(1);
-/// How often a publisher looks whether a mark is gone.
+/// Pause between a publisher's checks for a mark.
 const LOOK: Duration = Duration::from_millis(20);
-/// Requests to the store at the same time.
+/// Maximum number of concurrent requests to the store.
 const AT_ONCE: usize = 16;
 
-/// What is kept although nobody refers to it.
+/// Rules for keeping artifacts that have no references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// An artifact is kept for so long after it was last published, equal bytes included.
+    /// Time for which an artifact is kept after its last publication, including that of equal
+    /// bytes.
     pub keep: Duration,
-    /// References of an owner that has added none for so long are removed, as by an owner that died; `None` keeps them.
+    /// Time after which references of an inactive owner are removed, as the owner may have died;
+    /// `None` keeps them.
     pub pins: Option<Duration>,
 }
 
-/// What a collection removed.
+/// Result of a collection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Artifacts that were removed.
+    /// Number of removed artifacts.
     pub artifacts: u64,
-    /// The bytes that they had.
+    /// Their size in bytes.
     pub bytes: u64,
-    /// Artifacts that are left.
+    /// Number of remaining artifacts.
     pub kept: u64,
-    /// References that were removed with their owners.
+    /// Number of references removed with their owners.
     pub references: u64,
 }
 
@@ -59,10 +64,12 @@ struct Found {
 }
 
 impl Store {
-    /// Removes each artifact that is old, pinned by no owner, and not `referenced` by whoever calls.
+    /// Removes each artifact that is old, that no owner has pinned, and that is not in the caller's
+    /// `referenced`.
     ///
-    /// It may run beside publishers, readers and other collections. What it removes, it removes as
-    /// [`remove`](Self::remove) does: bytes last, so that whatever has metadata can be read, also after a crash.
+    /// It may run concurrently with publishers, readers and other collections. It removes artifacts
+    /// like [`remove`](Self::remove), bytes last, so that every artifact with metadata can be read,
+    /// even after a crash.
     pub async fn collect(
         &self,
         retention: &Retention,
@@ -91,19 +98,20 @@ impl Store {
         Ok(collected)
     }
 
-    /// Says, after an artifact was written or touched, whether no collector has removed it or is about to.
+    /// Returns, after an artifact was written or touched, whether no collector has removed it or is
+    /// about to.
     pub(crate) async fn stays(&self, id: ArtifactId) -> Result<bool, ArtifactError> {
         Ok(!self.outlast_collection(id).await?
             && self.look(&object(id)).await?.is_some()
             && self.look(&sidecar(id)).await?.is_some())
     }
 
-    /// Waits until no collector is about to remove an artifact. Says whether one was.
+    /// Waits until no collector is about to remove an artifact. Returns whether one was.
     pub(crate) async fn outlast_collection(&self, id: ArtifactId) -> Result<bool, ArtifactError> {
         let mark = mark(id);
         let mut seen: Option<(SystemTime, Instant)> = None;
         while let Some(found) = self.look(&mark).await? {
-            // Another collector's mark has a minute of its own.
+            // The mark of another collector has its own minute.
             let since = match seen {
                 Some((modified, since)) if modified == found.modified => since,
                 _ => Instant::now(),
@@ -118,7 +126,8 @@ impl Store {
         Ok(seen.is_some())
     }
 
-    /// Marks a batch, looks again, removes what is still old and unreferenced, and takes the marks away.
+    /// Marks a batch, checks again, removes what is still old and unreferenced, and removes the
+    /// marks.
     async fn collect_batch(
         &self,
         batch: &[ArtifactId],
@@ -131,13 +140,13 @@ impl Store {
             created.map(|created| created.then_some(id))
         });
         let marks: Vec<_> = marks.buffer_unordered(AT_ONCE).collect().await;
-        // Those that another collector is at are left to it.
+        // Artifacts that another collector has marked are left to it.
         let marked: Vec<_> = marks.iter().filter_map(|mark| *mark.as_ref().ok()?).collect();
         let result = match marks.into_iter().find_map(Result::err) {
             Some(error) => Err(error),
             None => self.collect_marked(&marked, started, keep, referenced).await,
         };
-        // Taken away after a failure, too: publishers would wait for nothing.
+        // Removed after a failure, too: otherwise publishers would wait in vain.
         let taken =
             stream::iter(marked).map(|id| async move { self.delete(&mark(id), "remove a mark").await });
         let taken: Result<(), _> = taken.buffer_unordered(AT_ONCE).try_collect().await;
@@ -167,10 +176,10 @@ impl Store {
         Ok(removed)
     }
 
-    /// Compares the store's own times, so that the clocks of two machines need not agree.
+    /// Compares the store's own times, so that clocks of two machines need not agree.
     async fn is_still_old(&self, id: ArtifactId, keep: Duration) -> Result<bool, ArtifactError> {
         let Some(mark) = self.look(&mark(id)).await? else {
-            // Somebody took the mark for a dead collector's.
+            // Another process took the mark for a dead collector's.
             return Ok(false);
         };
         let Some(object) = self.look(&object(id)).await? else {
@@ -181,7 +190,7 @@ impl Store {
         Ok(age(mark.modified, newest) >= keep)
     }
 
-    /// When each artifact was last published.
+    /// Returns when each artifact was last published.
     async fn ages(&self) -> Result<HashMap<ArtifactId, Found>, ArtifactError> {
         let mut all = HashMap::new();
         let mut objects = self.objects.list(Some(&Path::from("objects")));
@@ -255,7 +264,7 @@ impl Store {
         }
     }
 
-    /// Deletes an object that may be gone already.
+    /// Deletes an object that may already be gone.
     pub(crate) async fn delete(&self, location: &Path, action: &'static str) -> Result<(), ArtifactError> {
         match self.objects.delete(location).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
@@ -263,7 +272,7 @@ impl Store {
         }
     }
 
-    /// Removes what is known of an artifact, then its bytes.
+    /// Removes an artifact's metadata and origins, then its bytes.
     pub(crate) async fn erase(&self, id: ArtifactId) -> Result<(), ArtifactError> {
         let action = "remove an artifact";
         let folder = origins(id);
@@ -282,10 +291,10 @@ impl Store {
         Ok(())
     }
 
-    /// Removes a folder that became empty; other stores have none.
+    /// Removes a folder that has become empty; other stores have no folders.
     pub(crate) fn tidy_folder(&self, folder: &Path) {
         if let Some(root) = &self.folder {
-            // Refused while something is in it, which is what is wanted.
+            // This fails, as intended, while the folder contains something.
             let _ = std::fs::remove_dir(root.join(folder.as_ref()));
         }
     }
@@ -295,7 +304,7 @@ fn mark(id: ArtifactId) -> Path {
     Path::from_iter([FOLDER.to_owned(), id.to_string()])
 }
 
-/// How long ago; nothing for what lies ahead.
+/// Returns the elapsed time; zero for times in the future.
 fn age(now: SystemTime, then: SystemTime) -> Duration {
     now.duration_since(then).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The name of an artifact: the sha256 of its bytes.
+//! The id of an artifact: the sha256 of its bytes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,22 +12,20 @@ use sha2::{Digest, Sha256};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ArtifactId([u8; 32]);
 
-/// A text that is not the name of an artifact.
+/// A text that is not a valid artifact id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "an artifact id is 64 lowercase hexadecimal digits, this has {actual} characters or others among them"
-)]
+#[error("invalid artifact id of {actual} characters: must be exactly 64 lowercase hexadecimal digits")]
 pub struct ParseIdError {
     actual: usize,
 }
 
 impl ArtifactId {
-    /// Names these bytes.
+    /// Returns the id of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self::finish(Sha256::new_with_prefix(bytes))
     }
 
-    /// Takes a sha256 that was computed elsewhere, piece by piece.
+    /// Wraps a sha256 that was computed incrementally elsewhere.
     pub const fn from_sha256(hash: [u8; 32]) -> Self {
         Self(hash)
     }
@@ -116,12 +114,12 @@ mod tests {
     const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     #[test]
-    fn nothing_has_the_name_that_sha256_gives_it() {
+    fn the_id_of_no_bytes_is_their_sha256() {
         assert_eq!(ArtifactId::of(b"").to_string(), EMPTY);
     }
 
     #[test]
-    fn other_texts_are_not_names() {
+    fn other_texts_are_not_ids() {
         let upper = EMPTY.to_uppercase();
         let long = format!("{EMPTY}00");
         let wide = format!("{}é", &EMPTY[2..]);
@@ -154,7 +152,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_parses_or_is_refused(text: String) {
+        fn any_text_parses_or_is_rejected(text: String) {
             prop_assert!(text.parse::<ArtifactId>().is_err());
         }
     }

@@ -1,10 +1,11 @@
 //! Content-addressed objects, their metadata and origins.
 //!
-//! An artifact is named by the sha256 of its bytes ([`ArtifactId`]), so that equal bytes are stored once and
-//! changed bytes are noticed when they are read. Beside the bytes a [`Store`] keeps [`Metadata`], written once,
-//! and any number of [`Origin`]s, each an object of its own that is only ever added: who made these bytes from
-//! what. A [`Store`] works over any `object_store`; a folder is one. What nobody refers to is removed after a while
-//! ([`Store::collect`]). [`ArtifactEnvelope`] is what an answer says of an artifact.
+//! The id of an artifact is the sha256 of its bytes ([`ArtifactId`]), so that equal bytes are
+//! stored once and changed bytes are noticed when they are read. In addition to the bytes, a
+//! [`Store`] keeps [`Metadata`], written once, and any number of [`Origin`]s, which record who made
+//! these bytes from what; each is a separate object and is only ever added. A [`Store`] works over
+//! any `object_store`, including a folder. Artifacts without references are removed after a while
+//! ([`Store::collect`]). [`ArtifactEnvelope`] describes an artifact in a response.
 
 mod envelope;
 mod error;

@@ -1,4 +1,4 @@
-//! What is known of an artifact besides its bytes.
+//! Metadata and origins of an artifact.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,53 +22,53 @@ pub enum Kind {
     File,
     /// A chart as data: its specification and rows.
     Chart,
-    /// Data that an answer rests on.
+    /// Data on which a response is based.
     Dataset,
     /// Result of a tool or a cell, as JSON or a table.
     Result,
 }
 
-/// What a publisher says of bytes.
+/// A publisher's description of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
-    /// What they are.
+    /// Kind of the artifact.
     pub kind: Kind,
-    /// Their media type.
+    /// Media type.
     pub media_type: String,
-    /// Who made them from what, when that is known.
+    /// Who made the bytes from what, if known.
     pub origin: Option<Origin>,
 }
 
 /// Who made an artifact from what.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Origin {
-    /// The session.
+    /// Id of the session.
     pub session: String,
-    /// The cell in it.
+    /// Number of the cell in the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<u64>,
-    /// What it was called there: a variable, a figure or a file.
+    /// Name in the session: a variable, a figure or a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The artifacts that it was made from.
+    /// Artifacts from which it was made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<ArtifactId>,
 }
 
-/// What a store knows of an artifact.
+/// A store's metadata of an artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Metadata {
-    /// Its name.
+    /// Id of the artifact.
     pub sha256: ArtifactId,
-    /// What it was when it was first published.
+    /// Kind at its first publication.
     pub kind: Kind,
-    /// Its media type when it was first published.
+    /// Media type at its first publication.
     pub media_type: String,
     /// Size in bytes.
     pub bytes: u64,
-    /// When it was first published, in milliseconds since 1970.
+    /// Time of its first publication, in milliseconds since 1970.
     pub created_unix_ms: u64,
-    /// Each distinct origin, oldest first.
+    /// Distinct origins, oldest first.
     #[serde(default)]
     pub origins: Vec<Origin>,
 }

@@ -8,7 +8,8 @@ use object_store::memory::InMemory;
 use crate::{ArtifactError, Store};
 
 impl Store {
-    /// Opens what an address names: `memory:`, a folder (`/var/lib/x`, `file:///var/lib/x`), or, with the feature `s3`,
+    /// Opens the store at an address: `memory:`, a folder (`/var/lib/x`, `file:///var/lib/x`), or,
+    /// with the feature `s3`,
     /// `s3://bucket/prefix`.
     pub async fn open(address: &str) -> Result<Self, ArtifactError> {
         if address == "memory:" {
@@ -31,7 +32,7 @@ impl Store {
     }
 
     #[cfg(not(feature = "s3"))]
-    #[expect(clippy::unused_async, reason = "it waits where the feature is on")]
+    #[expect(clippy::unused_async, reason = "it waits if the feature is enabled")]
     async fn open_s3(address: &str) -> Result<Self, ArtifactError> {
         let why = "this program was built without the feature `s3`; build it with it, or use a folder";
         Err(ArtifactError::address(address, why))

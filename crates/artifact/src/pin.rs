@@ -1,7 +1,7 @@
-//! References by which an owner keeps artifacts from being collected.
+//! References that keep an owner's artifacts from being collected.
 //!
-//! `references/<owner>/<sha256>` is an empty object: one per owner and artifact, so that no process rewrites what
-//! another wrote, and all that share a store agree.
+//! `references/<owner>/<sha256>` is an empty object, one per owner and artifact, so that no process
+//! rewrites another's object, and all processes that share a store agree.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -12,27 +12,27 @@ use object_store::{ObjectStoreExt, PutPayload};
 
 use crate::{ArtifactError, ArtifactId, Store};
 
-/// Where references are.
+/// Folder of the references.
 const FOLDER: &str = "references";
-/// Longest name of an owner.
+/// Maximum length of an owner's name.
 const OWNER_CHARS: usize = 128;
-/// Requests to the store at the same time.
+/// Maximum number of concurrent requests to the store.
 const AT_ONCE: usize = 16;
 
-/// Who keeps artifacts.
+/// An owner of references.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Owner {
-    /// Its name.
+    /// Name of the owner.
     pub name: String,
-    /// What it keeps.
+    /// Pinned artifacts.
     pub pins: Vec<ArtifactId>,
-    /// When it last pinned something.
+    /// Time of the last pin.
     pub newest: SystemTime,
 }
 
 impl Store {
-    /// Keeps artifacts for an owner until it unpins them. Each must be here.
+    /// Keeps artifacts for an owner until it unpins them. Each must exist.
     pub async fn pin(
         &self,
         owner: &str,
@@ -45,7 +45,8 @@ impl Store {
                 let reference = reference(owner, id);
                 let put = self.objects.put(&reference, PutPayload::new());
                 put.await.map_err(ArtifactError::store("write a reference"))?;
-                // A collection that began before sees the reference, or is seen here and waited for.
+                // A collection that started earlier sees the reference, or is seen here and waited
+                // for.
                 self.outlast_collection(id).await?;
                 if self.exists(id).await? {
                     return Ok(());
@@ -58,7 +59,8 @@ impl Store {
             .await
     }
 
-    /// Ends all references of an owner; says how many there were. What nobody else refers to may then be collected.
+    /// Removes all references of an owner; returns their number. Artifacts without other references
+    /// may then be collected.
     pub async fn unpin(&self, owner: &str) -> Result<u64, ArtifactError> {
         check(owner)?;
         let folder = Path::from_iter([FOLDER, owner]);
@@ -79,7 +81,7 @@ impl Store {
         Ok(count)
     }
 
-    /// Names those who keep artifacts, in order of their names.
+    /// Lists the owners of references, sorted by name.
     pub async fn owners(&self) -> Result<Vec<Owner>, ArtifactError> {
         let mut references = self.objects.list(Some(&Path::from(FOLDER)));
         let mut owners = BTreeMap::new();

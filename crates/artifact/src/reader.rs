@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{ArtifactError, ArtifactId};
 
-/// Reads an artifact in pieces and, after the last one, checks that the bytes were those of its name.
+/// Reads an artifact in pieces and, after the last one, checks that the bytes match the id.
 pub struct Reader {
     id: ArtifactId,
     pieces: BoxStream<'static, object_store::Result<Bytes>>,
@@ -31,8 +31,8 @@ impl Reader {
         }
     }
 
-    /// Gives the next piece, and nothing at the end. Bytes may be used for good only when the end was reached,
-    /// as only then it is known that none was damaged.
+    /// Returns the next piece; `None` at the end. Do not rely on the bytes before the end, where
+    /// the check that none was damaged happens.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ArtifactError> {
         if let Some(piece) = self.pieces.next().await {
             let piece = piece.map_err(ArtifactError::store("read an artifact"))?;

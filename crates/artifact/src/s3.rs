@@ -1,4 +1,4 @@
-//! Stores in S3, and in servers that speak its protocol.
+//! Stores in S3, and in other servers with its protocol.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,37 +12,38 @@ use url::{Host, Url};
 
 use crate::{ArtifactError, ArtifactId, Store};
 
-/// What says in the environment who may use the store.
+/// Environment variables that can provide credentials.
 const CREDENTIALS: [&str; 4] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 ];
-/// How long requests that fail for a moment are repeated.
+/// Maximum time for repeating requests after temporary failures.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where in S3 a store is.
+/// Location of a store in S3.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct S3 {
-    /// The bucket, which has to exist.
+    /// Existing bucket.
     pub bucket: String,
-    /// What the names of its objects begin with; may be empty.
+    /// Prefix of its objects' names; may be empty.
     pub prefix: String,
-    /// Another server than Amazon's, such as `https://minio.example`. Without one `AWS_ENDPOINT_URL` names it, if that is set.
+    /// Endpoint of another server than Amazon's, such as `https://minio.example`. If unset,
+    /// `AWS_ENDPOINT_URL` is used.
     pub endpoint: Option<String>,
-    /// The region; `AWS_REGION` otherwise.
+    /// The region; if unset, `AWS_REGION` is used.
     pub region: Option<String>,
-    /// The key's id and the secret; the environment (`AWS_ACCESS_KEY_ID` …) otherwise.
+    /// The key's id and secret; if unset, the environment (`AWS_ACCESS_KEY_ID` …) is used.
     pub credentials: Option<Credentials>,
 }
 
-/// A key for S3.
+/// An access key for S3.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// Its id.
+    /// Id of the key.
     pub key_id: String,
-    /// Its secret.
+    /// Secret of the key.
     pub secret: String,
 }
 
@@ -55,7 +56,7 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl S3 {
-    /// Takes `s3://bucket/prefix`; all else comes from the environment.
+    /// Parses `s3://bucket/prefix`; everything else comes from the environment.
     pub fn at(address: &str) -> Result<Self, ArtifactError> {
         let refuse = || ArtifactError::address(address, "expected s3://bucket/prefix");
         let rest = address.strip_prefix("s3://").ok_or_else(refuse)?;
@@ -86,7 +87,7 @@ impl S3 {
                 .with_secret_access_key(&key.secret);
         } else if CREDENTIALS.iter().all(|name| std::env::var_os(name).is_none()) {
             let why = format!(
-                "no credentials are in the environment; set one of {}",
+                "the environment contains no credentials; set one of {}",
                 CREDENTIALS.join(", ")
             );
             return Err(ArtifactError::address(&self.address(), why));
@@ -100,7 +101,7 @@ impl S3 {
             unencrypted |= self.is_unencrypted(&endpoint)?;
         }
         Ok(builder
-            // Not left to the environment: elsewhere nothing is sent in the clear.
+            // The environment cannot change this: unencrypted requests go only to this machine.
             .with_allow_http(unencrypted)
             .with_conditional_put(S3ConditionalPut::ETagMatch)
             .with_retry(RetryConfig {
@@ -109,22 +110,23 @@ impl S3 {
             }))
     }
 
-    /// Says whether a server is spoken to without TLS, which is for this machine only.
+    /// Returns whether requests to a server are unencrypted, which is permitted only on this
+    /// machine.
     fn is_unencrypted(&self, endpoint: &str) -> Result<bool, ArtifactError> {
         let refuse =
             |why: &str| ArtifactError::address(&self.address(), format!("its endpoint {endpoint} {why}"));
-        let url = Url::parse(endpoint).map_err(|_| refuse("is no URL"))?;
+        let url = Url::parse(endpoint).map_err(|_| refuse("is not a valid URL"))?;
         let here = match url.host() {
             Some(Host::Domain(name)) => name == "localhost",
             Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
             Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
-            None => return Err(refuse("names no host")),
+            None => return Err(refuse("has no host")),
         };
         match url.scheme() {
             "https" => Ok(false),
             "http" if here => Ok(true),
             _ => Err(refuse(
-                "is not encrypted; use https, plain http is for this machine only",
+                "is not encrypted; use https (http is permitted only for this machine)",
             )),
         }
     }
@@ -135,10 +137,10 @@ impl S3 {
 }
 
 impl Store {
-    /// Keeps artifacts in a bucket. A server that overwrites what may only be created is refused, as publishers and collectors
-    /// rely on it.
+    /// Keeps artifacts in a bucket. Servers that overwrite objects despite If-None-Match are
+    /// rejected, because publishers and collectors rely on it.
     pub async fn s3(place: S3) -> Result<Self, ArtifactError> {
-        // A program has one; whichever was there first serves.
+        // A program has one; the first to be installed is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let s3 = place.builder()?.build();
         let s3 = s3.map_err(ArtifactError::store("set up the connection to S3"))?;
@@ -147,14 +149,14 @@ impl Store {
             prefix => Arc::new(PrefixStore::new(s3, prefix)),
         };
         if !creates_once(objects.as_ref()).await? {
-            let why = "its server overwrites objects that may only be created (If-None-Match); use one that does not";
+            let why = "its server ignores If-None-Match and overwrites existing objects; use a server that supports it";
             return Err(ArtifactError::address(&place.address(), why));
         }
         Ok(Self::new(objects))
     }
 }
 
-/// Creates an object twice, and says whether the second time was refused.
+/// Creates an object twice, and returns whether the second attempt was rejected.
 async fn creates_once(objects: &dyn ObjectStore) -> Result<bool, ArtifactError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let unique = format!("{} {}", now.as_nanos(), std::process::id());
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn only_this_machine_is_spoken_to_without_encryption() {
+    fn unencrypted_requests_go_only_to_this_machine() {
         let place = S3::at("s3://b/p").expect("an address");
         for (endpoint, unencrypted) in [
             ("https://minio.example", false),
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_not_shown() {
+    fn secrets_are_not_shown() {
         let key = Credentials {
             key_id: "id".into(),
             secret: "hush".into(),

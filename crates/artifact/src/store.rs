@@ -1,8 +1,9 @@
 //! Publishing, reading and removing artifacts.
 //!
-//! `objects/<2 digits>/<62 digits>` holds bytes, `metadata/….json` what was said when they were first published,
-//! `origins/…/<sha256 of the origin>.json` each origin. Bytes come before metadata, so that what has metadata
-//! can be read; nothing ever changes, so that publishers need no lock. `gc` says how they and collectors agree.
+//! `objects/<2 digits>/<62 digits>` contains bytes, `metadata/….json` their description at the
+//! first publication, and `origins/…/<sha256 of the origin>.json` an origin each. Bytes are written
+//! before metadata, so that artifacts with metadata can be read. Objects never change, so
+//! publishers need no lock. `gc` explains how they and collectors agree.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -24,11 +25,11 @@ use tokio::task::spawn_blocking;
 
 use crate::{About, ArtifactError, ArtifactId, Metadata, Reader};
 
-/// Bytes that are hashed in one step on the thread that asked.
+/// Maximum number of bytes that are hashed on the calling thread.
 const HASHED_INLINE: usize = 1 << 20;
-/// Bytes of a file that are read at a time.
+/// Number of bytes of a file that are read at a time.
 const PIECE: usize = 1 << 20;
-/// Parts of a file that may be on their way to the store at the same time.
+/// Maximum number of parts of a file that are uploaded concurrently.
 const PARTS_IN_FLIGHT: usize = 4;
 
 /// A set of artifacts.
@@ -47,7 +48,7 @@ impl Store {
         }
     }
 
-    /// Keeps artifacts in a folder, which is made if need be, readable by its owner only.
+    /// Keeps artifacts in a folder, which is created if missing and readable only by its owner.
     pub fn local(folder: impl Into<PathBuf>) -> Result<Self, ArtifactError> {
         let folder = folder.into();
         let made = std::fs::DirBuilder::new()
@@ -80,7 +81,8 @@ impl Store {
         let length = bytes.len() as u64;
         loop {
             if !self.holds(id, length).await? {
-                // The staged write of an object store is atomic, and whoever else writes here writes the same bytes.
+                // The staged write of an object store is atomic, and concurrent writers write the
+                // same bytes.
                 let put = self.objects.put(&object(id), bytes.clone().into()).await;
                 put.map_err(ArtifactError::store("write an artifact"))?;
             }
@@ -107,7 +109,7 @@ impl Store {
         }
     }
 
-    /// Reads all bytes, and checks that they are those of the name.
+    /// Reads all bytes, and checks that they match the id.
     pub async fn get(&self, id: ArtifactId) -> Result<Bytes, ArtifactError> {
         let bytes = self
             .fetch(id)
@@ -121,15 +123,15 @@ impl Store {
         }
     }
 
-    /// Reads in pieces; the check comes with the last one.
+    /// Reads in pieces; the check follows the last one.
     pub async fn reader(&self, id: ArtifactId) -> Result<Reader, ArtifactError> {
         Ok(Reader::new(id, self.fetch(id).await?.into_stream()))
     }
 
-    /// Reads all bytes to see whether they are those of the name.
+    /// Reads all bytes to check that they match the id.
     pub async fn verify(&self, id: ArtifactId) -> Result<(), ArtifactError> {
         if let Some(path) = self.local_path(id) {
-            // In one go: a store hands a file out in small pieces, each on its way over another thread.
+            // In one go: a store reads a file in small pieces, each on another thread.
             let hashed = spawn_blocking(move || hash_file(File::open(path).map_err(ArtifactError::File)?));
             return match hashed.await.expect("hashing does not panic")? {
                 (_, actual, _) if actual == id => Ok(()),
@@ -141,7 +143,8 @@ impl Store {
         Ok(())
     }
 
-    /// Reads a part. A part can not be checked against the name: use it where damage is noticed otherwise.
+    /// Reads a part. A part cannot be checked against the id: use it only if damage is noticed in
+    /// another way.
     pub async fn get_range(&self, id: ArtifactId, range: Range<u64>) -> Result<Bytes, ArtifactError> {
         let bytes = self.bytes(id).await?.ok_or(ArtifactError::NotFound { id })?;
         if range.start > range.end || range.end > bytes {
@@ -161,12 +164,12 @@ impl Store {
             .map_err(ArtifactError::of(id, "read a part of an artifact"))
     }
 
-    /// Says whether the artifact is here.
+    /// Returns whether the artifact exists.
     pub async fn exists(&self, id: ArtifactId) -> Result<bool, ArtifactError> {
         Ok(self.bytes(id).await?.is_some())
     }
 
-    /// Reads what is known of an artifact.
+    /// Reads an artifact's metadata.
     pub async fn metadata(&self, id: ArtifactId) -> Result<Metadata, ArtifactError> {
         let mut metadata: Metadata = self.json(id, &sidecar(id)).await?;
         let mut origins: Vec<_> = self
@@ -182,7 +185,7 @@ impl Store {
         Ok(metadata)
     }
 
-    /// Names all artifacts, in order of their names.
+    /// Lists all artifacts, sorted by id.
     pub async fn list(&self) -> Result<Vec<ArtifactId>, ArtifactError> {
         let objects = self.objects.list(Some(&Path::from("objects")));
         let objects = objects.try_filter_map(async |found| Ok(id_of(&found.location)));
@@ -194,20 +197,20 @@ impl Store {
         Ok(ids)
     }
 
-    /// Removes an artifact and what is known of it; says whether it was here.
+    /// Removes an artifact and its metadata; returns whether it existed.
     pub async fn remove(&self, id: ArtifactId) -> Result<bool, ArtifactError> {
         let here = self.exists(id).await?;
         self.erase(id).await?;
         Ok(here)
     }
 
-    /// Says where the bytes are, when they are in a folder of this machine.
+    /// Returns the path of the bytes, if they are in a folder of this machine.
     pub fn local_path(&self, id: ArtifactId) -> Option<PathBuf> {
         let path = self.folder.as_ref()?.join(object(id).as_ref());
         path.is_file().then_some(path)
     }
 
-    /// Writes a file's bytes, which must be those of the name.
+    /// Writes a file's bytes, which must match the id.
     async fn upload(&self, mut file: File, id: ArtifactId) -> Result<File, ArtifactError> {
         file.seek(SeekFrom::Start(0)).map_err(ArtifactError::File)?;
         let start = self.objects.put_multipart(&object(id)).await;
@@ -257,15 +260,17 @@ impl Store {
         }
     }
 
-    /// Says whether the bytes need not be written; an object of other bytes is damaged and is replaced. New bytes cost no reading: only
-    /// those that are here already are read, which is cheaper than writing them.
+    /// Returns whether the bytes need not be written; an object with other bytes is damaged and is
+    /// replaced. New bytes cost no read: only existing ones are read, which is cheaper than writing
+    /// them.
     async fn holds(&self, id: ArtifactId, length: u64) -> Result<bool, ArtifactError> {
         if self.bytes(id).await? != Some(length) {
             return Ok(false);
         }
         match self.verify(id).await {
             Ok(()) => Ok(true),
-            // Whatever is wrong with them: bytes that cannot be read are written again, which says why where that fails, too.
+            // Unreadable bytes are written again for any reason; if that also fails, its error
+            // explains why.
             Err(_) => Ok(false),
         }
     }
@@ -294,7 +299,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes an object again as it is, so that it is new to a collector. One that was removed meanwhile stays so.
+    /// Rewrites an object unchanged, so that it is new to a collector. If it was removed meanwhile,
+    /// it stays so.
     async fn touch(&self, location: &Path) -> Result<(), ArtifactError> {
         let action = "write an artifact's metadata";
         let found = match self.objects.get(location).await {
@@ -307,7 +313,7 @@ impl Store {
         put.map(drop).map_err(ArtifactError::store(action))
     }
 
-    /// Writes JSON unless it is there already; says whether it was written.
+    /// Writes JSON unless it exists; returns whether it was written.
     pub(crate) async fn create(
         &self,
         location: &Path,

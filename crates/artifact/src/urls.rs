@@ -1,14 +1,15 @@
-//! How an artifact's URL is made from its name.
+//! URLs of artifacts.
 
 use crate::ArtifactId;
 
-/// Makes URLs. Without a base they are `artifact:<sha256>`, which names the artifact and no place.
+/// Builds URLs. Without a base they are `artifact:<sha256>`, which names the artifact but no
+/// location.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Urls {
     base: Option<String>,
 }
 
-/// A text that no URL can begin with.
+/// A base that URLs cannot start with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "artifacts cannot be served below {base:?}: expected https://host/path, http://host/path or a path such as /artifacts, \
@@ -19,7 +20,8 @@ pub struct UrlsError {
 }
 
 impl Urls {
-    /// Gives `<base>/<sha256>.<extension>`: below an `http` or `https` URL, or below a path of whoever serves it.
+    /// Builds `<base>/<sha256>.<extension>`, below an `http` or `https` URL, or below a path of the
+    /// server.
     pub fn below(base: impl Into<String>) -> Result<Self, UrlsError> {
         let base = base.into();
         let rest = ["https://", "http://"]
@@ -27,7 +29,7 @@ impl Urls {
             .find_map(|scheme| base.strip_prefix(scheme));
         let placed = match rest {
             Some(rest) => !rest.is_empty() && !rest.starts_with('/'),
-            // Two slashes would begin a host's name.
+            // Two slashes would start a host name.
             None => base.starts_with('/') && !base.starts_with("//"),
         };
         let plain = base
@@ -41,7 +43,7 @@ impl Urls {
         })
     }
 
-    /// The URL of an artifact.
+    /// Returns the URL of an artifact.
     pub fn of(&self, id: ArtifactId, media_type: &str) -> String {
         match &self.base {
             Some(base) => format!("{base}{id}.{}", extension(media_type)),
@@ -50,7 +52,7 @@ impl Urls {
     }
 }
 
-/// The extension of a file's name that goes with a media type.
+/// Returns the file name extension for a media type.
 pub fn extension(media_type: &str) -> &'static str {
     let plain = media_type.split(';').next().unwrap_or_default().trim();
     match plain.to_ascii_lowercase().as_str() {
@@ -75,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_gives_a_name_with_an_extension_below_it() {
+    fn urls_are_below_the_base_with_an_extension() {
         let id = ArtifactId::of(b"x");
         for (base, media_type, url) in [
             (
@@ -97,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_name_a_file_or_another_place_is_no_base() {
+    fn a_base_that_names_a_file_or_another_location_is_rejected() {
         for base in [
             "",
             "artifacts",

@@ -1,4 +1,4 @@
-//! Collection: what is referenced or young stays, what is neither goes, and a crash breaks nothing.
+//! Collection: referenced and new artifacts stay, others are removed, and a crash breaks nothing.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -97,7 +97,7 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[tokio::test]
-async fn what_is_old_and_referenced_by_nobody_is_removed_and_counted() {
+async fn old_artifacts_without_references_are_removed_and_counted() {
     let at = Local::new();
     let mut ids = Vec::new();
     for text in ["old", "pinned", "referenced", "young", "olden"] {
@@ -135,7 +135,7 @@ async fn what_is_old_and_referenced_by_nobody_is_removed_and_counted() {
 }
 
 #[tokio::test]
-async fn publishing_equal_bytes_makes_an_artifact_young_again() {
+async fn publishing_equal_bytes_makes_an_artifact_new_again() {
     let at = Local::new();
     let id = at.store.put("x", &about()).await.unwrap();
     let sidecar = fs::read(at.sidecar(id)).unwrap();
@@ -153,7 +153,7 @@ async fn publishing_equal_bytes_makes_an_artifact_young_again() {
 }
 
 #[tokio::test]
-async fn owners_share_an_artifact_and_only_the_last_one_gives_it_up() {
+async fn a_shared_artifact_stays_until_its_last_owner_unpins_it() {
     for store in [Local::new().store, Store::new(Arc::new(InMemory::new()))] {
         let _folder = TempDir::new().unwrap();
         let id = store.put("x", &about()).await.unwrap();
@@ -175,7 +175,7 @@ async fn owners_share_an_artifact_and_only_the_last_one_gives_it_up() {
 }
 
 #[tokio::test]
-async fn references_of_an_owner_that_died_end_after_a_while() {
+async fn references_of_a_dead_owner_expire() {
     let at = Local::new();
     let id = at.store.put("x", &about()).await.unwrap();
     let other = at.store.put("y", &about()).await.unwrap();
@@ -196,7 +196,7 @@ async fn references_of_an_owner_that_died_end_after_a_while() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_cannot_be_pinned_and_an_owner_needs_a_plain_name() {
+async fn missing_artifacts_and_invalid_owners_are_rejected() {
     let at = Local::new();
     let absent = ArtifactId::of(b"absent");
     let error = at.store.pin("a", [absent]).await.unwrap_err();
@@ -226,7 +226,7 @@ fn removal(at: &Local, id: ArtifactId) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn a_collector_that_dies_at_any_step_leaves_what_can_be_read_and_published_and_collected() {
+async fn a_collector_can_die_at_any_step() {
     let steps = 3;
     for step in 0..=steps {
         for again in [false, true] {
@@ -242,7 +242,7 @@ async fn a_collector_that_dies_at_any_step_leaves_what_can_be_read_and_published
             for file in &files[..step] {
                 fs::remove_file(file).unwrap();
             }
-            // What is known of it can be read only while its bytes can.
+            // Its metadata can be read only as long as its bytes can.
             if at.store.metadata(id).await.is_ok() {
                 assert_eq!(at.store.get(id).await.unwrap(), "x");
             }
@@ -269,7 +269,7 @@ async fn a_collector_that_dies_at_any_step_leaves_what_can_be_read_and_published
 }
 
 #[tokio::test]
-async fn a_publisher_waits_for_a_living_collector_and_takes_over_from_a_dead_one() {
+async fn a_publisher_waits_for_a_live_collector_but_not_for_a_dead_one() {
     let at = Local::new();
     let id = ArtifactId::of(b"x");
     let mark = at.folder.path().join("collecting").join(id.to_string());
@@ -285,7 +285,7 @@ async fn a_publisher_waits_for_a_living_collector_and_takes_over_from_a_dead_one
     tokio::time::timeout(Duration::from_secs(30), written)
         .await
         .unwrap();
-    // The collector removes what was just written, and is done.
+    // The collector removes the artifact that was just written, and is done.
     fs::remove_file(at.object(id)).unwrap();
     fs::remove_file(&mark).unwrap();
     assert_eq!(publishing.await.unwrap().unwrap(), id);
@@ -298,7 +298,7 @@ async fn a_publisher_waits_for_a_living_collector_and_takes_over_from_a_dead_one
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_was_published_or_pinned_beside_collections_is_there() {
+async fn artifacts_published_or_pinned_during_collections_exist() {
     let at = Local::new();
     for round in 0..60 {
         let ids: Vec<_> = (0..6)
@@ -323,7 +323,7 @@ async fn what_was_published_or_pinned_beside_collections_is_there() {
                     store.put(format!("artifact {n}"), &about()).await.unwrap();
                     return (n, Some(id));
                 }
-                // Whether it comes in time is open, but it never says so without being true.
+                // It may come too late, but it never reports success wrongly.
                 (n, store.pin("owner", [id]).await.is_ok().then_some(id))
             });
         }
@@ -368,7 +368,7 @@ proptest! {
         runtime.block_on(async {
             let at = Local::new();
             let id = |n: u8| ArtifactId::of(&[n]);
-            // Whether each artifact is old; who pins what.
+            // For each artifact, whether it is old; and the pins of each owner.
             let mut here: BTreeMap<u8, bool> = BTreeMap::new();
             let mut pins: BTreeSet<(u8, u8)> = BTreeSet::new();
             for act in acts {

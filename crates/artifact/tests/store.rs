@@ -40,7 +40,7 @@ fn files(folder: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn what_was_put_is_read_back_whole_and_in_parts() {
+async fn published_bytes_are_read_back_whole_and_in_parts() {
     let (_folder, here) = local();
     for store in [here, Store::new(Arc::new(InMemory::new()))] {
         let id = store.put("hello", &about(1)).await.unwrap();
@@ -160,7 +160,7 @@ async fn damaged_metadata_is_an_error_that_names_the_artifact() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_an_error_that_says_so() {
+async fn a_missing_artifact_is_an_error_that_names_it() {
     let (_folder, store) = local();
     let id = ArtifactId::of(b"absent");
     assert!(matches!(store.get(id).await, Err(ArtifactError::NotFound { .. })));
@@ -183,7 +183,7 @@ async fn what_is_not_there_is_an_error_that_says_so() {
 }
 
 #[tokio::test]
-async fn removing_leaves_nothing_of_an_artifact_and_all_of_others() {
+async fn removing_an_artifact_leaves_nothing_of_it_and_keeps_others() {
     let (folder, store) = local();
     let id = store.put("x", &about(1)).await.unwrap();
     let kept = store.put("y", &about(1)).await.unwrap();

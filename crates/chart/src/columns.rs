@@ -1,4 +1,4 @@
-//! What the rows of a chart are like, without the rows.
+//! A description of the rows of a chart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,48 +7,49 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cell, Rows, time};
 
-/// What each key of the rows is like. A kernel sends it to have a specification checked; what it leaves out is not checked.
+/// Descriptions of the rows' keys. A kernel sends it to have a specification checked; omitted facts
+/// are not checked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Columns {
-    /// How many rows there are.
+    /// Number of rows.
     pub rows: u64,
-    /// The keys that some row has.
+    /// Keys that at least one row has.
     pub keys: BTreeMap<String, Column>,
 }
 
-/// What the values of one key are like.
+/// Description of the values of one key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Column {
-    /// Of which kind the values are that are not null.
+    /// Kind of the values that are not null.
     pub kind: ColumnKind,
-    /// How many rows have null, or not the key.
+    /// Number of rows with null, or without the key.
     #[serde(default)]
     pub nulls: u64,
-    /// How many different values there are.
+    /// Number of different values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distinct: Option<u64>,
-    /// The smallest number.
+    /// Smallest number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
-    /// The largest number.
+    /// Largest number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
-    /// A value that decided the kind, such as the first text that is no time.
+    /// Value that decided the kind, such as the first text that is not a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<String>,
 }
 
-/// Of which kind the values of a key are.
+/// Kind of a key's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ColumnKind {
     /// All numbers.
     Number,
-    /// All texts, not all of which are times.
+    /// Only texts, not all of which are times.
     Text,
-    /// All texts that are times.
+    /// Only texts that are times.
     Time,
-    /// No value at all.
+    /// No values.
     Null,
     /// Numbers and texts.
     Mixed,
@@ -66,7 +67,7 @@ impl ColumnKind {
     }
 }
 
-/// What is gathered of one key.
+/// Facts that are gathered about one key.
 #[derive(Default)]
 struct Gathered<'a> {
     numbers: u64,

@@ -1,8 +1,9 @@
-//! How much of its time axis each line and area of a chart covers.
+//! Coverage of the time axis by each line and area of a chart.
 //!
-//! A series that has a point for every step of the axis covers all of it. Expected are as many points as the series has positions, those
-//! whose value is null included, and at least as many as fit on the axis at the median step between its positions: a series whose rows
-//! end early, or leave a month out, covers less than all. The axis spans the positions of all series on it.
+//! A series that has a point for every step of the axis covers all of it. The expected number of
+//! points is the number of the series' positions, including those with null, and at least the
+//! number that fit on the axis at the median step between its positions: a series whose rows end
+//! early, or omit a month, covers less. The axis spans the positions of all its series.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +11,21 @@ use serde::Serialize;
 
 use super::{AxisType, Cell, ChartSpec, Rows};
 
-/// Fewer expected points than these tell nothing.
+/// Minimum number of expected points; fewer say nothing.
 const FEWEST: usize = 3;
 
-/// How much of the axis one series covers.
+/// Coverage of the axis by one series.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SeriesCoverage {
-    /// The key of its values.
+    /// Key of its values.
     pub key: String,
-    /// Its name for readers.
+    /// Name for readers.
     pub label: String,
-    /// `finite / expected`, at most 1; none where fewer than 3 points are expected.
+    /// `finite / expected`, at most 1; none if fewer than 3 points are expected.
     pub coverage: Option<f64>,
-    /// Positions with a finite value.
+    /// Number of positions with a finite value.
     pub finite: usize,
-    /// Positions that a series without gaps would have.
+    /// Number of positions that a series without gaps would have.
     pub expected: usize,
 }
 
@@ -36,7 +37,7 @@ pub fn coverage(spec: &ChartSpec, rows: &Rows) -> Vec<SeriesCoverage> {
     if spec.x_type(&rows.summary()) != AxisType::Time {
         return Vec::new();
     }
-    // Every series has a position wherever a row has a time, so that all expect the same.
+    // Every series has a position wherever a row has a time, so all expect the same number.
     let mut places: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
     for (at, row) in rows.iter().enumerate() {
         if let Some(time) = row.get(x).and_then(Cell::time) {
@@ -70,7 +71,8 @@ fn share(finite: usize, expected: usize) -> f64 {
     (finite as f64 / expected as f64).min(1.0)
 }
 
-/// How many positions fit where these are, which are sorted and different.
+/// Returns the number of positions that fit at the median step of these, which are sorted and
+/// distinct.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

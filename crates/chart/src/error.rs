@@ -1,4 +1,4 @@
-//! What is wrong with a chart, written for a model that repairs it.
+//! Errors in a chart, written for a model that repairs them.
 
 use std::fmt;
 
@@ -6,44 +6,44 @@ use cellblock_protocol::text::acts;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Problems that are listed; more are counted.
+/// Maximum number of listed problems; others are counted.
 const MOST_PROBLEMS: usize = 10;
-/// Valid values that are named in a text.
+/// Maximum number of valid values in a text.
 const MOST_NAMED: usize = 20;
-/// Characters of a text that are repeated.
+/// Maximum number of repeated characters of a text.
 const MOST_REPEATED: usize = 60;
 
 /// Stable codes of problems.
 pub mod code {
-    /// Something has another JSON type than it needs, or no specification at all.
+    /// A value has the wrong JSON type, or the specification is missing.
     pub const SPEC_MALFORMED: &str = "chart_spec_malformed";
-    /// A key that no specification of a chart has.
+    /// A key that specifications do not have.
     pub const UNKNOWN_KEY: &str = "chart_unknown_key";
     /// A key that this type of chart needs is missing.
     pub const MISSING_KEY: &str = "chart_missing_key";
     /// A key that means nothing for this type of chart.
     pub const MEANINGLESS_KEY: &str = "chart_meaningless_key";
-    /// A value is none of those that are valid.
+    /// A value is not one of the valid ones.
     pub const INVALID_VALUE: &str = "chart_invalid_value";
-    /// More bytes, characters or entries than are allowed.
+    /// More bytes, characters or entries than the maximum.
     pub const TOO_LARGE: &str = "chart_too_large";
     /// The data is not an array of flat objects.
     pub const DATA_MALFORMED: &str = "chart_data_malformed";
-    /// The data holds several lists of rows, or none.
+    /// The data contains several lists of rows, or none.
     pub const DATA_AMBIGUOUS: &str = "chart_data_ambiguous";
     /// The data has no rows.
     pub const NO_ROWS: &str = "chart_no_rows";
-    /// Rows would be left out: there are too many, or they have no place on the x axis.
+    /// Rows would be left out: there are too many, or they have no position on the x axis.
     pub const ROW_COUNT_TRUNCATION: &str = "chart_row_count_truncation";
     /// No row has the key.
     pub const UNKNOWN_COLUMN: &str = "chart_unknown_column";
-    /// Values that have to be numbers are not.
+    /// Values that must be numbers are not.
     pub const NOT_NUMERIC: &str = "chart_not_numeric";
-    /// A series has no value at all.
+    /// A series has no values.
     pub const EMPTY_SERIES: &str = "chart_empty_series";
-    /// Two series are the same, or could not be told apart.
+    /// Two series are equal or have the same name.
     pub const DUPLICATE_SERIES: &str = "chart_duplicate_series";
-    /// Several rows have the same place.
+    /// Several rows have the same position.
     pub const DUPLICATE_ROWS: &str = "chart_duplicate_rows";
     /// An axis' type does not fit its values.
     pub const AXIS_TYPE_MISMATCH: &str = "chart_axis_type_mismatch";
@@ -51,7 +51,7 @@ pub mod code {
     pub const UNUSED_AXIS: &str = "chart_unused_axis";
     /// Categories are joined by a line.
     pub const CATEGORICAL_RENDERED_AS_LINE: &str = "chart_categorical_rendered_as_line";
-    /// A line over times whose axis is none of times.
+    /// A line over times whose axis is not a time axis.
     pub const TIME_SERIES_NO_DATE_AXIS: &str = "chart_time_series_no_date_axis";
     /// An expected measure that no series shows.
     pub const SERIES_METRIC_MISMATCH: &str = "chart_series_metric_mismatch";
@@ -81,16 +81,16 @@ pub mod code {
     ];
 }
 
-/// One thing that is wrong with a chart.
+/// One mistake in a chart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {
-    /// What kind of mistake it is: one of [`code`].
+    /// Kind of the mistake: one of [`code`].
     pub code: &'static str,
-    /// Where it is, such as `series[1].key`, `data[3].price` or `data`.
+    /// Location, such as `series[1].key`, `data[3].price` or `data`.
     pub field: String,
-    /// What is wrong, and how to repair it.
+    /// The problem, and how to repair it.
     pub message: String,
-    /// What may stand there, as far as it can be listed.
+    /// Valid values, if they can be listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub valid: Vec<String>,
 }
@@ -125,12 +125,12 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a chart, as far as it was looked for.
+/// All mistakes that were found in a chart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ChartError {
-    /// The first problems, at most 10 and at least one.
+    /// The first problems: at least 1 and at most 10.
     pub problems: Vec<Problem>,
-    /// How many more there are.
+    /// Number of further problems.
     pub more: usize,
 }
 
@@ -142,7 +142,7 @@ impl ChartError {
         }
     }
 
-    /// Adds the problems of another error; those beyond the ones that are listed are counted.
+    /// Adds the problems of another error; those beyond the maximum are counted.
     pub(super) fn and(&mut self, other: Self) {
         self.problems.extend(other.problems);
         let over = self.problems.len().saturating_sub(MOST_PROBLEMS);
@@ -180,7 +180,7 @@ pub(super) struct Problems {
 
 impl Problems {
     pub(super) fn push(&mut self, problem: Problem) {
-        // What could not be read was left out, which is not another mistake.
+        // Unreadable values were left out, which is not another mistake.
         if problem.code == code::MISSING_KEY && self.has(&problem.field) {
             return;
         }
@@ -195,7 +195,7 @@ impl Problems {
         self.push(Problem::new(code, field, message));
     }
 
-    /// Whether something is wrong with a field, or with a part of it.
+    /// Returns whether a field, or a part of it, has a problem.
     pub(super) fn has(&self, field: &str) -> bool {
         let is_part = |it: &str| {
             it.strip_prefix(field)
@@ -212,12 +212,12 @@ impl Problems {
     }
 }
 
-/// Repeats a text that someone else wrote: quoted, escaped and cut.
+/// Repeats an untrusted text: quoted, escaped and cut.
 pub(super) fn quoted(text: &str) -> String {
     format!("\"{}\"", repeated(text))
 }
 
-/// Repeats a text without quotes; what would act on a terminal is escaped.
+/// Repeats a text without quotes; characters that act on a terminal are escaped.
 pub(super) fn repeated(text: &str) -> String {
     let mut shown = String::new();
     for (count, c) in text.chars().enumerate() {

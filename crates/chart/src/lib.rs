@@ -1,7 +1,9 @@
-//! Charts as a specification and rows: what a client draws, checked, measured and convertible to Vega-Lite.
+//! Charts as a specification and rows: client-drawn data that is checked, measured and convertible
+//! to Vega-Lite.
 //!
-//! Everything here is a pure function of its arguments. `docs/reference/chart.md` describes the specification; a mistake in one comes back
-//! as a [`ChartError`] that names the key, the actual and the valid values, and the repair.
+//! Everything here is a pure function of its arguments. `docs/reference/chart.md` describes the
+//! specification; a mistake in one is returned as a [`ChartError`] that names the key, the actual
+//! and the valid values, and the repair.
 
 mod check;
 mod columns;
@@ -32,21 +34,21 @@ pub use vega::to_vega_lite;
 
 use error::Problems;
 
-/// The most characters of a title.
+/// Maximum length of a title in characters.
 pub const MAX_TITLE: usize = 300;
-/// The most characters of a text alternative.
+/// Maximum length of a text alternative in characters.
 pub const MAX_ALT: usize = 2000;
 
-/// A specification that was found right for its rows.
+/// A specification that was checked against its rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// What to draw; normalised, see [`check`].
+    /// The specification; normalized, see [`check`].
     pub spec: ChartSpec,
-    /// What to draw it from.
+    /// The rows that it draws.
     pub rows: Rows,
-    /// What stands above it.
+    /// Title above the chart.
     pub title: Option<String>,
-    /// What it shows, in words.
+    /// Description in words.
     pub alt: Option<String>,
 }
 
@@ -60,7 +62,7 @@ struct Document<'a> {
     data: &'a Rows,
 }
 
-/// The same as it is read.
+/// A stored chart as it is read.
 #[derive(Deserialize)]
 struct Stored {
     title: Option<String>,
@@ -103,8 +105,8 @@ impl Chart {
         Self::new(&read.spec, rows, read.title, read.alt)
     }
 
-    /// The canonical JSON `{"kind":"chart","title":…,"alt":…,"spec":{…},"data":[…]}`, whose sha256 names it: the order of keys is fixed,
-    /// those of a row are sorted.
+    /// Returns the canonical JSON `{"kind":"chart","title":…,"alt":…,"spec":{…},"data":[…]}`, whose
+    /// sha256 is its id: the order of keys is fixed, and those of a row are sorted.
     pub fn document(&self) -> Vec<u8> {
         let document = Document {
             kind: "chart",
@@ -113,11 +115,11 @@ impl Chart {
             spec: &self.spec,
             data: &self.rows,
         };
-        // Every key is a string and every number finite, so that writing to memory can not fail.
+        // Every key is a string and every number is finite, so writing to memory cannot fail.
         serde_json::to_vec(&document).unwrap_or_default()
     }
 
-    /// The chart as a Vega-Lite specification with its data.
+    /// Returns the chart as a Vega-Lite specification with its data.
     pub fn vega_lite(&self) -> Value {
         let mut spec = to_vega_lite(&self.spec, &self.rows, self.title.as_deref());
         if let Some(alt) = &self.alt {
@@ -126,13 +128,14 @@ impl Chart {
         spec
     }
 
-    /// How much of the time axis each line and area covers.
+    /// Returns the coverage of the time axis by each line and area.
     pub fn coverage(&self) -> Vec<SeriesCoverage> {
         coverage(&self.spec, &self.rows)
     }
 }
 
-/// Everything that is wrong with a chart whatever its rows are: the form of its specification, its title and its text alternative.
+/// Checks everything that does not depend on the rows: the form of a specification, its title and
+/// its text alternative.
 pub fn form(spec: &Value, title: Option<&str>, alt: Option<&str>) -> Option<ChartError> {
     let mut problems = Problems::default();
     words(title, alt, &mut problems);
@@ -148,10 +151,10 @@ fn words(title: Option<&str>, alt: Option<&str>, problems: &mut Problems) {
     }
 }
 
-/// The media type of a Vega-Lite specification.
+/// Media type of a Vega-Lite specification.
 pub const VEGA_LITE: &str = "application/vnd.vegalite+json";
 
-/// The JSON schema of a specification.
+/// Returns the JSON schema of a specification.
 pub fn schema() -> Value {
     let generator = schemars::generate::SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.into_root_schema_for::<ChartSpec>();

@@ -1,14 +1,14 @@
-//! What a checked specification draws: the mark of each series, and what its x axis is.
+//! The marks of a checked specification's series, and the type of its x axis.
 
 use super::{AxisType, ChartSpec, ChartType, Column, ColumnKind, Columns, Mark, Place, Series, time};
 
 impl ChartType {
-    /// Whether series are drawn over `xKey`.
+    /// Returns whether series are drawn over `xKey`.
     pub(super) fn is_over_x(self) -> bool {
         !matches!(self, Self::Histogram | Self::Heatmap)
     }
 
-    /// How series are drawn that do not say how.
+    /// Returns the default mark of series.
     pub(super) fn mark(self) -> Mark {
         match self {
             Self::Line | Self::Composed | Self::Candlestick | Self::Heatmap => Mark::Line,
@@ -20,19 +20,19 @@ impl ChartType {
 }
 
 impl Mark {
-    /// Whether neighbouring points are joined, so that their order means something.
+    /// Returns whether neighboring points are joined, so that their order matters.
     pub(super) fn joins(self) -> bool {
         matches!(self, Self::Line | Self::Area)
     }
 }
 
 impl ChartSpec {
-    /// How a series is drawn.
+    /// Returns the mark of a series.
     pub fn mark(&self, series: &Series) -> Mark {
         series.mark.unwrap_or_else(|| self.kind.mark())
     }
 
-    /// The type that the x axis was given, or else the one that its values suggest.
+    /// Returns the x axis's given type, or else the one that its values suggest.
     pub(super) fn x_type(&self, columns: &Columns) -> AxisType {
         let given = self.x_axis.as_ref().and_then(|axis| axis.kind);
         let column = self.x_key.as_ref().and_then(|key| columns.keys.get(key));
@@ -49,7 +49,7 @@ fn suggested(column: Option<&Column>) -> AxisType {
 }
 
 impl Place {
-    /// The place as a label of an axis.
+    /// Returns the position as a label of an axis.
     pub(super) fn label(&self) -> String {
         match self {
             Self::Number(number) => number.to_string(),
@@ -57,7 +57,7 @@ impl Place {
         }
     }
 
-    /// Milliseconds since 1970 in UTC, when it can be read as a time.
+    /// Returns milliseconds since 1970 in UTC, if it can be read as a time.
     pub(super) fn time(&self) -> Option<i64> {
         match self {
             Self::Number(number) => time::of_number(number.as_f64()?),

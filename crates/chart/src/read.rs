@@ -1,4 +1,5 @@
-//! Reading of a specification from JSON of anyone: all that is wrong with its form at once, each by its path.
+//! Reading a specification from untrusted JSON: reports all mistakes in its form at once, each with
+//! its path.
 
 use cellblock_protocol::text::acts;
 use serde_json::Value;
@@ -10,11 +11,11 @@ use super::{
     ValueScale,
 };
 
-/// The most series, measures, reference lines and reference areas, each.
+/// Maximum number of series, of measures, of reference lines and of reference areas.
 const MAX_ENTRIES: usize = 20;
-/// The most characters of a label.
+/// Maximum length of a label in characters.
 const MAX_LABEL: usize = 100;
-/// The most characters of a colour.
+/// Maximum length of a color in characters.
 const MAX_COLOR: usize = 30;
 
 /// The keys of each object of a specification.
@@ -43,7 +44,8 @@ pub(super) mod keys {
     pub(in super::super) const OHLC: &[&str] = &["openKey", "highKey", "lowKey", "closeKey"];
 }
 
-/// Reads a specification, and says whether it has a usable type; it is a line's otherwise. Values that are wrong are noted and left out.
+/// Reads a specification; the flag says whether its type is usable (otherwise it is read as a line
+/// chart). Invalid values are noted and left out.
 pub(super) fn spec(value: &Value, problems: &mut Problems) -> Option<(ChartSpec, bool)> {
     let fields = Fields::of(value, "", keys::SPEC, problems)?;
     let kind = fields.required_name("type", ChartType::of, ChartType::NAMES, problems);
@@ -152,7 +154,7 @@ pub(super) fn check_text(text: &str, path: &str, most: usize, problems: &mut Pro
     false
 }
 
-/// Whether a colour is one that is safe to hand to a renderer: hexadecimal or a name.
+/// Returns whether a color is safe for a renderer: hexadecimal or a name.
 fn is_color(text: &str) -> bool {
     match text.strip_prefix('#') {
         Some(digits) => {

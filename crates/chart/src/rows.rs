@@ -1,4 +1,4 @@
-//! The rows of a chart: flat objects of texts, numbers and nulls, bounded while they are read.
+//! The rows of a chart: flat objects of texts, numbers and nulls, limited while they are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,27 +11,27 @@ use serde_json::{Number, Value};
 use super::error::{ChartError, Problem, Problems, code, quoted, repeated};
 use super::{Columns, columns};
 
-/// The most rows of a chart: more than a screen has pixels side by side.
+/// Maximum number of rows: more than a screen has pixels side by side.
 pub const MAX_ROWS: usize = 5000;
-/// The most values that are drawn: rows times series.
+/// Maximum number of drawn values: rows times series.
 pub const MAX_POINTS: usize = 40_000;
-/// The most bytes of rows as JSON.
+/// Maximum size of the rows as JSON, in bytes.
 pub const MAX_BYTES: usize = 4 << 20;
-/// The most different keys of all rows.
+/// Maximum number of different keys of all rows.
 pub const MAX_KEYS: usize = 64;
-/// The most characters of a key.
+/// Maximum length of a key in characters.
 pub(super) const MAX_KEY: usize = 100;
-/// The most characters of a text.
+/// Maximum length of a text in characters.
 const MAX_TEXT: usize = 1000;
 
-/// A row: what it has for each key.
+/// A row: its value for each key.
 pub type Row = BTreeMap<String, Cell>;
 
 /// One value of a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Cell {
-    /// Nothing.
+    /// No value.
     Null,
     /// A finite number.
     Number(Number),
@@ -40,7 +40,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// The number, when it is one.
+    /// Returns the number, if it is one.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Number(number) => number.as_f64().filter(|it| it.is_finite()),
@@ -48,7 +48,7 @@ impl Cell {
         }
     }
 
-    /// Milliseconds since 1970 in UTC, when the value can be read as a time.
+    /// Returns milliseconds since 1970 in UTC, if the value can be read as a time.
     pub fn time(&self) -> Option<i64> {
         match self {
             Self::Number(_) => self.number().and_then(super::time::of_number),
@@ -57,7 +57,7 @@ impl Cell {
         }
     }
 
-    /// The value as a label of an axis; none for null.
+    /// Returns the value as a label of an axis; none for null.
     pub fn label(&self) -> Option<String> {
         match self {
             Self::Number(number) => Some(number.to_string()),
@@ -94,7 +94,7 @@ impl Rows {
         }
     }
 
-    /// Takes rows from JSON that was parsed already; `field` is where they stand in it.
+    /// Reads rows from JSON that was already parsed; `field` is their location in it.
     pub(super) fn from_value(value: &Value, field: &str) -> Result<Self, ChartError> {
         let read = Reading::deserialize(value).map_err(|_| {
             let message = "not an array of row objects";
@@ -108,22 +108,22 @@ impl Rows {
         }
     }
 
-    /// The rows in order.
+    /// Returns the rows in order.
     pub fn iter(&self) -> std::slice::Iter<'_, Row> {
         self.0.iter()
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Describes each key: of which kind its values are, and how many are missing.
+    /// Describes each key: the kind of its values, and the number of missing ones.
     pub fn summary(&self) -> Columns {
         columns::of(self)
     }
@@ -145,7 +145,7 @@ fn too_many_bytes(actual: usize) -> Problem {
     Problem::new(code::TOO_LARGE, "data", message)
 }
 
-/// Counts what is written.
+/// Counts the written bytes.
 struct Counted(usize);
 
 impl std::io::Write for Counted {
@@ -159,17 +159,17 @@ impl std::io::Write for Counted {
     }
 }
 
-/// Rows while they are read; what is wrong with them comes along.
+/// Rows while they are read, with their problems.
 #[derive(Default)]
 struct Reading {
     rows: Vec<Row>,
-    /// How many there are, those that are not kept included.
+    /// Number of rows, including those that are not kept.
     count: usize,
     keys: BTreeSet<String>,
     wrong: Vec<(usize, Option<String>, Wrong)>,
 }
 
-/// What can be wrong with one value.
+/// Problem of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wrong {
     Row,
@@ -180,14 +180,14 @@ enum Wrong {
     Text,
 }
 
-/// A value as it is found.
+/// A value in the form in which it is found.
 enum Found {
     Cell(Cell),
     Wrong(Wrong),
 }
 
 impl Reading {
-    /// Notes the first row in which a key has something wrong.
+    /// Notes the first row in which a key has a problem.
     fn note(&mut self, key: Option<&str>, wrong: Wrong) {
         let key = key.map(repeated);
         let alike = matches!(wrong, Wrong::Key | Wrong::Keys);
@@ -283,7 +283,7 @@ impl<'de> Visitor<'de> for List {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Reading, A::Error> {
         let mut reading = Reading::default();
         loop {
-            // What is beyond the limit is only counted, so that hostile rows take no memory.
+            // Rows beyond the limit are only counted, so that hostile rows take no memory.
             let next = if reading.count >= MAX_ROWS {
                 list.next_element()?.map(|IgnoredAny| ())
             } else {

@@ -1,17 +1,18 @@
-//! The rows of a chart from the JSON of a tool's result: where in it they are, and in which of the usual shapes.
+//! Finding the rows of a chart in the JSON of a tool's result, in one of the usual shapes.
 
 use serde_json::{Map, Value, json};
 
 use super::error::{ChartError, Problem, code, quoted, repeated};
 use super::{Chart, MAX_ROWS, Rows};
 
-/// How deep below the whole a list of rows is looked for.
+/// Maximum depth at which lists of rows are searched.
 const DEPTH: usize = 2;
-/// Places that are named in an error.
+/// Maximum number of locations in an error.
 const MOST_NAMED: usize = 20;
 
-/// Makes a chart from a tool's result without Python: a list of row objects, an object of columns (lists of equal length), or an object
-/// in which exactly one value is such, up to two levels down. `path` picks one of several, such as `data.prices`.
+/// Creates a chart from a tool's result without Python: from a list of row objects, an object of
+/// columns (lists of equal length), or an object in which exactly one value is one of these, up to
+/// two levels down. `path` selects one of several, such as `data.prices`.
 pub fn from_json(
     spec: &Value,
     data: &Value,
@@ -21,7 +22,7 @@ pub fn from_json(
 ) -> Result<Chart, ChartError> {
     let rows = match rows(data, path) {
         Ok(rows) => rows,
-        // Without rows the rest can be looked at all the same, and a model repairs everything at once.
+        // The rest can also be checked without rows, so that a model repairs everything at once.
         Err(mut error) => {
             if let Some(form) = super::form(spec, title.as_deref(), alt.as_deref()) {
                 error.and(form);
@@ -46,7 +47,7 @@ fn rows(data: &Value, path: Option<&str>) -> Result<Rows, ChartError> {
     }
 }
 
-/// A part of a result that rows can be made from.
+/// A part of a result from which rows can be made.
 #[derive(Clone, Copy)]
 enum Found<'a> {
     Rows(&'a Value),
@@ -60,7 +61,10 @@ fn find<'a>(data: &'a Value, path: Option<&str>) -> Result<(String, Found<'a>), 
         let known = places.iter().find(|(at, _)| at == path).map(|(_, found)| *found);
         let found = known.or_else(|| usable(path.split('.').try_fold(data, |value, key| value.get(key))?));
         return found.map(|found| (path.to_owned(), found)).ok_or_else(|| {
-            let message = format!("{} leads to no list of rows; name another path", quoted(path));
+            let message = format!(
+                "{} does not lead to a list of rows; name another path",
+                quoted(path)
+            );
             ambiguous("path", message, &places)
         });
     }
@@ -83,10 +87,10 @@ fn ambiguous(field: &str, message: String, places: &[(String, Found<'_>)]) -> Ch
     ChartError::of(Problem::new(code::DATA_AMBIGUOUS, field, message).with_valid(valid))
 }
 
-/// Finds every part that can be used, not looking further into one.
+/// Finds every usable part, without searching inside it.
 fn search<'a>(value: &'a Value, at: &str, depth: usize, places: &mut Vec<(String, Found<'a>)>) {
     if let Some(found) = usable(value) {
-        // A list without rows is one only where nothing else is.
+        // An empty list counts only if there is nothing else.
         let empty = matches!(found, Found::Rows(Value::Array(list)) if list.is_empty());
         if !(empty && depth < DEPTH) {
             places.push((at.to_owned(), found));
@@ -115,7 +119,7 @@ fn usable(value: &Value) -> Option<Found<'_>> {
     }
 }
 
-/// Whether an object has at least two columns, and nothing else but plain values beside them.
+/// Returns whether an object has at least two columns, and otherwise only plain values.
 fn is_columns(map: &Map<String, Value>) -> bool {
     let mut columns = 0;
     map.values().all(|value| match value {
@@ -127,7 +131,7 @@ fn is_columns(map: &Map<String, Value>) -> bool {
     }) && columns >= 2
 }
 
-/// Turns columns into rows, of which one more than allowed is enough to be refused.
+/// Converts columns to rows; one more than allowed is enough to be rejected.
 fn transposed(columns: &Map<String, Value>, field: &str) -> Result<Value, ChartError> {
     let lists = columns
         .iter()
@@ -136,7 +140,7 @@ fn transposed(columns: &Map<String, Value>, field: &str) -> Result<Value, ChartE
     let longest = lists.iter().map(|(_, list)| list.len()).max().unwrap_or(0);
     if let Some((key, list)) = lists.iter().find(|(_, list)| list.len() != longest) {
         let message = format!(
-            "has {} values where another column has {longest}; columns of a chart have the same length",
+            "has {} values where another column has {longest}; columns of a chart must have the same length",
             list.len()
         );
         let problem = Problem::new(

@@ -1,4 +1,4 @@
-//! What is accepted as a chart, and what is said about what is not.
+//! Accepted charts, and the errors of others.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ fn made(spec: &Value) -> Result<Chart, ChartError> {
     Chart::new(spec, parsed(&rows()), None, None)
 }
 
-/// A line chart over days with some keys more or others.
+/// Returns a line chart over days with some keys added or changed.
 fn line(more: &Value) -> Value {
     let mut spec = json!({ "type": "line", "xKey": "day", "series": [{ "key": "n" }] });
     for (key, value) in more.as_object().unwrap() {
@@ -46,7 +46,7 @@ fn refused(spec: &Value, code: &'static str, field: &str) -> Problem {
 }
 
 #[test]
-fn a_chart_that_is_right_is_normalised() {
+fn a_valid_chart_is_normalized() {
     let chart = made(
         &json!({ "type": "line", "xKey": "day", "yKey": "n", "yAxis": { "format": "percent", "valueScale": null } }),
     );
@@ -77,7 +77,7 @@ fn a_document_is_the_same_bytes_for_the_same_chart() {
 }
 
 #[test]
-fn every_problem_is_told_at_once() {
+fn all_problems_are_reported_at_once() {
     let error = made(&json!({
         "type": "line", "x_key": "day", "xKey": "day", "series": [{ "key": "price" }, { "key": "name", "yAxis": "middle" }], "stacked": true,
     }))
@@ -86,7 +86,7 @@ fn every_problem_is_told_at_once() {
     assert_eq!(
         text,
         "chart was not accepted: 5 problems\n\
-         - x_key: \"x_key\" is no key here; write xKey [chart_unknown_key]; valid: type, xKey, yKey, valueKey, series, expectedMeasures, xAxis, yAxis, yAxisRight, legend, stacked, brush, referenceLines, referenceAreas, ohlc\n\
+         - x_key: \"x_key\" is not a key here; write xKey [chart_unknown_key]; valid: type, xKey, yKey, valueKey, series, expectedMeasures, xAxis, yAxis, yAxisRight, legend, stacked, brush, referenceLines, referenceAreas, ohlc\n\
          - series[1].yAxis: \"middle\" is not valid; choose another [chart_invalid_value]; valid: left, right\n\
          - stacked: means nothing in a line chart; leave it out (it is for bar and area, or composed of such) [chart_meaningless_key]\n\
          - series[0].key: no row has the key \"price\"; name one that the rows have [chart_unknown_column]; valid: day, e, m, n, name, none, ts, year\n\
@@ -201,7 +201,7 @@ fn each_type_needs_its_keys() {
 }
 
 #[test]
-fn series_have_to_be_there_numeric_and_told_apart() {
+fn series_must_exist_be_numeric_and_differ() {
     let series = |series: Value| line(&json!({ "series": series }));
     refused(
         &series(json!([{ "key": "x" }])),
@@ -247,7 +247,7 @@ fn series_have_to_be_there_numeric_and_told_apart() {
 }
 
 #[test]
-fn names_are_not_joined_by_a_line_unless_they_are_said_to_be_in_order() {
+fn a_line_joins_names_only_if_they_are_declared_ordered() {
     let code = code::CATEGORICAL_RENDERED_AS_LINE;
     refused(&line(&json!({ "xKey": "name" })), code, "xAxis.type");
     refused(
@@ -315,7 +315,7 @@ fn expected_measures_need_a_series() {
 }
 
 #[test]
-fn percentages_that_could_be_either_have_to_say_which() {
+fn ambiguous_percentages_need_a_scale() {
     let spec = |axis: Value| line(&json!({ "series": [{ "key": "m" }], "yAxis": axis }));
     let problem = refused(
         &spec(json!({ "format": "percent" })),
@@ -388,7 +388,7 @@ fn the_number_of_values_is_bounded() {
 }
 
 #[test]
-fn several_rows_of_one_place_are_refused_where_they_would_cover_each_other() {
+fn rows_that_would_cover_each_other_are_rejected() {
     let long = json!([
         { "day": "2024-01-01", "who": "a", "n": 1 }, { "day": "2024-01-01", "who": "b", "n": 2 }, { "day": "2024-01-02", "who": "a", "n": 3 },
     ]);
@@ -409,7 +409,7 @@ fn several_rows_of_one_place_are_refused_where_they_would_cover_each_other() {
 }
 
 #[test]
-fn references_need_a_place_on_the_axis() {
+fn references_need_a_position_on_the_axis() {
     let line_at = |it: Value| line(&json!({ "referenceLines": [it] }));
     refused(&line_at(json!({})), code::MISSING_KEY, "referenceLines[0]");
     refused(
@@ -445,7 +445,7 @@ fn references_need_a_place_on_the_axis() {
 }
 
 #[test]
-fn a_specification_is_checked_without_rows_too() {
+fn a_specification_is_also_checked_without_rows() {
     let columns: Columns = serde_json::from_value(json!({
         "rows": 120, "keys": { "date": { "kind": "time", "nulls": 0 }, "v": { "kind": "number", "nulls": 7 }, "t": { "kind": "text", "nulls": 0 } }
     }))

@@ -1,14 +1,16 @@
-//! Times as charts have them: ISO 8601 texts, and numbers since 1970 in a unit that their magnitude tells.
+//! Times in charts: ISO 8601 texts, and numbers since 1970 in a unit that their magnitude
+//! determines.
 
 use chrono::{DateTime, FixedOffset, NaiveDate, NaiveTime};
 
-/// The most bytes of a text that is read as a time.
+/// Maximum length in bytes of a text that is read as a time.
 const MOST_BYTES: usize = 64;
-/// The smallest number that is read as a time: March 1973 in seconds. Years and counts are smaller.
+/// Smallest number that is read as a time: March 1973 in seconds. Years and counts are smaller.
 const SMALLEST: f64 = 1e8;
 
-/// Milliseconds since 1970 in UTC of a text: `2024` (from 1900 to 2100), `2024-05`, `2024-05-17`, and a date with a time of day behind `T` or a space,
-/// with seconds and their fraction or not, and with `Z`, `UTC`, `+02:00`, `+0200`, `+02` or no zone, which means UTC.
+/// Returns milliseconds since 1970 in UTC of a text: `2024` (from 1900 to 2100), `2024-05`,
+/// `2024-05-17`, or a date followed by `T` or a space and a time of day, optionally with seconds
+/// and their fraction, and with `Z`, `UTC`, `+02:00`, `+0200`, `+02` or no zone, which means UTC.
 pub(super) fn of_text(text: &str) -> Option<i64> {
     let text = text.trim();
     if text.len() > MOST_BYTES || !text.is_ascii() || !text.starts_with(|c: char| c.is_ascii_digit()) {
@@ -23,8 +25,9 @@ pub(super) fn of_text(text: &str) -> Option<i64> {
     }
 }
 
-/// Milliseconds since 1970 of a number of seconds, milliseconds, microseconds or nanoseconds, which its magnitude tells: below 10^11
-/// seconds, below 10^14 milliseconds, and so on. A number below 10^8 is none.
+/// Returns milliseconds since 1970 of a number of seconds, milliseconds, microseconds or
+/// nanoseconds, depending on its magnitude: below 10^11 seconds, below 10^14 milliseconds, and so
+/// on. A number below 10^8 is not a time.
 pub(super) fn of_number(number: f64) -> Option<i64> {
     let milliseconds = match number.abs() {
         size if size < SMALLEST => return None,
@@ -42,7 +45,7 @@ pub(super) fn of_number(number: f64) -> Option<i64> {
     Some(milliseconds)
 }
 
-/// A time as a text: a date alone at midnight.
+/// Formats a time as text: midnight as the date alone.
 pub(super) fn text(milliseconds: i64) -> String {
     let Some(time) = DateTime::from_timestamp_millis(milliseconds) else {
         return milliseconds.to_string();
@@ -55,7 +58,7 @@ pub(super) fn text(milliseconds: i64) -> String {
     time.format(form).to_string()
 }
 
-/// A date of exactly `YYYY-MM-DD`; chrono alone takes signs and missing zeros too.
+/// Reads a date of exactly `YYYY-MM-DD`; chrono also accepts signs and missing zeros.
 fn date(text: &str) -> Option<NaiveDate> {
     let digits = |from, to| {
         text.get(from..to)
@@ -83,7 +86,7 @@ fn moment(text: &str) -> Option<i64> {
     Some(moment.timestamp_millis())
 }
 
-/// The time of day without its zone, and the zone.
+/// Splits a time of day from its zone.
 fn zone(clock: &str) -> Option<(&str, FixedOffset)> {
     let utc = FixedOffset::east_opt(0)?;
     for name in ["Z", "z", " UTC", "UTC", " GMT", "GMT"] {
@@ -142,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_times() {
+    fn other_texts_are_not_times() {
         for text in [
             "",
             "x",
@@ -169,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_says_its_unit_by_its_magnitude() {
+    fn the_magnitude_of_a_number_determines_its_unit() {
         for number in [1_715_904_000.0, 1_715_904_000e3, 1_715_904_000e6, 1_715_904_000e9] {
             assert_eq!(of_number(number), Some(MAY_17), "{number}");
         }
@@ -181,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_written_as_short_as_it_is() {
+    fn a_time_is_formatted_without_zero_parts() {
         assert_eq!(text(MAY_17), "2024-05-17");
         assert_eq!(text(MAY_17 + 45_000_000), "2024-05-17 12:30");
         assert_eq!(text(MAY_17 + 1250), "2024-05-17 00:00:01.250");

@@ -1,7 +1,8 @@
-//! The search for network clients in an image or layer: the first of the four layers that keep egress closed.
+//! The search for network clients in an image or layer: the first of the four layers that prevent
+//! egress.
 //!
-//! What the standard library has (`urllib`, `http`, `socket`) is not a finding: it comes with every Python, removing it
-//! breaks ordinary code, and the sandbox has no network for it to use.
+//! Clients of the standard library (`urllib`, `http`, `socket`) are not findings: they come with
+//! every Python, removing them breaks ordinary code, and the sandbox has no network for them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,53 +15,53 @@ use super::error::{At, ImageError, Result};
 use super::manifest::Package;
 use super::spec::Policy;
 
-/// How a network client was told.
+/// The way in which a network client was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
     /// By its installation record.
     Installed,
-    /// By a module that can be imported, whoever brought it.
+    /// By an importable module, whichever package contains it.
     Importable,
     /// By a copy inside another package.
     Vendored,
-    /// By an archive that holds it, or one that cannot be read.
+    /// By an archive that contains it, or that cannot be read.
     Bundled,
 }
 
-/// One network client that was found.
+/// A network client that was found.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Finding {
-    /// The distribution.
+    /// Name of the distribution.
     pub client: String,
-    /// What it is.
+    /// Purpose of the client.
     pub reason: String,
-    /// How it was told.
+    /// How it was detected.
     pub how: How,
-    /// Where, below the audited directory.
+    /// Path below the audited directory.
     pub path: String,
-    /// Whether the policy lets it in.
+    /// Whether the policy allows it.
     pub allowed: bool,
 }
 
-/// What an audit found.
+/// Result of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// How many distributions were looked at.
+    /// Number of audited distributions.
     pub packages: usize,
-    /// How many network clients are known.
+    /// Number of known network clients.
     pub known_clients: usize,
-    /// What was found, sorted.
+    /// Findings, sorted.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
-    /// Whether nothing was found that the policy does not allow.
+    /// Returns whether the policy allows all findings.
     pub fn passed(&self) -> bool {
         self.findings.iter().all(|it| it.allowed)
     }
 
-    /// What is not allowed, for people.
+    /// Describes the forbidden findings for people.
     pub fn summary(&self) -> String {
         let forbidden: BTreeSet<_> = self
             .findings
@@ -75,7 +76,7 @@ impl Report {
         }
     }
 
-    /// Itself, or an error where it did not pass.
+    /// Returns the report, or an error if it did not pass.
     pub fn enforce(self) -> Result<Self> {
         if self.passed() {
             Ok(self)
@@ -118,7 +119,7 @@ const VENDORS: [&str; 9] = [
     "thirdparty",
 ];
 
-/// Searches everything below `root`, where the directories `sites` are on Python's search path.
+/// Searches everything below `root`; the directories `sites` are on Python's search path.
 pub(crate) fn audit(root: &Path, sites: &[&Path], policy: &Policy) -> Result<Report> {
     let known = clients();
     let allowed = |client: &str| {
@@ -203,7 +204,7 @@ pub(crate) fn audit(root: &Path, sites: &[&Path], policy: &Policy) -> Result<Rep
     Ok(report)
 }
 
-/// The names in an archive of modules, or `None` where it cannot be read.
+/// Returns the names in an archive of modules, or `None` if it cannot be read.
 fn held_by(archive: &Path) -> Option<Vec<String>> {
     let archive = zip::ZipArchive::new(fs::File::open(archive).ok()?).ok()?;
     archive
@@ -212,7 +213,7 @@ fn held_by(archive: &Path) -> Option<Vec<String>> {
         .collect()
 }
 
-/// Whether one of these names is that of the module, at the top or among vendored copies.
+/// Returns whether one of these names is the module's, at the top level or among vendored copies.
 fn holds(names: &[String], import: &str) -> bool {
     let module = import.replace('.', "/");
     names.iter().any(|name| {
@@ -277,7 +278,7 @@ pub(crate) fn installed(site: &Path) -> Result<Vec<(Package, std::path::PathBuf)
         };
         let (Some(name), Some(version)) = (field("Name"), field("Version")) else {
             return Err(ImageError::Broken {
-                problem: format!("`{}` names no package and version", record.display()),
+                problem: format!("`{}` contains no package name and version", record.display()),
             });
         };
         found.push((
@@ -292,7 +293,7 @@ pub(crate) fn installed(site: &Path) -> Result<Vec<(Package, std::path::PathBuf)
     Ok(found)
 }
 
-/// The name by which the packaging world compares distributions.
+/// Returns the normalized name by which packaging tools compare distributions.
 pub(crate) fn normalise(name: &str) -> String {
     let mut normal = String::with_capacity(name.len());
     for part in name.split(['-', '_', '.']).filter(|it| !it.is_empty()) {
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_is_a_finding_where_it_holds_a_client() {
+    fn an_archive_that_contains_a_client_is_a_finding() {
         let names = ["pip/_vendor/requests/__init__.py", "httpx.py", "mine/redis.py"].map(str::to_owned);
         let held: Vec<_> = ["requests", "httpx", "redis", "urllib3"]
             .into_iter()
@@ -362,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_of_a_package_that_is_named_like_a_client_is_no_finding() {
+    fn a_package_module_named_like_a_client_is_not_a_finding() {
         let files = [
             ("mine/requests.py", ""),
             ("mine/dns/__init__.py", ""),
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_allows_by_name_or_altogether() {
+    fn a_policy_allows_clients_by_name_or_all_of_them() {
         let files = [("websocket/__init__.py", "")];
         let by_name = Policy {
             forbid_network_clients: true,
@@ -404,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn the_known_clients_are_normalised_and_unique() {
+    fn the_known_clients_are_normalized_and_unique() {
         let known = clients();
         let names: BTreeSet<_> = known.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names.len(), known.len());

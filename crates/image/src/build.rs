@@ -1,4 +1,4 @@
-//! The building of an image, stage by stage, each of which is kept when a later one fails.
+//! Building an image in stages. Each completed stage is kept if a later one fails.
 //!
 //! ```text
 //! lock ─> interpreter copied ─> packages installed, compiled ─> tried, audited, addressed ─> renamed into place
@@ -21,14 +21,14 @@ use super::stop::{self, Running};
 use super::uv::{self, Uv};
 use super::{check, digest, install, interpreter};
 
-/// What is known once the interpreter is copied.
+/// Facts that are known once the interpreter is copied.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Base {
     copied: Copied,
     notes: Vec<String>,
 }
 
-/// Builds what `spec` asks for below the home and gives the id. The lock is that of `key`.
+/// Builds an image below the home and returns its id. The lock must be that of `key`.
 pub(super) fn build(home: &Home, spec: &ImageSpec, key: &str, lock: &Lock, sink: &Sink) -> Result<String> {
     let room = Room {
         path: home.staging(key),
@@ -36,7 +36,7 @@ pub(super) fn build(home: &Home, spec: &ImageSpec, key: &str, lock: &Lock, sink:
     let running = Running::start()?;
     let built = build_in(&room, home, spec, lock, sink);
     if built.is_err() {
-        // What would save a later build no work: the disk may be full.
+        // Not for a full disk: stages that would save a later build some work are removed.
         let _ = room.tidy();
     }
     drop(running);
@@ -56,7 +56,7 @@ fn build_in(room: &Room, home: &Home, spec: &ImageSpec, lock: &Lock, sink: &Sink
     Ok(manifest.id)
 }
 
-/// The directory in which one image is being built.
+/// The directory in which an image is being built.
 struct Room {
     path: PathBuf,
 }
@@ -74,7 +74,7 @@ impl Room {
         self.path.join("image/requirements.lock")
     }
 
-    /// A stage is done when its mark is there, which is written last.
+    /// Returns the mark of a stage, which is written when the stage is complete.
     fn mark(&self, stage: &str) -> PathBuf {
         self.path.join(format!("{stage}.done"))
     }
@@ -99,7 +99,7 @@ fn copy_interpreter(room: &Room, spec: &ImageSpec, uv: &Uv, sink: &Sink) -> Resu
         && room.python().join(&base.copied.interpreter).is_file()
     {
         sink.line(format!(
-            "the copy of Python {} is there from an earlier build",
+            "using the copy of Python {} from an earlier build",
             base.copied.version
         ));
         return Ok(base);
@@ -121,7 +121,7 @@ fn install_packages(room: &Room, spec: &ImageSpec, base: &Base, uv: &Uv, sink: &
     let program = python.join(&base.copied.interpreter);
     let stdlib = python.join(&base.copied.stdlib);
     if room.done::<()>("packages").is_some() && stdlib.join("site-packages").is_dir() {
-        sink.line("the packages are there from an earlier build");
+        sink.line("using the packages from an earlier build");
         return Ok(());
     }
     room.forget("packages")?;
@@ -200,7 +200,7 @@ fn finish(room: &Room, spec: &ImageSpec, base: Base, sink: &Sink) -> Result<Mani
 }
 
 impl Room {
-    /// Removes stages that are not done: their next attempt begins anew.
+    /// Removes incomplete stages: their next attempt starts from scratch.
     fn tidy(&self) -> Result<()> {
         let Some(base) = self.done::<Base>("interpreter") else {
             return remove(&self.path);
@@ -211,7 +211,7 @@ impl Room {
         Ok(())
     }
 
-    /// What does not work is not to be found by the next build.
+    /// Removes results that do not work, so that the next build does not reuse them.
     fn distrust(&self) {
         for stage in ["packages", "interpreter"] {
             let _ = self.forget(stage);
@@ -219,13 +219,13 @@ impl Room {
     }
 }
 
-/// Moves the finished image of a staging directory to its address, in place of a damaged one if need be.
+/// Moves the finished image of a staging directory to its address, and replaces a damaged one.
 pub(crate) fn put_in_place(staging: &Path, place: &Path) -> Result<()> {
     if let Some(images) = place.parent() {
         fs::create_dir_all(images).at("create", images)?;
     }
     if place.exists() {
-        // It may be in use: whoever has it mounted keeps it until they end.
+        // It may be in use: a process that has it mounted keeps it until it ends.
         let old = staging.join("replaced");
         remove(&old)?;
         fs::rename(place, &old).at("move away", place)?;
@@ -239,13 +239,14 @@ pub(crate) fn put_in_place(staging: &Path, place: &Path) -> Result<()> {
     remove(staging)
 }
 
-/// Waits until everything written to this filesystem is on the disk; a build has too many files to do it one by one.
+/// Waits until everything written to this filesystem is on the disk; a build has too many files to
+/// flush them one by one.
 pub(crate) fn flush(path: &Path) -> Result<()> {
     let directory = File::open(path).at("open", path)?;
     rustix::fs::syncfs(&directory).at("flush", path)
 }
 
-/// Removes a file or a tree that may not be there.
+/// Removes a file or a tree if it exists.
 pub(crate) fn remove(path: &Path) -> Result<()> {
     let removed = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),

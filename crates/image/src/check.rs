@@ -1,4 +1,5 @@
-//! The trial of a finished tree: it must run by itself and import what the template will import.
+//! The trial of a finished tree: it must run on its own and import the modules that the template
+//! will import.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +11,7 @@ use super::copy::Copied;
 use super::error::{At, ImageError, Result};
 use super::process;
 
-/// Runs with the staged interpreter, which has nothing but itself.
+/// Code that runs with the staged interpreter, without anything else.
 const TRIAL: &str = r"
 import json, os, sys
 import encodings, json, ssl, sqlite3, ctypes, zlib, lzma, bz2, hashlib
@@ -34,10 +35,11 @@ struct Answer {
     failed: Vec<String>,
 }
 
-/// Tries the tree; gives where the loader must be pointed for it to use its own libraries, if anywhere.
+/// Tries the tree. Returns the directory, if any, in which the loader must search for the tree's
+/// libraries.
 pub(crate) fn check(python: &Path, copied: &Copied, preload: &[String]) -> Result<Option<String>> {
     let broken = |problem: String| ImageError::Broken { problem };
-    // The kernel tells where a library is without the links that lead there.
+    // The operating system reports where a library is, without links.
     let real = python.canonicalize().at("resolve", python)?;
     let real = real.to_string_lossy();
     for library_path in [None, Some("lib")] {
@@ -45,7 +47,7 @@ pub(crate) fn check(python: &Path, copied: &Copied, preload: &[String]) -> Resul
         let root = python.to_string_lossy();
         if answer.prefix != root {
             return Err(broken(format!(
-                "the copied interpreter takes `{}` for its home",
+                "the copied interpreter uses `{}` as its home",
                 answer.prefix
             )));
         }
@@ -57,7 +59,7 @@ pub(crate) fn check(python: &Path, copied: &Copied, preload: &[String]) -> Resul
             .any(|it| *it == own.to_string_lossy() || *it == site.to_string_lossy())
         {
             return Err(broken(
-                "the copied interpreter does not look into its site-packages".to_owned(),
+                "the copied interpreter does not search its site-packages".to_owned(),
             ));
         }
         if let Some(failure) = answer.failed.first() {
@@ -86,7 +88,7 @@ pub(crate) fn check(python: &Path, copied: &Copied, preload: &[String]) -> Resul
 
 fn ask(python: &Path, copied: &Copied, preload: &[String], library_path: Option<&str>) -> Result<Answer> {
     let home = tempfile::tempdir().map_err(|error| ImageError::Broken {
-        problem: format!("no temporary directory to try it in: {error}"),
+        problem: format!("cannot create a temporary directory for the trial: {error}"),
     })?;
     let mut command = Command::new(python.join(&copied.interpreter));
     command

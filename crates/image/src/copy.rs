@@ -1,4 +1,4 @@
-//! The copy of an interpreter that an image has for its own.
+//! Copying an interpreter to an image.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,10 +13,11 @@ use super::interpreter::Interpreter;
 use super::process;
 use super::scrub;
 
-/// Where an image's `python` directory is in a sandbox.
+/// Path of an image's `python` directory in a sandbox.
 pub const PYTHON_IN_SANDBOX: &str = "/opt/python";
 
-/// What of a standard library stays behind: other people's packages, installers, what needs a display or a compiler.
+/// Parts of a standard library that are not copied: other packages, installers, modules that need a
+/// display or a compiler.
 const LEFT_OUT: [&str; 11] = [
     "__pycache__",
     "site-packages",
@@ -34,7 +35,7 @@ const LEFT_OUT: [&str; 11] = [
 /// Directories whose libraries every sandbox sees.
 const SYSTEM: [&str; 4] = ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"];
 
-/// Imports every extension of the standard library and says which files that mapped.
+/// Imports every extension of the standard library and prints the files that this maps.
 const MAPPED: &str = r"
 import importlib, json, os, sys
 directory = sys.argv[1]
@@ -58,7 +59,7 @@ pub(crate) struct Copied {
     pub(crate) system_libraries: Vec<String>,
 }
 
-/// Copies what programs need of `from` to the empty directory `to`.
+/// Copies the parts of `from` that programs need to the empty directory `to`.
 pub(crate) fn copy(from: &Interpreter, to: &Path) -> Result<Copied> {
     let feature = from.feature();
     let program = format!("bin/python{feature}");
@@ -90,7 +91,8 @@ pub(crate) fn copy(from: &Interpreter, to: &Path) -> Result<Copied> {
     })
 }
 
-/// Copies every library that the interpreter maps from outside the system's directories; names the others.
+/// Copies every library that the interpreter maps from outside the system's directories; returns
+/// the names of the others.
 fn copy_libraries(from: &Interpreter, to: &Path) -> Result<Vec<String>> {
     let mut command = Command::new(&from.program);
     command
@@ -100,10 +102,7 @@ fn copy_libraries(from: &Interpreter, to: &Path) -> Result<Vec<String>> {
     let mapped: Vec<PathBuf> = process::output(&mut command, Duration::from_mins(1))
         .and_then(|it| serde_json::from_slice(&it).ok())
         .ok_or_else(|| ImageError::Broken {
-            problem: format!(
-                "`{}` does not say which libraries it needs",
-                from.program.display()
-            ),
+            problem: format!("cannot read which libraries `{}` needs", from.program.display()),
         })?;
     let mut of_system = BTreeSet::new();
     for path in mapped
@@ -129,7 +128,7 @@ fn copy_libraries(from: &Interpreter, to: &Path) -> Result<Vec<String>> {
     Ok(of_system.into_iter().collect())
 }
 
-/// Copies what links lead to, so that nothing leads out of the copy.
+/// Copies the targets of links, so that no link leads out of the copy.
 fn copy_tree(from: &Path, to: &Path, depth: usize) -> Result<()> {
     fs::create_dir_all(to).at("create", to)?;
     for entry in fs::read_dir(from).at("list", from)? {
@@ -146,7 +145,7 @@ fn copy_tree(from: &Path, to: &Path, depth: usize) -> Result<()> {
         if left_out {
             continue;
         }
-        // Without a target it leads nowhere in the copy either.
+        // A link without a target is also broken in the copy.
         let Ok(found) = fs::metadata(entry.path()) else {
             continue;
         };

@@ -12,18 +12,19 @@ use sha2::{Digest as _, Sha256};
 
 use super::error::{At, ImageError, Result};
 
-/// What a tree holds.
+/// Content of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tree {
-    /// sha256 over path, mode, size and sha256 of every entry, in order of their paths.
+    /// sha256 over path, mode, size and sha256 of every entry, ordered by path.
     pub(crate) id: String,
-    /// Bytes of its files.
+    /// Total size of its files in bytes.
     pub(crate) size: u64,
-    /// How many files it has.
+    /// Number of files.
     pub(crate) files: u64,
 }
 
-/// Reads the whole tree below `root` and addresses it. Owners, times and the order on disk do not count.
+/// Reads the whole tree below `root` and computes its address. Owners, times and the order on disk
+/// do not matter.
 pub(crate) fn of(root: &Path) -> Result<Tree> {
     let mut paths = Vec::new();
     walk(root, &mut |path, _| {
@@ -43,7 +44,7 @@ pub(crate) fn of(root: &Path) -> Result<Tree> {
     };
     let workers = thread::available_parallelism().map_or(1, |it| it.get().min(8));
     let entries = thread::scope(|scope| {
-        // This thread works too: where no other can be started it does everything.
+        // This thread works, too: if no other can be started, it does everything.
         let running: Vec<_> = (1..workers)
             .map_while(|_| thread::Builder::new().spawn_scoped(scope, hash_some).ok())
             .collect();
@@ -97,7 +98,7 @@ pub(crate) fn entry_line(path: &Path) -> Result<(String, u64)> {
     Ok((file_line(executable, found.len(), &of_file(path)?), found.len()))
 }
 
-/// The sha256 of one file, as hex.
+/// Returns the sha256 of a file in hexadecimal.
 pub(crate) fn of_file(path: &Path) -> Result<String> {
     let mut file = File::open(path).at("open", path)?;
     let mut hasher = Sha256::new();
@@ -129,7 +130,7 @@ pub(crate) fn walk(root: &Path, visit: &mut dyn FnMut(&Path, fs::FileType) -> Re
     Ok(())
 }
 
-/// Bytes as lower-case hex.
+/// Formats bytes in lowercase hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes

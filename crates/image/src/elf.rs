@@ -1,23 +1,24 @@
-//! What a program or shared library says about where its libraries are.
+//! The library locations recorded in a program or shared library.
 
 use object::Endianness;
 use object::elf::{DT_RPATH, DT_RUNPATH, DT_SONAME, DynamicTag, FileHeader64};
 use object::read::elf::{Dyn, FileHeader};
 
-/// Whether these bytes are an ELF file.
+/// Returns whether these bytes are an ELF file.
 pub(crate) fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
 
-/// The name by which others ask for this library.
+/// Returns the name under which other files request this library.
 pub(crate) fn soname(bytes: &[u8]) -> Option<String> {
     let (start, end) = strings(bytes, &[DT_SONAME]).into_iter().next()?;
     String::from_utf8(bytes.get(start..end)?.to_owned()).ok()
 }
 
-/// Points the library search path at `$ORIGIN` and what is `below` it; says whether there was one to change.
+/// Points the library search path to `$ORIGIN` and the directory `below` it; returns whether there
+/// was one to change.
 ///
-/// The new path takes the place of the old one and is filled up with slashes, so that nothing moves.
+/// The new path replaces the old one and is padded with slashes, so that nothing moves.
 pub(crate) fn point_run_path(bytes: &mut [u8], below: &str) -> bool {
     const ORIGIN: &[u8] = b"$ORIGIN";
     let mut changed = false;
@@ -35,7 +36,7 @@ pub(crate) fn point_run_path(bytes: &mut [u8], below: &str) -> bool {
     changed
 }
 
-/// Where in the file the strings are that entries with these tags name.
+/// Returns the positions in the file of the strings of entries with these tags.
 fn strings(bytes: &[u8], tags: &[DynamicTag]) -> Vec<(usize, usize)> {
     let read = || {
         let header = FileHeader64::<Endianness>::parse(bytes).ok()?;
@@ -45,7 +46,8 @@ fn strings(bytes: &[u8], tags: &[DynamicTag]) -> Vec<(usize, usize)> {
         let table = sections.strings(endian, bytes, link).ok()?;
         let named = entries.iter().filter(|it| tags.contains(&it.d_tag(endian)));
         let found = named.filter_map(|it| table.get(u32::try_from(it.d_val(endian)).ok()?).ok());
-        // The table borrows from `bytes`, so a string's place in the file is the distance between the two.
+        // The table borrows from `bytes`, so a string's position in the file is the distance
+        // between the two.
         Some(
             found
                 .map(|it| (it.as_ptr().addr() - bytes.as_ptr().addr(), it.len()))
@@ -64,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hostile_bytes_are_no_elf_and_change_nothing() {
+    fn hostile_bytes_are_not_elf_and_stay_unchanged() {
         for bytes in [
             b"".to_vec(),
             b"\x7fELF".to_vec(),

@@ -1,4 +1,4 @@
-//! What can go wrong with an image.
+//! Errors of images.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,113 +8,113 @@ use super::audit::Report;
 /// A result of the image module.
 pub type Result<T, E = ImageError> = std::result::Result<T, E>;
 
-/// Why an image could not be built, found or used.
+/// The reason why an image could not be built, found or used.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// A file or directory of the host did not do what it should.
+    /// An operation on a file or directory of the host failed.
     #[error("{action} `{}`", path.display())]
     Io {
-        /// The failed action.
+        /// Failed action.
         action: &'static str,
-        /// On what.
+        /// Path of the action.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The specification is not one.
+    /// The specification is invalid.
     #[error("image specification {origin}: {problem}")]
     Spec {
-        /// The file.
+        /// Name of the file.
         origin: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// uv is neither here nor to be had.
+    /// uv is not installed and cannot be downloaded.
     #[error(
         "get uv {version}, which builds images: {problem}; install uv so that it is on PATH, or make the \
          Python package index reachable (UV_DEFAULT_INDEX or PIP_INDEX_URL name another one)"
     )]
     UvFetch {
-        /// The pinned version.
+        /// Pinned version.
         version: String,
-        /// Every way tried, with its failure.
+        /// Every attempt, with its error.
         problem: String,
     },
-    /// uv is not installed, and the feature that downloads it is off.
+    /// uv is not installed, and the feature that downloads it is disabled.
     #[error(
         "find uv, which builds images and installs packages: it is not installed, and this program was built without \
          the feature `download`; install uv so that it is on PATH, or build with that feature"
     )]
     NoUv,
-    /// A program that builds did not succeed.
+    /// A program of the build failed.
     #[error("{action}: {program} {status}{}", said(output))]
     Program {
-        /// The failed action.
+        /// Failed action.
         action: &'static str,
-        /// Which program.
+        /// Name of the program.
         program: String,
-        /// How it ended.
+        /// Exit status.
         status: String,
-        /// The last lines that it said.
+        /// Last lines of its output.
         output: String,
     },
-    /// There is no usable interpreter and none can be installed.
+    /// There is no usable interpreter, and none can be installed.
     #[error(
-        "find a Python {wanted} (or, failing that, any CPython from 3.11 on): looked at {searched}; \
+        "find a Python {wanted} (or else any CPython 3.11 or newer): looked at {searched}; \
          installing one with uv failed: {install}; install Python {wanted} and try again"
     )]
     NoInterpreter {
-        /// The version asked for.
+        /// Requested version.
         wanted: String,
-        /// Where it was looked for.
+        /// Searched locations.
         searched: String,
         /// Why uv could not install it.
         install: String,
     },
-    /// The copy of the interpreter or its packages do not work.
+    /// The copy of the interpreter, or its packages, do not work.
     #[error("check the built image: {problem}")]
     Broken {
-        /// What does not work.
+        /// The part that does not work.
         problem: String,
     },
-    /// The image holds what its policy forbids.
+    /// The image contains packages that its policy forbids.
     #[error(
-        "the image's policy forbids network clients, and it holds {}; leave them out, or name them in the \
+        "the image's policy forbids network clients, and it contains {}; remove them, or list them in the \
          specification's `policy.allow`", .report.summary()
     )]
     Audit {
         /// The whole report.
         report: Box<Report>,
     },
-    /// No image goes by that name.
-    #[error("no image `{reference}` is built here (there are: {known}); `cellblock image build` builds one")]
+    /// No image has that name.
+    #[error("image `{reference}` not found (available: {known}); build it with `cellblock image build`")]
     NotFound {
-        /// What was asked for.
+        /// Requested name or id.
         reference: String,
-        /// What there is.
+        /// Names of the available images.
         known: String,
     },
-    /// Several images go by that name.
-    #[error("`{reference}` fits several images: {matches}; give more of the id")]
+    /// Several images match the id.
+    #[error("`{reference}` matches several images: {matches}; use more digits of the id")]
     Ambiguous {
-        /// What was asked for.
+        /// Requested name or id.
         reference: String,
-        /// What fits.
+        /// Matching images.
         matches: String,
     },
     /// The image is being used.
     #[error("image {id} is in use by a running Cellblock; end it, then remove the image")]
     InUse {
-        /// The image.
+        /// Id of the image.
         id: String,
     },
-    /// The image is not what it was when it was built.
+    /// The image has changed since it was built.
     #[error("image {id} is damaged: {problem}; `cellblock image build --force` builds it again")]
     Damaged {
-        /// The image.
+        /// Id of the image.
         id: String,
-        /// What is missing or wrong.
+        /// The missing or changed part.
         problem: String,
     },
     /// A file is not the archive of an image that can be used here.
@@ -125,14 +125,14 @@ pub enum ImageError {
         /// Why it is rejected.
         problem: String,
     },
-    /// There is no directory to keep images in.
-    #[error("find a directory for images: {problem}; set CELLBLOCK_HOME to one that can be written")]
+    /// There is no directory for images.
+    #[error("find a directory for images: {problem}; set CELLBLOCK_HOME to a writable directory")]
     Home {
-        /// What is wrong with those tried.
+        /// The problems of the tried directories.
         problem: String,
     },
     /// The runtime ended a blocking task.
-    #[error("the image task was cancelled")]
+    #[error("the image task was canceled")]
     Cancelled,
 }
 
@@ -140,12 +140,12 @@ fn said(output: &str) -> String {
     if output.is_empty() {
         String::new()
     } else {
-        format!("; it said:\n{output}")
+        format!("; its output:\n{output}")
     }
 }
 
 impl ImageError {
-    /// Whether the disk is full, whatever failed because of it.
+    /// Returns whether a full disk is the cause.
     pub fn is_disk_full(&self) -> bool {
         match self {
             Self::Io { source, .. } => {
@@ -161,7 +161,7 @@ impl ImageError {
         }
     }
 
-    /// Whether the caller asked for something that cannot be, rather than this machine failing.
+    /// Returns whether the caller's request was invalid, rather than this machine having failed.
     pub fn is_callers(&self) -> bool {
         matches!(
             self,

@@ -1,8 +1,8 @@
-//! The way in for fuzzers.
+//! Entry points for fuzzers.
 
 use super::manifest::Manifest;
 
-/// Reads any bytes as a manifest: what is accepted must survive being written and read again.
+/// Reads any bytes as a manifest: a valid one must survive being written and read again.
 pub fn fuzz_manifest(bytes: &[u8]) {
     if let Ok(manifest) = Manifest::parse(bytes) {
         let written = serde_json::json!(manifest).to_string();

@@ -1,4 +1,4 @@
-//! The directory that images, layers and downloads live in.
+//! The directory of images, layers and downloads.
 
 use std::env;
 use std::fs;
@@ -17,7 +17,8 @@ pub struct Home {
 }
 
 impl Home {
-    /// Finds it: `CELLBLOCK_HOME`, else the user's data directory, else a private directory below `/var/tmp`.
+    /// Finds the directory: `CELLBLOCK_HOME`, else the user's data directory, else a private
+    /// directory below `/var/tmp`.
     pub fn find() -> Result<Self> {
         if let Some(named) = env::var_os("CELLBLOCK_HOME").filter(|it| !it.is_empty()) {
             let root = PathBuf::from(named);
@@ -36,20 +37,20 @@ impl Home {
         }
     }
 
-    /// Uses this directory, made if it is missing.
+    /// Uses this directory, and creates it if it is missing.
     pub fn at(root: &Path) -> Result<Self> {
         let unusable = |action: &str, error: io::Error| ImageError::Home {
             problem: format!("{action} `{}`: {error}", root.display()),
         };
         fs::create_dir_all(root).map_err(|error| unusable("create", error))?;
         rustix::fs::access(root, Access::WRITE_OK | Access::EXEC_OK)
-            .map_err(|errno| unusable("write into", errno.into()))?;
+            .map_err(|errno| unusable("write to", errno.into()))?;
         Ok(Self {
             root: root.to_owned(),
         })
     }
 
-    /// Others may write to `parent`, so what is already there under our name must be ours alone.
+    /// Other users may write to `parent`, so an existing directory with our name must be only ours.
     fn private(parent: &Path) -> Result<Self> {
         let us = rustix::process::geteuid().as_raw();
         let root = parent.join(format!("cellblock-{us}"));
@@ -62,7 +63,7 @@ impl Home {
         if !found.is_dir() || found.uid() != us || found.mode() & 0o077 != 0 {
             return Err(ImageError::Home {
                 problem: format!(
-                    "`{}` exists but is not a directory that only user {us} can enter",
+                    "`{}` exists, but must be a directory that only user {us} can enter",
                     root.display()
                 ),
             });
@@ -70,12 +71,13 @@ impl Home {
         Ok(Self { root })
     }
 
-    /// The directory itself.
+    /// Returns the directory's path.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Holds one directory per layer; what a backend makes visible to sandboxes.
+    /// Returns the directory of the layers, one subdirectory each, which a backend makes visible to
+    /// sandboxes.
     pub fn layers(&self) -> PathBuf {
         self.root.join("layers")
     }
@@ -112,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_private_home_is_made_for_this_user_alone_and_found_again() {
+    fn a_private_home_is_created_for_one_user_and_found_again() {
         let parent = tempfile::tempdir().unwrap();
         let made = Home::private(parent.path()).unwrap();
         assert_eq!(
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_home_that_others_can_enter_is_refused() {
+    fn a_private_home_that_others_can_enter_is_rejected() {
         let parent = tempfile::tempdir().unwrap();
         let made = Home::private(parent.path()).unwrap();
         fs::set_permissions(made.root(), fs::Permissions::from_mode(0o770)).unwrap();
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_home_that_is_a_link_is_refused() {
+    fn a_private_home_that_is_a_link_is_rejected() {
         let parent = tempfile::tempdir().unwrap();
         let us = rustix::process::geteuid().as_raw();
         let elsewhere = parent.path().join("elsewhere");

@@ -1,4 +1,4 @@
-//! Packages: resolved to a lock, installed by it, and compiled.
+//! Packages: resolved to a lock, installed from it, and compiled.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -12,7 +12,7 @@ use super::process;
 use super::progress::Sink;
 use super::uv::{self, Uv};
 
-/// A command that resolves what is added to it to a lock with hashes.
+/// Returns a command that resolves its further arguments to a lock with hashes.
 pub(crate) fn lock_command(uv: &Uv, python: &Path, lock: &Path) -> Result<Command> {
     let mut command = uv.command(&["pip", "compile"])?;
     command.args([
@@ -31,7 +31,7 @@ pub(crate) fn lock_command(uv: &Uv, python: &Path, lock: &Path) -> Result<Comman
     Ok(command)
 }
 
-/// Installs exactly what a lock names into `target`, from wheels whose hashes fit.
+/// Installs exactly the packages of a lock to `target`, from wheels with matching hashes.
 pub(crate) fn install(uv: &Uv, python: &Path, lock: &Path, target: &Path, sink: &Sink) -> Result<()> {
     let mut command = uv.command(&["pip", "install"])?;
     command.args([
@@ -50,7 +50,7 @@ pub(crate) fn install(uv: &Uv, python: &Path, lock: &Path, target: &Path, sink: 
         .arg("--requirements")
         .arg(lock);
     uv::run(&mut command, "install the packages", sink)?;
-    // Scripts name the interpreter by the builder's path, and `python -m` does what they do.
+    // Scripts contain the builder's path to the interpreter, and `python -m` replaces them.
     for name in ["bin", ".lock"] {
         remove(&target.join(name))?;
     }
@@ -72,7 +72,8 @@ pub(crate) fn install(uv: &Uv, python: &Path, lock: &Path, target: &Path, sink: 
     records.iter().try_for_each(|it| forget_scripts(it))
 }
 
-/// Drops the removed scripts from an installation record, with their hashes of the builder's path.
+/// Removes the deleted scripts from an installation record, as their hashes reveal the builder's
+/// path.
 fn forget_scripts(record: &Path) -> Result<()> {
     let bytes = fs::read(record).at("read", record)?;
     let kept: Vec<_> = bytes
@@ -82,7 +83,7 @@ fn forget_scripts(record: &Path) -> Result<()> {
     fs::write(record, kept.concat()).at("write", record)
 }
 
-/// Lets a Debian interpreter, which looks for `dist-packages`, find the packages.
+/// Makes the packages visible to a Debian interpreter, which searches `dist-packages`.
 pub(crate) fn link_for_debian(python: &Path, stdlib: &str) -> Result<()> {
     let site = python.join(stdlib).join("site.py");
     if !fs::read_to_string(&site)
@@ -102,7 +103,9 @@ pub(crate) fn link_for_debian(python: &Path, stdlib: &str) -> Result<()> {
     symlink(format!("../{stdlib}/site-packages"), &link).at("link", &link)
 }
 
-/// Compiles everything but tests, again where uv's questions to the interpreter did already, to bytecode that holds wherever the tree is moved, naming `shown` as its place.
+/// Compiles everything except tests to bytecode that stays valid when the tree is moved and that
+/// names `shown` as its location. Recompiles modules that uv's queries of the interpreter have
+/// compiled.
 pub(crate) fn compile(
     uv: &Uv,
     python: &Path,
@@ -113,7 +116,7 @@ pub(crate) fn compile(
 ) -> Result<()> {
     let mut command = Command::new(python);
     command.stdin(uv.stdin()?);
-    // A fixed seed of hashes gives the same bytes on every machine, and `-I` would ignore it.
+    // A fixed hash seed gives the same bytes on every machine; `-I` would ignore it.
     command.env_clear().env("PYTHONHASHSEED", "0").current_dir("/");
     command.args([
         "-s",
@@ -133,14 +136,14 @@ pub(crate) fn compile(
         .arg(strip)
         .args(["-p", shown])
         .arg(tree);
-    // What does not compile is compiled when it is imported, or is not meant to be.
+    // Modules that do not compile now are compiled on import, or are not meant to be.
     if process::run(&mut command, "compile", |_| ()).is_err() {
-        sink.line("some modules were not compiled ahead of their import");
+        sink.line("some modules could not be compiled in advance");
     }
     Ok(())
 }
 
-/// Makes everything readable for everybody and writable for its owner alone.
+/// Makes everything readable for all users and writable only for its owner.
 pub(crate) fn open_modes(root: &Path) -> Result<()> {
     let mut open = vec![root.to_owned()];
     while let Some(path) = open.pop() {

@@ -15,23 +15,24 @@ use super::progress::Sink;
 use super::spec::PythonVersion;
 use super::uv::Uv;
 
-/// An interpreter that was asked about itself.
+/// An interpreter that has described itself.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Interpreter {
-    /// The program itself, beyond shims and virtual environments.
+    /// Path of the program itself, not of shims and virtual environments.
     pub(crate) program: PathBuf,
-    /// Such as `[3, 13, 0]`.
+    /// Version, such as `[3, 13, 0]`.
     pub(crate) version: [u8; 3],
-    /// The installation.
+    /// Directory of the installation.
     pub(crate) prefix: PathBuf,
-    /// The standard library.
+    /// Directory of the standard library.
     pub(crate) stdlib: PathBuf,
-    /// Where its extension modules are.
+    /// Directory of its extension modules.
     pub(crate) extensions: PathBuf,
     usable: bool,
 }
 
-/// Asked of every candidate. A free-threaded or debug build takes other wheels, so neither is usable.
+/// Query for every candidate. A free-threaded or debug build needs other wheels, so neither is
+/// usable.
 const QUESTION: &str = r"
 import json, os, sys, sysconfig
 program = os.path.join(sys.base_prefix, 'bin', 'python%d.%d' % sys.version_info[:2])
@@ -50,7 +51,8 @@ print(json.dumps({
 ";
 
 impl Interpreter {
-    /// Asks a candidate; `None` is one that does not answer, or not as a `CPython` that can be copied.
+    /// Queries a candidate; `None` if it does not respond, or is not a `CPython` that can be
+    /// copied.
     pub(crate) fn ask(candidate: &Path) -> Option<Self> {
         let mut command = Command::new(candidate);
         command.args(["-I", "-S", "-c", QUESTION]).current_dir("/");
@@ -59,7 +61,7 @@ impl Interpreter {
         found.usable.then_some(found)
     }
 
-    /// Its feature version.
+    /// Returns its feature version.
     pub(crate) fn feature(&self) -> PythonVersion {
         PythonVersion {
             major: self.version[0],
@@ -67,14 +69,14 @@ impl Interpreter {
         }
     }
 
-    /// Its whole version.
+    /// Returns its full version.
     pub(crate) fn full_version(&self) -> String {
         let [major, minor, micro] = self.version;
         format!("{major}.{minor}.{micro}")
     }
 }
 
-/// Finds the wanted version, installs it, or settles for another and says so in the notes.
+/// Finds the wanted version, installs it, or uses another and says so in the notes.
 pub(crate) fn find(wanted: PythonVersion, uv: &Uv, sink: &Sink) -> Result<(Interpreter, Vec<String>)> {
     let mut seen = BTreeSet::new();
     let mut others = Vec::new();
@@ -107,7 +109,7 @@ pub(crate) fn find(wanted: PythonVersion, uv: &Uv, sink: &Sink) -> Result<(Inter
         },
         Err(error) => last_line(&error.to_string()),
     };
-    // One below the wanted version fits a lock better than one above it.
+    // A version below the wanted one fits a lock better than one above it.
     others.sort_by_key(|it| (it.feature() < wanted, it.version));
     let found = others.pop().ok_or_else(|| ImageError::NoInterpreter {
         wanted: wanted.to_string(),
@@ -115,7 +117,7 @@ pub(crate) fn find(wanted: PythonVersion, uv: &Uv, sink: &Sink) -> Result<(Inter
         install: install.clone(),
     })?;
     let note = format!(
-        "Python {wanted} was asked for and could not be had ({install}); this is {}",
+        "Python {wanted} was requested but is unavailable ({install}); this is {}",
         found.full_version()
     );
     sink.line(note.clone());
@@ -184,7 +186,7 @@ fn in_version_folders() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The interpreter of every version in a folder of versions, newest first as far as names tell.
+/// Returns the interpreters in a folder of versions, newest first as far as names show.
 fn programs_below(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();

@@ -1,8 +1,8 @@
 //! Images: an interpreter and a locked set of packages that sandboxes start from.
 //!
-//! An [`ImageSpec`] says what is wanted, a [`Store`] builds it and finds it again, an [`Image`] is one that is in use.
-//! What is built is a directory that needs nothing outside it but the C library and what the manifest lists as
-//! system libraries, addressed by the hash of what it holds.
+//! An [`ImageSpec`] describes an image, a [`Store`] builds it and finds it again, an [`Image`] is
+//! one in use. A built image is a directory that needs only the C library and the system libraries
+//! that its manifest lists. Its address is the hash of its content.
 
 mod archive;
 mod audit;

@@ -1,4 +1,4 @@
-//! Advisory locks: one builder at a time, and no removal of what is in use.
+//! Advisory locks: one builder at a time, and no removal of directories in use.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::Path;
@@ -11,7 +11,8 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::error::{At, Result};
 
-/// A held lock, released when its last clone is dropped and every program that has it for its stdin has ended.
+/// A held lock, released when its last clone is dropped and every program that has it as its stdin
+/// has ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Lock {
     held: Arc<Held>,
@@ -25,8 +26,9 @@ struct Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // A child that another thread has forked and that has not become its program yet holds a copy of the descriptor:
-        // closing ours would leave the lock with it for a moment. One that was lent stays with its borrower.
+        // A child that another thread has just forked holds a copy of the descriptor until it
+        // executes its program: closing ours would keep the lock held for a moment. A lent lock
+        // stays with its borrower.
         if !self.lent.load(Ordering::Relaxed) {
             let _ = flock(&self.file, FlockOperation::Unlock);
         }
@@ -41,7 +43,7 @@ impl Lock {
         }
     }
 
-    /// Takes the lock alone, calling `waiting` once if somebody else holds it.
+    /// Takes the exclusive lock, calling `waiting` once if another process holds it.
     pub(crate) fn exclusive(path: &Path, waiting: impl FnOnce()) -> Result<Self> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).at("create", parent)?;
@@ -64,14 +66,15 @@ impl Lock {
         Ok(Self::held(file))
     }
 
-    /// An empty stdin that shares the lock: a program that outlives a killed builder keeps the next one waiting.
+    /// Returns an empty stdin that shares the lock: a program that outlives a killed builder makes
+    /// the next one wait.
     pub(crate) fn stdin(&self) -> Result<Stdio> {
         let file = self.held.file.try_clone().at("share", Path::new("lock"))?;
         self.held.lent.store(true, Ordering::Relaxed);
         Ok(Stdio::from(file))
     }
 
-    /// Takes the lock alone, or gives `None` where somebody holds it.
+    /// Takes the exclusive lock, or returns `None` if another process holds it.
     pub(crate) fn try_exclusive(path: &Path) -> Result<Option<Self>> {
         let file = File::open(path).at("open", path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -81,7 +84,7 @@ impl Lock {
         }
     }
 
-    /// Shares the lock with others that share it. The file may belong to someone else: reading it is enough.
+    /// Takes a shared lock. The file may belong to another user: being able to read it is enough.
     pub(crate) fn shared(path: &Path) -> Result<Self> {
         let file = File::open(path).at("open", path)?;
         retry_on_intr(|| flock(&file, FlockOperation::LockShared)).at("lock", path)?;
@@ -98,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_is_held_as_long_as_a_program_has_it_for_its_stdin() {
+    fn a_lock_is_held_as_long_as_it_is_a_programs_stdin() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         let lock = Lock::exclusive(&path, || panic!("nobody else has it")).unwrap();
@@ -111,7 +114,8 @@ mod tests {
         assert!(Lock::try_exclusive(&path).unwrap().is_none());
         child.kill().unwrap();
         child.wait().unwrap();
-        // What other tests fork at this moment has a copy of the lent descriptor until it becomes its program.
+        // Processes that other tests fork at this moment have a copy of the lent descriptor until
+        // they execute their program.
         let deadline = Instant::now() + Duration::from_secs(30);
         while Lock::try_exclusive(&path).unwrap().is_none() {
             assert!(
@@ -123,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_lock_keeps_others_from_having_it_alone() {
+    fn a_shared_lock_prevents_an_exclusive_one() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         drop(Lock::exclusive(&path, || ()).unwrap());

@@ -1,4 +1,4 @@
-//! What an image says about itself.
+//! An image's description of itself.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -7,63 +7,64 @@ use super::audit::Report;
 use super::digest::hex;
 use super::spec::Policy;
 
-/// Grows when an image of older make cannot be used any more.
+/// Increased when images with an older layout can no longer be used.
 pub const LAYOUT: u32 = 1;
 
-/// Above this a manifest is not one of ours.
+/// Maximum size of a manifest.
 const LARGEST: usize = 4 << 20;
 
 /// One installed distribution.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Package {
-    /// Its normalised name.
+    /// Normalized name.
     pub name: String,
-    /// Its version.
+    /// Version.
     pub version: String,
 }
 
-/// What an image says about itself: `manifest.json` beside its `python` directory.
+/// An image's description of itself: `manifest.json` beside its `python` directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// [`LAYOUT`] when it was built.
     pub layout: u32,
-    /// The content address: of the `python` directory, the name, the modules to preload and the policy.
+    /// Content address, computed from the `python` directory, the name, the modules to preload and
+    /// the policy.
     pub id: String,
-    /// The specification's name.
+    /// Name in the specification.
     pub name: String,
-    /// The interpreter's full version.
+    /// Full version of the interpreter.
     pub python: String,
-    /// The interpreter below the `python` directory.
+    /// Path of the interpreter below the `python` directory.
     pub interpreter: String,
-    /// The standard library below the `python` directory.
+    /// Path of the standard library below the `python` directory.
     pub stdlib: String,
-    /// Where below the `python` directory the loader must be pointed (`LD_LIBRARY_PATH`), if anywhere.
+    /// Directory below `python` that the loader must search (`LD_LIBRARY_PATH`), if any.
     pub library_path: Option<String>,
     /// Libraries of the system that the interpreter's own modules need, by soname.
     pub system_libraries: Vec<String>,
-    /// What is installed, sorted.
+    /// Installed packages, sorted.
     pub packages: Vec<Package>,
-    /// The modules that the template imports.
+    /// Modules that the template imports.
     pub preload: Vec<String>,
-    /// What it may hold.
+    /// Policy for its packages.
     pub policy: Policy,
-    /// When it was built, in seconds since 1970.
+    /// Time of the build, in seconds since 1970.
     pub created: u64,
-    /// Bytes of its files.
+    /// Total size of its files in bytes.
     pub size: u64,
-    /// How many files it has.
+    /// Number of files.
     pub files: u64,
-    /// The machine that it runs on, such as `x86_64`.
+    /// Type of the machine that it runs on, such as `x86_64`.
     pub machine: String,
-    /// What whoever built it should know.
+    /// Notes for the person who built it.
     pub notes: Vec<String>,
-    /// What the audit found when it was built.
+    /// Result of the audit after the build.
     pub audit: Report,
 }
 
 impl Manifest {
-    /// Reads one, saying what is wrong with it.
+    /// Reads a manifest; returns the problem if it is invalid.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         if bytes.len() > LARGEST {
             return Err(format!(
@@ -94,12 +95,13 @@ impl Manifest {
             manifest.library_path.as_ref(),
         ];
         if paths.into_iter().flatten().any(|it| !inside(it)) {
-            return Err("a path in its manifest leads out of it".to_owned());
+            return Err("a path in its manifest leads outside".to_owned());
         }
         Ok(manifest)
     }
 
-    /// The content address: of the files, and of what else decides how a sandbox starts from them.
+    /// Computes the content address from the files and everything else that decides how a sandbox
+    /// starts.
     pub(crate) fn address(&self, files: &str) -> String {
         let rest = serde_json::json!([
             self.name,
@@ -112,18 +114,18 @@ impl Manifest {
         hex(&Sha256::digest(format!("{files}\n{rest}")))
     }
 
-    /// Enough of the id for people.
+    /// Returns the first digits of the id, enough for people.
     pub fn short_id(&self) -> &str {
         short(&self.id)
     }
 }
 
-/// Whether this is a full content address.
+/// Returns whether this is a full content address.
 pub(crate) fn is_id(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Enough of an id for people.
+/// Returns the first digits of an id, enough for people.
 pub(crate) fn short(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
 }

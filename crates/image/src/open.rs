@@ -10,7 +10,7 @@ use super::home::Home;
 use super::lock::Lock;
 use super::manifest::{Manifest, short};
 
-/// An image that is there and cannot be removed while this value, or a clone of it, lives.
+/// An image that cannot be removed while this value, or a clone of it, exists.
 #[derive(Clone, Debug)]
 pub struct Image {
     home: Home,
@@ -20,7 +20,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Opens the image with this id. Cheap: it looks at a handful of files and hashes none.
+    /// Opens the image with this id. Cheap: checks a handful of files and hashes none.
     pub(super) fn open(home: &Home, id: &str) -> Result<Self> {
         let root = home.images().join(id);
         let damaged = |problem: String| ImageError::Damaged {
@@ -59,22 +59,23 @@ impl Image {
         })
     }
 
-    /// Its content address.
+    /// Returns the content address.
     pub fn id(&self) -> &str {
         &self.manifest.id
     }
 
-    /// What it says about itself.
+    /// Returns the manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// The directory on the host that a sandbox sees as [`PYTHON_IN_SANDBOX`](super::PYTHON_IN_SANDBOX).
+    /// Returns the host directory that a sandbox sees as
+    /// [`PYTHON_IN_SANDBOX`](super::PYTHON_IN_SANDBOX).
     pub fn python(&self) -> PathBuf {
         self.root.join("python")
     }
 
-    /// The interpreter's file name below `bin`.
+    /// Returns the interpreter's file name below `bin`.
     pub fn interpreter(&self) -> &str {
         self.manifest
             .interpreter
@@ -83,23 +84,23 @@ impl Image {
             .unwrap_or(&self.manifest.interpreter)
     }
 
-    /// The image's directory: its manifest, its lock, and `python`.
+    /// Returns the image's directory, which contains its manifest, its lock, and `python`.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where it is kept.
+    /// Returns the home that contains it.
     pub fn home(&self) -> &Home {
         &self.home
     }
 
-    /// The directories of its search path that hold modules.
+    /// Returns the directories of its search path that contain modules.
     pub(crate) fn sites(&self) -> [PathBuf; 2] {
         let stdlib = self.python().join(&self.manifest.stdlib);
         [stdlib.join("site-packages"), stdlib]
     }
 
-    /// Reads all of it again and compares it with its address.
+    /// Reads the whole image again and compares it with its address.
     pub async fn verify(&self) -> Result<()> {
         let image = self.clone();
         tokio::task::spawn_blocking(move || {
@@ -109,13 +110,13 @@ impl Image {
             }
             Err(ImageError::Damaged {
                 id: image.manifest.short_id().to_owned(),
-                problem: format!("what it holds now has the address {}", short(&actual)),
+                problem: format!("its content now has the address {}", short(&actual)),
             })
         })
         .await?
     }
 
-    /// Searches it for network clients again.
+    /// Searches it again for network clients.
     pub async fn audit(&self) -> Result<Report> {
         let image = self.clone();
         tokio::task::spawn_blocking(move || {

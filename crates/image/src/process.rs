@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use super::error::{At, ImageError, Result};
 use super::stop;
 
-/// How many lines of a program's words an error repeats.
+/// Maximum number of output lines that an error repeats.
 const KEPT_LINES: usize = 40;
 
-/// Runs a short question and gives its stdout where it succeeded in time.
+/// Runs a short query and returns its stdout if it succeeded in time.
 pub(crate) fn output(command: &mut Command, limit: Duration) -> Option<Vec<u8>> {
     let mut child = command
         .stdin(Stdio::null())
@@ -49,7 +49,8 @@ fn within(child: &mut Child, limit: Duration) -> bool {
     }
 }
 
-/// Runs a program to its end, handing every line of its stderr to `hear`; its stdin is the caller's to set.
+/// Runs a program to its end, passing every line of its stderr to `hear`; the caller sets its
+/// stdin.
 pub(crate) fn run(command: &mut Command, action: &'static str, mut hear: impl FnMut(&str)) -> Result<()> {
     let program = command.get_program().to_owned();
     let path = std::path::Path::new(&program);
@@ -82,7 +83,7 @@ pub(crate) fn run(command: &mut Command, action: &'static str, mut hear: impl Fn
     Err(ImageError::Program {
         action,
         program: name,
-        status: format!("ended with {status}"),
+        status: format!("exited with {status}"),
         output,
     })
 }

@@ -1,43 +1,43 @@
-//! What a build tells whoever watches it.
+//! Progress reports of a build.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// One piece of news from a build.
+/// One progress report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// A new stage began.
+    /// A new stage started.
     Stage {
-        /// What is being done, such as `copying the interpreter`.
+        /// Name of the stage, such as `copying the interpreter`.
         name: String,
     },
     /// Bytes of the current stage; `total` may still grow.
     Bytes {
-        /// Done so far.
+        /// Bytes done so far.
         done: u64,
-        /// Known so far.
+        /// Bytes known so far.
         total: u64,
     },
-    /// Something worth a line.
+    /// A message of one line.
     Line(String),
     /// Another process is building; this one waits and then uses the result.
     Waiting {
-        /// What is waited for.
+        /// Reason for the wait.
         what: String,
     },
 }
 
-/// Where a build's [`Progress`] goes. Called from the thread that builds.
+/// The receiver of a build's [`Progress`], called from the thread that builds.
 #[derive(Clone)]
 pub struct Sink(Arc<dyn Fn(Progress) + Send + Sync>);
 
 impl Sink {
-    /// Sends every piece of news to `hear`.
+    /// Sends every report to `hear`.
     pub fn new(hear: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hear))
     }
 
-    /// Listens to nothing.
+    /// Ignores all reports.
     pub fn silent() -> Self {
         Self::new(|_| ())
     }

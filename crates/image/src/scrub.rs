@@ -1,4 +1,4 @@
-//! The removal of the builder's own paths from a copied interpreter, so that no sandbox reads them.
+//! Removing the builder's own paths from a copied interpreter, so that no sandbox reads them.
 
 use std::env;
 use std::fs;
@@ -17,7 +17,7 @@ pub(crate) fn scrub(root: &Path, prefix: &Path) -> Result<()> {
     let home = home
         .map(|it| format!("{}/", it.to_string_lossy()))
         .filter(|it| it.len() > "/opt/".len());
-    // What every machine has says nothing about the builder's.
+    // Paths that every machine has reveal nothing about the builder's.
     let prefix = Some(prefix).filter(|it| *it != "/usr" && *it != "/usr/local" && *it != "/");
     let prefix = prefix.map(|it| it.to_string_lossy().into_owned());
     walk(root, &mut |path, kind| {
@@ -70,9 +70,10 @@ fn in_text(bytes: Vec<u8>, old: &str, new: &str) -> Vec<u8> {
     replaced
 }
 
-/// Hides all of a path but its last component behind slashes, which moves no byte.
+/// Replaces all of a path except its last component with slashes, which moves no byte.
 ///
-/// A linker lets strings share their ends: the version in `/home/ann/3.13.0` may be the one of `sys.version`.
+/// A linker lets strings share their ends: the version in `/home/ann/3.13.0` may be that of
+/// `sys.version`.
 fn in_place(mut bytes: Vec<u8>, old: &str) -> Vec<u8> {
     const SHOWN: &[u8] = b"/opt";
     let hidden = old.rfind('/').unwrap_or(0);
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_change_length_and_programs_do_not() {
+    fn texts_change_their_length_but_programs_do_not() {
         let bytes = || b"x=/home/ann/py/lib;/home/ann/py".to_vec();
         assert_eq!(
             in_text(bytes(), "/home/ann/py", "/opt/python"),

@@ -1,17 +1,18 @@
-//! The images that come with Cellblock: their files are part of the program, and they are built on first use.
+//! The images that come with Cellblock: their files are embedded in the program, and they are built
+//! on first use.
 
 use super::error::Result;
 use super::spec::ImageSpec;
 
-/// The name of the image that is used when none is named.
+/// Name of the image that is used by default.
 pub const DEFAULT_IMAGE: &str = "default";
-/// The name of the image with Polars, for scripts that analyse tables.
+/// Name of the image with Polars, for scripts that analyze tables.
 pub const POLARS_IMAGE: &str = "polars";
 
-/// Their names.
+/// Names of the shipped images.
 pub const SHIPPED_IMAGES: [&str; 2] = [DEFAULT_IMAGE, POLARS_IMAGE];
 
-/// The files of one.
+/// The files of one image.
 #[derive(Debug)]
 struct Files {
     spec: &'static str,
@@ -31,12 +32,12 @@ const POLARS: Files = Files {
 };
 
 impl ImageSpec {
-    /// The image that is used when none is named.
+    /// Returns the default image.
     pub fn default_image() -> Result<Self> {
         DEFAULT.read(DEFAULT_IMAGE)
     }
 
-    /// The image of this name that comes with Cellblock, if one does.
+    /// Returns the shipped image with this name, if there is one.
     pub fn shipped(name: &str) -> Result<Option<Self>> {
         let files = match name {
             DEFAULT_IMAGE => &DEFAULT,
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_image_is_locked_and_names_what_the_design_names() {
+    fn the_default_image_is_locked_and_has_the_documented_packages() {
         let wanted = [
             "altair",
             "matplotlib",
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_polars_image_is_locked_and_asks_for_no_pandas() {
+    fn the_polars_image_is_locked_and_does_not_require_pandas() {
         let spec = ImageSpec::shipped(POLARS_IMAGE).unwrap().unwrap();
         assert_holds(
             &spec,
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_that_of_its_image_and_another_has_none() {
+    fn every_shipped_name_has_its_image_and_other_names_have_none() {
         for name in SHIPPED_IMAGES {
             assert_eq!(ImageSpec::shipped(name).unwrap().unwrap().name, name);
         }

@@ -1,4 +1,4 @@
-//! What an image is to hold, as a user writes it down.
+//! An image's specification, as a user writes it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,14 +17,14 @@ use crate::normalise;
 /// A feature version of Python, such as 3.13.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct PythonVersion {
-    /// 3.
+    /// Major version: 3.
     pub major: u8,
     /// The part after the dot.
     pub minor: u8,
 }
 
 impl PythonVersion {
-    /// The oldest that the guest's kernel runs on.
+    /// Oldest version that the guest's kernel supports.
     pub const OLDEST: Self = Self { major: 3, minor: 11 };
 }
 
@@ -46,7 +46,7 @@ impl FromStr for PythonVersion {
         };
         if version.major != 3 || version < Self::OLDEST {
             return Err(format!(
-                "Python {text} is asked for, the oldest supported is {}",
+                "Python {text} is not supported; the oldest supported version is {}",
                 Self::OLDEST
             ));
         }
@@ -62,18 +62,18 @@ impl<'de> Deserialize<'de> for PythonVersion {
     }
 }
 
-/// What an image may hold.
+/// Policy for the packages of an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// Refuses packages that exist to talk over a network.
+    /// Rejects packages whose purpose is network access.
     pub forbid_network_clients: bool,
-    /// Distributions that are let in all the same.
+    /// Distributions that are allowed anyway.
     pub allow: Vec<String>,
 }
 
 impl Policy {
-    /// Whether no network client is let in.
+    /// Returns whether no network client is allowed.
     pub const fn is_closed(&self) -> bool {
         self.forbid_network_clients && self.allow.is_empty()
     }
@@ -88,20 +88,20 @@ impl Default for Policy {
     }
 }
 
-/// What an image is to hold.
+/// Specification of an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImageSpec {
-    /// What it is called.
+    /// Name of the image.
     pub name: String,
-    /// The wanted version.
+    /// Wanted version.
     pub python: PythonVersion,
-    /// What it holds, one requirement per line.
+    /// Requirements, one per line.
     pub requirements: String,
-    /// Every package with version and hashes; resolved while building where it is missing.
+    /// Every package with version and hashes; resolved during the build if missing.
     pub lock: Option<String>,
-    /// The modules that the template imports.
+    /// Modules that the template imports.
     pub preload: Vec<String>,
-    /// What it may hold.
+    /// Policy for its packages.
     pub policy: Policy,
 }
 
@@ -125,7 +125,7 @@ fn newest() -> PythonVersion {
 }
 
 impl ImageSpec {
-    /// Reads a specification and the files that it names beside it.
+    /// Reads a specification and the files that it names.
     pub fn load(path: &Path) -> Result<Self> {
         let origin = path.display().to_string();
         let text = fs::read_to_string(path).map_err(|error| ImageError::Spec {
@@ -156,12 +156,12 @@ impl ImageSpec {
             (None, Some(file)) => read(&file)?,
             (None, None) => {
                 return Err(wrong(
-                    "it names neither `packages` nor a `requirements` file".to_owned(),
+                    "it has neither `packages` nor a `requirements` file".to_owned(),
                 ));
             }
             (Some(_), Some(_)) => {
                 return Err(wrong(
-                    "it names both `packages` and a `requirements` file; keep one".to_owned(),
+                    "it has both `packages` and a `requirements` file; keep one".to_owned(),
                 ));
             }
         };
@@ -199,8 +199,8 @@ impl ImageSpec {
         })
     }
 
-    /// Whether an image has what this asks for: its name, Python and policy, and the packages of the lock in exactly its versions.
-    /// Without a lock nothing says which versions are meant, and no image does.
+    /// Returns whether an image matches: its name, Python version and policy, and exactly the packages of the lock.
+    /// Without a lock the versions are unknown, and no image matches.
     pub(super) fn describes(&self, manifest: &Manifest) -> bool {
         let Some(lock) = &self.lock else { return false };
         let locked = lock.lines().filter_map(|line| {
@@ -221,7 +221,7 @@ impl ImageSpec {
             && locked == installed
     }
 
-    /// Addresses what is asked for, on this kind of machine; the same request finds the same built image.
+    /// Returns the key of the request on this kind of machine; the same request finds the same built image.
     pub fn key(&self) -> String {
         let asked = serde_json::json!({
             "layout": LAYOUT,
@@ -232,7 +232,7 @@ impl ImageSpec {
     }
 }
 
-/// Drops what follows a `#`, and the space around the rest.
+/// Removes a comment after `#`, and surrounding space.
 fn without_comment(line: &str) -> &str {
     line.split('#').next().unwrap_or_default().trim()
 }
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn another_request_has_another_key() {
+    fn different_requests_have_different_keys() {
         let one = parse("name = \"tiny\"\npackages = [\"six\"]").unwrap();
         let other = parse("name = \"tiny\"\npackages = [\"six==1.17.0\"]").unwrap();
         assert_ne!(one.key(), other.key());
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_specification_is_said() {
+    fn errors_in_a_specification_are_explained() {
         let cases = [
             (
                 "name = \"x\"",

@@ -1,4 +1,5 @@
-//! The end of builds: a process that ends takes the programs of its builds along, and what they left half done.
+//! The end of builds: an exiting process ends the programs of its builds and removes incomplete
+//! results.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,11 +13,11 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::error::{ImageError, Result};
 
-/// What builds of this process do.
+/// State of this process's builds.
 struct Builds {
-    /// Whether none may go on.
+    /// Whether no build may continue.
     stopped: bool,
-    /// Builds that have not come to their end.
+    /// Number of builds that have not ended.
     running: usize,
     /// Their programs, each of which leads a process group.
     programs: BTreeSet<i32>,
@@ -29,16 +30,16 @@ static BUILDS: Mutex<Builds> = Mutex::new(Builds {
 });
 static ENDED: Condvar = Condvar::new();
 
-/// Ends the builds of this process for good: kills their programs, with all that these have started, and waits for the builds to remove
-/// what is half done.
+/// Ends the builds of this process for good: kills their programs, with all descendants, and waits
+/// for the builds to remove incomplete results.
 ///
-/// For a process that is about to end. A build whose future was dropped goes on until then.
+/// For a process that is about to exit. A build whose future was dropped continues until then.
 pub fn stop_builds(limit: Duration) {
     let mut builds = builds();
     builds.stopped = true;
     for program in &builds.programs {
         if let Some(group) = Pid::from_raw(*program) {
-            // One that has just ended is none the worse for it.
+            // This does not harm a group that has just ended.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
@@ -68,7 +69,7 @@ impl Drop for Running {
     }
 }
 
-/// An error once builds are stopped.
+/// Returns an error once builds are stopped.
 pub(crate) fn check() -> Result<()> {
     if builds().stopped {
         return Err(ImageError::Cancelled);
@@ -76,7 +77,7 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Starts a program that ends with the builds.
+/// Starts a program that is killed when builds are stopped.
 pub(super) fn spawn(command: &mut Command) -> Result<io::Result<Child>> {
     let mut builds = builds();
     if builds.stopped {
@@ -93,7 +94,7 @@ pub(super) fn spawn(command: &mut Command) -> Result<io::Result<Child>> {
 pub(super) fn wait(child: &mut Child) -> io::Result<ExitStatus> {
     let id = child.id().cast_signed();
     if let Some(pid) = Pid::from_raw(id) {
-        // As long as it is not reaped nobody else has its number.
+        // As long as it is not reaped, its process id is not reused.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let _ended = retry_on_intr(|| waitid(WaitId::Pid(pid), options));
     }

@@ -13,31 +13,31 @@ use super::open::Image;
 use super::progress::Sink;
 use super::spec::ImageSpec;
 
-/// The images below one home.
+/// The images below a home.
 #[derive(Clone, Debug)]
 pub struct Store {
     home: Home,
 }
 
 impl Store {
-    /// The store of this user.
+    /// Opens the store of this user.
     pub fn find() -> Result<Self> {
         Ok(Self::new(Home::find()?))
     }
 
-    /// The store below a home.
+    /// Opens the store below a home.
     pub fn new(home: Home) -> Self {
         Self { home }
     }
 
-    /// Where it is.
+    /// Returns the home.
     pub fn home(&self) -> &Home {
         &self.home
     }
 
-    /// Gives the image that a specification asks for, building it where it is not there, or anew where forced.
+    /// Returns the image of a specification, building it if it is missing or if forced.
     ///
-    /// Blocking work runs on a thread of its own and goes on when the future is dropped.
+    /// Blocking work runs on a separate thread and continues when the future is dropped.
     pub async fn build(&self, spec: &ImageSpec, force: bool, sink: Sink) -> Result<Image> {
         let (store, spec) = (self.clone(), spec.clone());
         tokio::task::spawn_blocking(move || store.build_blocking(&spec, force, &sink)).await?
@@ -52,7 +52,7 @@ impl Store {
         let waiting = || sink.waiting(format!("another process is building the image `{}`", spec.name));
         let earlier = self.built_id(&key);
         let lock = Lock::exclusive(&self.home.lock(&format!("build-{key}")), waiting)?;
-        // Whoever held the lock may have built it just now.
+        // The process that held the lock may have just built it.
         let is_news = !force || self.built_id(&key) != earlier;
         if let Some(Ok(image)) = self.built(&key).filter(|_| is_news) {
             return Ok(image);
@@ -74,7 +74,7 @@ impl Store {
             .map(|manifest| manifest.id))
     }
 
-    /// Finds an image by its id, the beginning of its id, or its name; of several with a name, the newest.
+    /// Finds an image by its id, the first digits of its id, or its name; of several with a name, the newest.
     pub fn resolve(&self, reference: &str) -> Result<Image> {
         if let Some(spec) = ImageSpec::shipped(reference)?
             && let Some(image) = self.built(&spec.key())
@@ -121,7 +121,8 @@ impl Store {
         }
     }
 
-    /// Gives what a user names: an image that comes with Cellblock or a TOML file, built if need be, or a built image.
+    /// Opens an image by a user's reference: a shipped image or a TOML file, built if necessary, or
+    /// a built image.
     pub async fn open(&self, reference: &str, sink: Sink) -> Result<Image> {
         if let Some(spec) = ImageSpec::shipped(reference)? {
             self.build(&spec, false, sink).await
@@ -133,7 +134,7 @@ impl Store {
         }
     }
 
-    /// Says whether [`open`](Self::open) knows what a user names, and builds nothing.
+    /// Checks whether [`open`](Self::open) knows a user's reference, without building anything.
     pub fn check(&self, reference: &str) -> Result<()> {
         if ImageSpec::shipped(reference)?.is_some() {
             return Ok(());
@@ -144,7 +145,7 @@ impl Store {
         self.resolve(reference).map(drop)
     }
 
-    /// What images there are, newest first. Damaged ones are left out: opening them says what is wrong.
+    /// Lists the images, newest first. Damaged ones are left out: opening them reports the damage.
     pub fn list(&self) -> Result<Vec<Manifest>> {
         let read = |id: &String| {
             Manifest::parse(&fs::read(self.home.images().join(id).join("manifest.json")).ok()?).ok()
@@ -154,7 +155,7 @@ impl Store {
         Ok(list)
     }
 
-    /// Removes an image that nobody uses, and the layers made for it; gives its id.
+    /// Removes an unused image and the layers made for it; returns its id.
     pub async fn remove(&self, reference: &str) -> Result<String> {
         let id = match self.resolve(reference) {
             Ok(image) => image.id().to_owned(),
@@ -182,7 +183,7 @@ impl Store {
                 remove(&self.home.image_refs().join(key))?;
             }
         }
-        // First out of sight, so that nobody opens half of it.
+        // First renamed, so that no process opens half of it.
         let trash = self.home.staging(&format!("removed-{id}"));
         if let Some(parent) = trash.parent() {
             fs::create_dir_all(parent).at("create", parent)?;
@@ -224,7 +225,7 @@ impl Store {
             .filter(|it| is_id(it))
     }
 
-    /// What was built for this request; an error where it is damaged.
+    /// Returns the image that was built for this request; an error if it is damaged.
     fn built(&self, key: &str) -> Option<Result<Image>> {
         self.built_id(key).map(|id| Image::open(&self.home, &id))
     }
@@ -236,12 +237,12 @@ impl Store {
     }
 }
 
-/// Whether a user names a specification's file.
+/// Returns whether a user's reference is the file of a specification.
 fn is_file(reference: &str) -> bool {
     Path::new(reference).extension().is_some_and(|it| it == "toml")
 }
 
-/// Writes a small file that is either there as a whole or not at all.
+/// Writes a small file atomically.
 pub(crate) fn write_atomically(path: &Path, text: &str) -> Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let write = || -> io::Result<()> {
@@ -254,7 +255,7 @@ pub(crate) fn write_atomically(path: &Path, text: &str) -> Result<()> {
     write().at("write", path)
 }
 
-/// The names in a directory that may not be there.
+/// Lists the names in a directory, which may be missing.
 pub(crate) fn names(directory: &Path) -> Result<Vec<String>> {
     match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use super::*;
 use crate::layer::{LayerError, resolve_layer};
 
-/// A home of its own behind a link, as many home directories are, whose downloads are shared with other runs.
+/// A separate home behind a link, like many home directories, whose downloads are shared with other
+/// runs.
 fn store() -> (tempfile::TempDir, Store) {
     let downloads = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-downloads");
     fs::create_dir_all(&downloads).unwrap();
@@ -29,7 +30,7 @@ fn spec(text: &str) -> ImageSpec {
     ImageSpec::load(&path).unwrap()
 }
 
-/// A sink and the news that it heard.
+/// Returns a sink and the reports that it received.
 fn listener() -> (Sink, Arc<Mutex<Vec<Progress>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let to = Arc::clone(&heard);
@@ -40,7 +41,7 @@ fn count(heard: &Mutex<Vec<Progress>>, fits: impl Fn(&Progress) -> bool) -> usiz
     heard.lock().unwrap().iter().filter(|it| fits(it)).count()
 }
 
-/// Runs code with an interpreter that has no environment.
+/// Runs code with an interpreter without environment variables.
 fn python(program: &Path, code: &str) -> String {
     let mut command = Command::new(program);
     command
@@ -67,10 +68,10 @@ fn files(root: &Path) -> Vec<PathBuf> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tiny_image_lives_its_whole_life() {
+async fn a_tiny_image_is_built_used_and_removed() {
     let (dir, store) = store();
     let tiny = spec("name = \"tiny\"\npackages = [\"six\"]\npreload = [\"six\"]");
-    // What a killed builder may leave behind.
+    // Remains of a killed builder.
     let left = store.home().staging(&tiny.key());
     fs::create_dir_all(left.join("image/python/bin")).unwrap();
     fs::write(left.join("interpreter.done"), "{\"half").unwrap();
@@ -150,7 +151,7 @@ async fn a_tiny_image_lives_its_whole_life() {
     }
 }
 
-/// It runs where it was not built, shows nothing of where it came from, and everybody can read it.
+/// It runs elsewhere, reveals nothing about the builder's paths, and every user can read it.
 fn it_is_self_contained(home: &Path, image: &Image) {
     let moved = tempfile::tempdir().unwrap();
     let place = moved.path().join("python");
@@ -185,7 +186,7 @@ fn it_is_self_contained(home: &Path, image: &Image) {
     for path in files(&image.python()) {
         let bytes = fs::read(&path).unwrap();
         let text = String::from_utf8_lossy(&bytes);
-        // Python's own tests parse documents whose elements are called `root`.
+        // Python's own tests parse documents with elements named `root`.
         let is_test = path.components().any(|it| it.as_os_str() == "test");
         for host in sought
             .iter()
@@ -262,7 +263,7 @@ async fn layers_go_on_top(image: &Image) {
 }
 
 #[tokio::test]
-async fn an_image_with_a_network_client_is_refused_and_nothing_of_it_is_there() {
+async fn an_image_with_a_network_client_is_rejected_without_leftovers() {
     let (_dir, store) = store();
     let forbidden = spec("name = \"net\"\npackages = [\"h2\"]");
     let ImageError::Audit { report } = store.build(&forbidden, false, Sink::silent()).await.unwrap_err()
@@ -288,7 +289,7 @@ async fn an_image_with_a_network_client_is_refused_and_nothing_of_it_is_there() 
 }
 
 #[test]
-fn hostile_manifests_are_refused() {
+fn hostile_manifests_are_rejected() {
     let cases: [(&[u8], &str); 4] = [
         (b"", "cannot be read"),
         (b"{}", "missing field"),

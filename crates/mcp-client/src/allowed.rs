@@ -1,52 +1,54 @@
-//! Which servers a request may name: patterns of URLs, compared part by part, never as text.
+//! The servers that a request may name: URL patterns, compared part by part, never as text.
 
 use url::{Host as Named, Url};
 
 use super::http::{AddressError, is_loopback, parse};
 
-/// The servers that an operator allows: a host or all hosts below one, and a path with what is below it.
+/// A pattern for the servers that an operator allows: a host, or all hosts below one, and a path
+/// with everything below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlPattern {
     scheme: String,
     host: Host,
     port: Option<u16>,
-    /// Parts of the path, of which a URL's are the first.
+    /// Parts of the path, with which a URL's path must start.
     path: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Host {
     Exact(String),
-    /// A host below this one, by one label or several.
+    /// A host below this one, by one or several labels.
     Below(String),
 }
 
-/// Why a pattern is none.
+/// The reason why a pattern is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatternError {
-    /// It is no URL either.
-    #[error("it is no pattern of URLs such as `https://mcp.example.com/` or `https://*.example.com/mcp`")]
+    /// The pattern is not even a valid URL.
+    #[error("it is not a URL pattern such as `https://mcp.example.com/` or `https://*.example.com/mcp`")]
     Url(#[source] AddressError),
-    /// A star stands where none may.
+    /// A star is in the wrong position.
     #[error(
-        "`*` stands for the first label of a host alone, before two others at least, as in `https://*.example.com/mcp`"
+        "`*` is only valid as the first label of a host, followed by at least two others, as in `https://*.example.com/mcp`"
     )]
     Star,
-    /// It has a part that is not compared.
+    /// The pattern contains a part that is not compared.
     #[error(
         "it must not have a `?`, nor `%2e`, `%2f`, `%5c` or `%25` in its path, nor end its host with a dot"
     )]
     Part,
-    /// It allows what anybody can read.
+    /// The pattern permits unencrypted connections.
     #[error(
-        "over `http://` to another machine anybody on the way reads what is sent; write `https://`, or allow it by `allow_http: true`"
+        "`http://` sends everything unencrypted to another machine; use `https://`, or permit it with `allow_http: true`"
     )]
     Plain,
 }
 
 impl UrlPattern {
-    /// A pattern: a URL, whose host may begin with `*.`. A path allows itself and what is below it.
+    /// Parses a pattern: a URL, whose host may start with `*.`. A path allows itself and everything
+    /// below it.
     pub fn new(text: &str, allow_http: bool) -> Result<Self, PatternError> {
         let (below, url) = match text.split_once("://*.") {
             Some((scheme, rest)) => (true, format!("{scheme}://{rest}")),
@@ -78,7 +80,7 @@ impl UrlPattern {
         })
     }
 
-    /// Whether a URL is one of those.
+    /// Returns whether the pattern allows a URL.
     pub fn allows(&self, url: &Url) -> bool {
         let host = url.host_str().unwrap_or_default();
         let host = match &self.host {
@@ -101,7 +103,7 @@ impl UrlPattern {
     }
 }
 
-/// The parts of a path; an empty one at the end is none.
+/// Returns the parts of a path; an empty last part does not count.
 fn parts(url: &Url) -> Vec<String> {
     let mut parts: Vec<_> = url
         .path_segments()
@@ -115,7 +117,8 @@ fn parts(url: &Url) -> Vec<String> {
     parts
 }
 
-/// Whether a path means the same to everybody: servers differ in when they decode `%2f`, and in what they make of `..;`.
+/// Returns whether a path is unambiguous: servers differ in when they decode `%2f`, and in the
+/// meaning of `..;`.
 fn is_plain(url: &Url) -> bool {
     let mut parts = url.path_segments().into_iter().flatten();
     parts.all(|part| {
@@ -136,7 +139,7 @@ mod tests {
 
     fn allows(pattern: &str, url: &str) -> bool {
         let pattern = UrlPattern::new(pattern, true).unwrap();
-        // What cannot be read is not connected to either.
+        // Unreadable URLs are not connected to either.
         parse(url).is_ok_and(|url| pattern.allows(&url))
     }
 
@@ -161,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_gets_past_it() {
+    fn other_urls_do_not_match() {
         for url in [
             "http://mcp.example.com/mcp",
             "https://mcp.example.com/",
@@ -204,7 +207,7 @@ mod tests {
 
     #[test]
     fn one_address_in_two_forms_is_one_address() {
-        // Full-width letters and the ideographic full stop are those of the plain name for everybody who resolves it.
+        // Full-width letters and the ideographic full stop resolve to the plain name everywhere.
         assert!(allows("https://mcp.example.com/", "https://ｍcp。example.com/"));
         assert!(allows(
             "https://bücher.example/",
@@ -215,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_what_is_below_a_host() {
+    fn a_star_allows_every_host_below_a_domain() {
         let below = |url| allows("https://*.example.com/mcp", url);
         assert!(below("https://a.example.com/mcp"));
         assert!(below("https://a.b.example.com/mcp/x"));
@@ -234,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_says_too_much_or_nothing_is_none() {
+    fn ambiguous_and_overly_broad_patterns_are_rejected() {
         for text in [
             "*",
             "https://*",

@@ -1,4 +1,4 @@
-//! A connection that is there: requests over it, each with a limit of time, and told to the server when they are given up.
+//! An established connection: requests with time limits, and their cancellation at the server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,19 +22,19 @@ use super::failure::Failure;
 use super::wire::Wire;
 use super::words;
 
-/// How long a server that let a call pass its limit may take to say that it lives.
+/// Maximum time for a server to show that it is alive after a call exceeded its limit.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 
-/// A connection to a server that speaks the protocol.
+/// A connection to a server after the handshake.
 #[derive(Debug)]
 pub(super) struct Connection {
     running: RunningService<RoleClient, Quiet>,
     wire: Arc<Wire>,
-    /// Whether it has to show that it lives before it is used again.
+    /// Whether it has to show that it is alive before it is used again.
     suspect: AtomicBool,
 }
 
-/// Why a request has no answer.
+/// The reason why a request has no response.
 #[derive(Debug)]
 pub(super) struct Unanswered {
     pub(super) failure: Failure,
@@ -42,17 +42,17 @@ pub(super) struct Unanswered {
     pub(super) left: bool,
 }
 
-/// Which of the two lives of the protocol a server is asked for first.
+/// The protocol revision that is tried first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Era {
-    /// The newest, and the one before where the server does not know it.
+    /// The newest, or the previous one if the server does not know it.
     Newest,
-    /// The one before, for servers that end when they are asked for the newest.
+    /// The previous one, for servers that exit when they are asked for the newest.
     Before,
 }
 
 impl Connection {
-    /// Begins to talk.
+    /// Performs the handshake.
     pub(super) async fn start<T, E, A>(transport: T, wire: Arc<Wire>, era: Era) -> Result<Self, Failure>
     where
         T: IntoTransport<RoleClient, E, A>,
@@ -81,23 +81,23 @@ impl Connection {
         }
     }
 
-    /// Whether it can still be used.
+    /// Returns whether it can still be used.
     pub(super) fn is_alive(&self) -> bool {
         !self.running.is_closed() && !self.running.is_transport_closed() && self.wire.ended().is_none()
     }
 
-    /// Whether the server said, since this was asked last, that its tools are others now.
+    /// Returns whether the server has reported changed tools since the last call.
     pub(super) fn tools_changed(&self) -> bool {
         self.wire.tools_changed()
     }
 
-    /// The revision that was agreed on.
+    /// Returns the negotiated revision.
     pub(super) fn revision(&self) -> String {
         let info = self.running.peer_info();
         info.map_or_else(String::new, |info| info.protocol_version.to_string())
     }
 
-    /// Asks for a result, which comes as the text that it is. After the limit `late` is the failure.
+    /// Sends a request and returns its result as text. After the limit, fails with `late`.
     pub(super) async fn ask(
         &self,
         request: ClientRequest,
@@ -130,7 +130,7 @@ impl Connection {
         }
     }
 
-    /// Whether the server still answers, where that is in doubt.
+    /// Checks, if in doubt, whether the server still responds.
     pub(super) async fn answers(&self) -> bool {
         if !self.suspect.load(Ordering::Acquire) {
             return true;
@@ -144,7 +144,7 @@ impl Connection {
         let dead = || Failure::Unreachable(None);
         let answers = match self.ask(request, SIGN_OF_LIFE, dead).await {
             Ok(_) => true,
-            // It refuses, so it lives.
+            // A rejection shows that it is alive.
             Err(unanswered) => matches!(unanswered.failure, Failure::Refused { .. }),
         };
         self.suspect.store(!answers, Ordering::Release);
@@ -156,7 +156,7 @@ impl Connection {
             ServiceError::McpError(error) => refused(&error),
             ServiceError::TransportSend(error) => sending(error.error),
             error => self.wire.ended().unwrap_or_else(|| Failure::Ended {
-                when: "before it answered",
+                when: "before it responded",
                 source: Some(Arc::new(error)),
             }),
         };
@@ -165,7 +165,7 @@ impl Connection {
     }
 }
 
-/// A request whose answer is awaited. Dropped, it tells the server that nobody waits any more.
+/// A request that waits for its response. Dropping it cancels the request at the server.
 struct Pending<'a> {
     peer: Peer<RoleClient>,
     wire: &'a Wire,
@@ -177,19 +177,19 @@ impl Drop for Pending<'_> {
         let Some(id) = self.id.take() else { return };
         self.wire.forget(&id);
         let peer = self.peer.clone();
-        let why = "nobody waits for the answer any more".to_owned();
+        let why = "the caller no longer waits for the response".to_owned();
         let notification = CancelledNotification::new(CancelledNotificationParam::new(Some(id), Some(why)));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 let notification = ClientNotification::CancelledNotification(notification);
-                // A connection that is gone needs no telling.
+                // A closed connection needs no cancellation.
                 let _ = timeout(SIGN_OF_LIFE, peer.send_notification(notification)).await;
             });
         }
     }
 }
 
-/// The words of a server that refuses.
+/// Converts a server's rejection.
 fn refused(error: &ErrorData) -> Failure {
     Failure::Refused {
         code: error.code.0,
@@ -197,7 +197,7 @@ fn refused(error: &ErrorData) -> Failure {
     }
 }
 
-/// Why a message could not be sent.
+/// Returns the reason why a message could not be sent.
 fn sending(error: Box<dyn std::error::Error + Send + Sync>) -> Failure {
     let error = match error.downcast::<Failure>() {
         Ok(failure) => return *failure,
@@ -215,29 +215,29 @@ fn sending(error: Box<dyn std::error::Error + Send + Sync>) -> Failure {
     }
 }
 
-/// Why a server could not be talked to.
+/// Returns the reason why the handshake failed.
 fn begun(error: ClientInitializeError) -> Failure {
     match error {
         ClientInitializeError::TransportError { error, .. } => sending(error.error),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => begun(*fallback),
         ClientInitializeError::JsonRpcError(error) => refused(&error),
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => Failure::Unsupported {
-            what: "speaks no revision of the Model Context Protocol that is spoken here, 2025-11-25 or 2026-07-28".to_owned(),
+            what: "supports no common revision of the Model Context Protocol; supported here are 2025-11-25 and 2026-07-28".to_owned(),
         },
         error @ ClientInitializeError::ConnectionClosed(_) => Failure::Ended {
-            when: "before it answered",
+            when: "before it responded",
             source: Some(Arc::new(error)),
         },
-        // Their words repeat whole messages of the server.
-        _ => Failure::malformed("it did not begin as the protocol says"),
+        // These errors repeat whole messages of the server.
+        _ => Failure::malformed("its handshake violates the protocol"),
     }
 }
 
-/// A client that offers a server nothing.
+/// A client without any capabilities for servers.
 #[derive(Debug)]
 struct Quiet;
 
-#[expect(deprecated, reason = "roots are asked for by servers of before")]
+#[expect(deprecated, reason = "servers of earlier revisions request roots")]
 impl ClientHandler for Quiet {
     fn get_info(&self) -> ClientConfig {
         let name = Implementation::new("cellblock", env!("CARGO_PKG_VERSION"));

@@ -1,4 +1,4 @@
-//! Why a server gave nothing, in words for a model, and the cause for the operator's log.
+//! Failures of a server, in words for a model, with the cause for the operator's log.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -8,27 +8,27 @@ use cellblock_agent::ToolServerError;
 
 use super::words;
 
-/// What caused a failure. Several calls can fail of one cause.
+/// Cause of a failure, which several calls can share.
 type Cause = Arc<dyn Error + Send + Sync>;
 
-/// Why a server gave nothing. Its message goes on from the server's name.
+/// A failure of a server. Its message continues a sentence that starts with the server's name.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// No program, or none that may be started.
-    #[error("could not be started; its operator finds the reason in the log, go on without it")]
+    /// The program is missing or could not be started.
+    #[error("could not be started (the operator's log has the reason); continue without it")]
     NotStarted(#[source] Cause),
-    /// No connection.
-    #[error("cannot be reached; go on without it, or try again later")]
+    /// The server cannot be reached.
+    #[error("cannot be reached; continue without it, or try again later")]
     Unreachable(#[source] Option<Cause>),
-    /// It ended.
-    #[error("ended {when}; it is started again when it is used next")]
+    /// The server exited or closed the connection.
+    #[error("exited {when}; it is started again for the next call")]
     Ended {
-        /// What was under way.
+        /// The point at which it ended.
         when: &'static str,
         #[source]
         source: Option<Cause>,
     },
-    /// It said nothing.
+    /// The server did not respond in time.
     #[error("{what} within {} s, the limit `{limit}`; {repair}", time.as_secs_f64())]
     Silent {
         what: String,
@@ -36,38 +36,38 @@ pub(super) enum Failure {
         limit: &'static str,
         repair: &'static str,
     },
-    /// It said too much.
-    #[error("answered with {}; ask for less, such as fewer rows or columns", size(*limit, *actual))]
+    /// The response is too large.
+    #[error("returned {}; request less, such as fewer rows or columns", size(*limit, *actual))]
     TooLarge { limit: u64, actual: Option<u64> },
-    /// Its answer has too many parts.
-    #[error("answered with JSON of more than {limit} values; ask for less, such as fewer rows or columns")]
+    /// The response has too many values.
+    #[error("returned JSON with more than {limit} values; request less, such as fewer rows or columns")]
     TooMany { limit: u64 },
-    /// Its answer has parts in parts in parts.
-    #[error("answered with JSON that is nested more than {limit} levels deep; ask for something flatter")]
+    /// The response is nested too deeply.
+    #[error("returned JSON that is nested more than {limit} levels deep; request something flatter")]
     TooDeep { limit: usize },
-    /// It said what means nothing.
-    #[error("sent what is no message of the Model Context Protocol: {what}")]
+    /// The message is invalid.
+    #[error("sent an invalid message of the Model Context Protocol: {what}")]
     Malformed {
         what: String,
         #[source]
         source: Option<Cause>,
     },
-    /// It asks things of its client without reading the answers.
-    #[error("asked its client {limit} things at once without waiting for an answer; it was cut off")]
+    /// The server sends requests to its client without reading the responses.
+    #[error("sent its client {limit} requests at once without reading a response; it was disconnected")]
     Asking { limit: usize },
-    /// It does not read.
-    #[error("does not read what it is sent: {limit} messages wait for it")]
+    /// The server does not read.
+    #[error("does not read its messages: {limit} are waiting")]
     Deaf { limit: usize },
-    /// It answered with a status instead of a message.
-    #[error("answered with the HTTP status {status}{}", hint(*status))]
+    /// The server returned an HTTP error status.
+    #[error("returned HTTP status {status}{}", hint(*status))]
     Status { status: u16 },
-    /// It refused a request in words of its own.
-    #[error("refused: {message} (code {code})")]
+    /// The server rejected a request.
+    #[error("rejected the request: {message} (code {code})")]
     Refused { code: i32, message: String },
-    /// It wants what there is not here.
+    /// The server requires something that is not supported here.
     #[error("{what}")]
     Unsupported { what: String },
-    /// It failed a short time ago.
+    /// The server failed a short time ago.
     #[error("{last} (that was {} s ago; it is tried again in {} s)", since.as_secs(), left.as_secs() + 1)]
     Waiting {
         last: Box<Failure>,
@@ -77,7 +77,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// A message that is none.
+    /// Creates an error for an invalid message.
     pub(super) fn malformed(what: impl Into<String>) -> Self {
         Self::Malformed {
             what: what.into(),
@@ -85,7 +85,7 @@ impl Failure {
         }
     }
 
-    /// A message that cannot be read.
+    /// Creates an error for an unreadable message.
     pub(super) fn unread(what: impl Into<String>, source: impl Error + Send + Sync + 'static) -> Self {
         Self::Malformed {
             what: what.into(),
@@ -93,7 +93,7 @@ impl Failure {
         }
     }
 
-    /// What is told of a server.
+    /// Formats the failure of a server.
     pub(super) fn of(self, label: &str) -> ToolServerError {
         let message = format!("the server `{}` {self}", words::told(label, 100));
         let mut causes = Vec::new();
@@ -118,18 +118,18 @@ impl Failure {
 fn size(limit: u64, actual: Option<u64>) -> String {
     let limit = words::bytes(limit);
     match actual {
-        Some(actual) => format!("{actual} bytes, of which {limit} are the most"),
-        None => format!("more than {limit}, which are the most"),
+        Some(actual) => format!("{actual} bytes, the limit is {limit}"),
+        None => format!("more than the limit of {limit}"),
     }
 }
 
 const fn hint(status: u16) -> &'static str {
     match status {
-        300..=399 => ", which leads elsewhere; its operator has to write the address that it leads to",
-        401 | 403 => "; its operator has to give it other credentials",
-        404 | 405 => "; its operator has to correct its address",
-        429 => "; ask again later",
-        500.. => "; try again later, or go on without it",
+        300..=399 => ", a redirect; its operator must configure the address that it leads to",
+        401 | 403 => "; its operator must configure other credentials",
+        404 | 405 => "; its operator must correct its address",
+        429 => "; try again later",
+        500.. => "; try again later, or continue without it",
         _ => "",
     }
 }
@@ -144,7 +144,7 @@ mod tests {
         let error = Failure::NotStarted(Arc::new(missing)).of("we\nather");
         assert_eq!(
             error.to_string(),
-            "the server `we ather` could not be started; its operator finds the reason in the log, go on without it"
+            "the server `we ather` could not be started (the operator's log has the reason); continue without it"
         );
         assert_eq!(
             error.source().unwrap().to_string(),
@@ -154,11 +154,11 @@ mod tests {
         let (limit, actual) = (32 << 20, Some(200 << 20));
         assert_eq!(
             told(Failure::TooLarge { limit, actual }),
-            "the server `w` answered with 209715200 bytes, of which 32 MiB are the most; ask for less, such as fewer rows or columns"
+            "the server `w` returned 209715200 bytes, the limit is 32 MiB; request less, such as fewer rows or columns"
         );
         assert_eq!(
             told(Failure::TooLarge { limit, actual: None }),
-            "the server `w` answered with more than 32 MiB, which are the most; ask for less, such as fewer rows or columns"
+            "the server `w` returned more than the limit of 32 MiB; request less, such as fewer rows or columns"
         );
         let waiting = Failure::Waiting {
             last: Box::new(Failure::Status { status: 503 }),
@@ -167,7 +167,7 @@ mod tests {
         };
         assert_eq!(
             told(waiting),
-            "the server `w` answered with the HTTP status 503; try again later, or go on without it (that was 3 s ago; it is tried again in 5 s)"
+            "the server `w` returned HTTP status 503; try again later, or continue without it (that was 3 s ago; it is tried again in 5 s)"
         );
     }
 }

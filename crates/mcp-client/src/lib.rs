@@ -1,12 +1,17 @@
-//! Cellblock as a client of the Model Context Protocol: servers of others that offer tools, called on the host.
+//! Cellblock as a client of the Model Context Protocol: other parties' servers that offer tools,
+//! called on the host.
 //!
-//! - [`ForeignServer`] is a server, a program that is started here or one behind a URL, in either revision of the protocol.
-//! - [`RequestedServers`] gives those that a request names, within an operator's [patterns](UrlPattern).
+//! - [`ForeignServer`] is a server, either a program that is started here or one behind a URL, with
+//! either revision of the protocol.
+//! - [`RequestedServers`] provides those that a request names, if they match an operator's
+//! [patterns](UrlPattern).
 //!
-//! All that a server sends is hostile: its sizes, its forms, its silence. Each has a bound, and what is beyond it is a
-//! [`ToolServerError`](cellblock_agent::ToolServerError) in words that a model can go on from; its cause goes to the log.
+//! Everything that a server sends is hostile: its sizes, its forms, its silence. Each has a limit,
+//! and exceeding it is a [`ToolServerError`](cellblock_agent::ToolServerError) in words with which
+//! a model can continue; its cause is logged.
 //!
-//! The library `rmcp` speaks the protocol. The module `wire` bounds and sorts what arrives before `rmcp` reads it.
+//! The library `rmcp` implements the protocol. The module `wire` limits and sorts received data
+//! before `rmcp` reads it.
 
 mod allowed;
 mod connection;
@@ -33,11 +38,11 @@ pub use requested::RequestedServers;
 pub use server::ForeignServer;
 pub use stdio::Program;
 
-/// How a server is reached.
+/// The way to reach a server.
 #[derive(Clone, Debug)]
 pub enum Transport {
-    /// It is a program, which is started when it is first used.
+    /// A program, which is started when it is first used.
     Stdio(Program),
-    /// It is behind a URL.
+    /// A server behind a URL.
     Http(Address),
 }

@@ -1,4 +1,4 @@
-//! The tools that a server lists: those that a model can be offered, and why the others cannot.
+//! The tools that a server lists: those that can be offered to a model, and why the others cannot.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,26 +11,26 @@ use serde_json::{Map, Value};
 use super::failure::Failure;
 use super::{scan, schema, words};
 
-/// Pages of a list.
+/// Maximum number of pages of a list.
 pub(super) const MOST_PAGES: usize = 32;
-/// Tools of a server.
+/// Maximum number of tools of a server.
 const MOST_TOOLS: usize = 512;
-/// Bytes of a description; what is longer is cut.
+/// Maximum size of a description in bytes; longer ones are cut.
 const DESCRIPTION: usize = 16 << 10;
-/// Bytes of annotations; more are left away.
+/// Maximum size of annotations in bytes; larger ones are dropped.
 const ANNOTATIONS: usize = 4 << 10;
-/// Characters of a name.
+/// Maximum length of a name in characters.
 const NAME: usize = 128;
-/// Tools that are told of as left out.
+/// Maximum number of tools that are reported as left out.
 const TOLD: usize = 64;
 
-/// A list as far as it was read.
+/// A list while it is read.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     tools: Vec<Value>,
-    /// How long the list may be kept, as the server says.
+    /// Time for which the list may be cached, as declared by the server.
     pub(super) keep: Option<Duration>,
-    /// What stands for the next page.
+    /// Cursor of the next page.
     pub(super) cursor: Option<String>,
     cut: Option<String>,
 }
@@ -50,7 +50,7 @@ impl Listing {
     pub(super) fn page(&mut self, text: &RawValue, most_bytes: u64) -> Result<(), Failure> {
         scan::check(text.get(), most_bytes)?;
         let page: Page = serde_json::from_str(text.get())
-            .map_err(|error| Failure::unread("its list of tools has not the form of one", error))?;
+            .map_err(|error| Failure::unread("its list of tools is malformed", error))?;
         let keep = page
             .ttl_ms
             .filter(|ms| *ms >= 0.0)
@@ -63,29 +63,29 @@ impl Listing {
         let repeats = page.next_cursor.is_some() && page.next_cursor == self.cursor;
         self.cursor = page.next_cursor.filter(|_| !repeats);
         if repeats {
-            self.cut = Some("its list of tools goes round in a circle".to_owned());
+            self.cut = Some("the pages of its list of tools form a cycle".to_owned());
         }
         if self.tools.len() > MOST_TOOLS {
-            let more = self.tools.len() - MOST_TOOLS;
-            let and = if self.cursor.is_some() { " at least" } else { "" };
+            let total = self.tools.len();
+            let least = if self.cursor.is_some() { "at least " } else { "" };
             self.tools.truncate(MOST_TOOLS);
             self.cursor = None;
             self.cut = Some(format!(
-                "the server has {more} tools more{and} than {MOST_TOOLS}, which are the most"
+                "the server lists {least}{total} tools; only the first {MOST_TOOLS} are offered"
             ));
         }
         Ok(())
     }
 
-    /// Reads no further.
+    /// Stops reading.
     pub(super) fn stop(&mut self) {
         self.cursor = None;
         self.cut = Some(format!(
-            "the list of tools has more than {MOST_PAGES} pages, which are the most"
+            "the list of tools has more than the limit of {MOST_PAGES} pages"
         ));
     }
 
-    /// The tools, without those that are not allowed.
+    /// Returns the tools, without those that are not allowed.
     pub(super) fn offered(self, allowed: impl Fn(&str) -> bool) -> OfferedTools {
         let mut offered = OfferedTools::default();
         let mut names: HashMap<String, usize> = HashMap::new();
@@ -99,7 +99,7 @@ impl Listing {
                 continue;
             }
             let read = match names.get_mut(&name) {
-                // None of them can be told from the others; one reason says so.
+                // None of them can be identified; one reason covers all.
                 Some(0) => continue,
                 Some(count) if *count > 1 => {
                     let reason = format!("{count} tools of the server have this name");
@@ -118,7 +118,7 @@ impl Listing {
             offered.left_out.truncate(TOLD);
             offered
                 .left_out
-                .push(left_out("", format!("{more} tools more cannot be offered")));
+                .push(left_out("", format!("{more} more tools cannot be offered")));
         }
         offered
             .left_out
@@ -141,7 +141,7 @@ fn tool(mut tool: Value) -> Result<ServerTool, String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/');
     if name.is_empty() || name.len() > NAME || !name.bytes().all(fits) {
         return Err(format!(
-            "its name is none of the protocol: 1 to {NAME} letters, digits and `_`, `-`, `.`, `/`"
+            "its name is invalid: must be 1 to {NAME} letters, digits and `_`, `-`, `.`, `/`"
         ));
     }
     let schema = tool["inputSchema"].take();
@@ -149,7 +149,7 @@ fn tool(mut tool: Value) -> Result<ServerTool, String> {
     if size > schema::MOST_BYTES {
         let limit = words::bytes(schema::MOST_BYTES as u64);
         return Err(format!(
-            "its input schema has {size} bytes, of which {limit} are the most"
+            "its input schema has {size} bytes, the limit is {limit}"
         ));
     }
     let input_schema: Map<String, Value> = schema::read(schema)?;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn one_broken_tool_leaves_the_others_standing() {
+    fn one_broken_tool_does_not_affect_the_others() {
         let mut listing = Listing::default();
         let annotations = json!({"readOnlyHint": true});
         let good = json!({"name": "good.tool/x", "description": "d".repeat(20_000), "inputSchema": {}, "annotations": annotations});
@@ -218,31 +218,31 @@ mod tests {
             .iter()
             .map(|it| (it.name.as_str(), it.reason.as_str()))
             .collect();
-        let name = "its name is none of the protocol: 1 to 128 letters, digits and `_`, `-`, `.`, `/`";
+        let name = "its name is invalid: must be 1 to 128 letters, digits and `_`, `-`, `.`, `/`";
         assert_eq!(
             left_out,
             [
                 ("twice", "3 tools of the server have this name"),
                 ("a b", name),
                 ("", "2 tools of the server have this name"),
-                ("none", "its input schema is no JSON object"),
+                ("none", "its input schema is not a JSON object"),
                 (
                     "large",
-                    "its input schema has 70018 bytes, of which 64 KiB are the most"
+                    "its input schema has 70018 bytes, the limit is 64 KiB"
                 ),
             ]
         );
     }
 
     #[test]
-    fn a_list_without_an_end_is_cut() {
+    fn an_endless_list_is_cut() {
         let mut listing = Listing::default();
         page(&mut listing, &json!({"tools": [tool("a")], "nextCursor": "x"})).unwrap();
         page(&mut listing, &json!({"tools": [tool("b")], "nextCursor": "x"})).unwrap();
         assert_eq!(listing.cursor, None);
         assert_eq!(
             listing.offered(|_| true).left_out[0].reason,
-            "its list of tools goes round in a circle"
+            "the pages of its list of tools form a cycle"
         );
         let mut listing = Listing::default();
         let many: Vec<_> = (0..600).map(|number| tool(&format!("t{number}"))).collect();
@@ -252,12 +252,12 @@ mod tests {
         assert_eq!(offered.tools.len(), 512);
         assert_eq!(
             offered.left_out[0].reason,
-            "the server has 88 tools more at least than 512, which are the most"
+            "the server lists at least 600 tools; only the first 512 are offered"
         );
     }
 
     #[test]
-    fn what_is_no_list_is_an_error() {
+    fn a_malformed_list_is_an_error() {
         for wrong in [
             json!({}),
             json!({"tools": {}}),

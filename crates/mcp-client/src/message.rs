@@ -1,4 +1,4 @@
-//! The outside of a message: which of the four it is, with its parts as text.
+//! The outer form of a message: its kind, and its parts as text.
 
 use rmcp::model::RequestId;
 use serde::Deserialize;
@@ -19,30 +19,30 @@ pub(super) struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// What a message is.
+/// Kind of a message.
 #[derive(Debug)]
 pub(super) enum Shape<'a> {
-    /// Something that wants an answer.
+    /// A request, which requires a response.
     Request { id: RequestId, method: &'a str },
-    /// Something that wants none.
+    /// A notification, which requires none.
     Notification(&'a str),
-    /// An answer.
+    /// A successful response.
     Result { id: RequestId, result: &'a RawValue },
-    /// An error, of a request or of none.
+    /// An error response, possibly without a request.
     Error { id: Option<RequestId> },
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads the outside. That the inside is JSON is seen too, without memory for it.
+    /// Reads the outer form. Checks that the inside is JSON without allocating memory for it.
     pub(super) fn read(text: &'a str) -> Result<Self, Failure> {
         if !text.trim_start().starts_with('{') {
-            return Err(Failure::malformed("it is no JSON object"));
+            return Err(Failure::malformed("it is not a JSON object"));
         }
         serde_json::from_str(text)
-            .map_err(|error| Failure::unread("it is not valid JSON of such a message", error))
+            .map_err(|error| Failure::unread("it is not valid JSON", error))
     }
 
-    /// Says what it is.
+    /// Returns the kind of the message.
     pub(super) fn shape(&self) -> Result<Shape<'_>, Failure> {
         match (&self.method, self.id, self.result, self.error) {
             (Some(method), None, None, None) => Ok(Shape::Notification(method)),
@@ -50,12 +50,12 @@ impl<'a> Envelope<'a> {
             (None, Some(own), Some(result), None) => Ok(Shape::Result { id: id(own)?, result }),
             (None, None, None, Some(_)) => Ok(Shape::Error { id: None }),
             (None, Some(own), None, Some(_)) => Ok(Shape::Error { id: Some(id(own)?) }),
-            _ => Err(Failure::malformed("it is neither a request nor an answer")),
+            _ => Err(Failure::malformed("it is neither a request nor a response")),
         }
     }
 }
 
-/// Bytes of an id.
+/// Maximum size of an id in bytes.
 const ID: usize = 256;
 
 fn id(raw: &RawValue) -> Result<RequestId, Failure> {

@@ -1,17 +1,17 @@
-//! How much of a server is used, and how long it is waited for.
+//! Limits and timeouts of a server.
 
 use std::time::Duration;
 
-/// What holds for a server, however it is reached.
+/// Settings of a server, independent of its transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerOptions {
-    /// The tools that may be offered and called; all if there is no list.
+    /// Tools that may be offered and called; all if there is no list.
     pub allowed_tools: Option<Vec<String>>,
-    /// Until a call is answered.
+    /// Maximum time until a call is answered.
     pub timeout: Duration,
-    /// Until the server is connected to, and until it has listed its tools.
+    /// Maximum time to connect, and to list the tools.
     pub connect_timeout: Duration,
-    /// Bytes of a result, as the server sends it.
+    /// Maximum size in bytes of a result, as sent by the server.
     pub max_result: u64,
 }
 
@@ -20,7 +20,8 @@ impl Default for ServerOptions {
         Self {
             allowed_tools: None,
             timeout: Duration::from_mins(1),
-            // A server that knows neither revision's beginning is waited for ten seconds before it is asked the older way.
+            // A server that knows neither revision's handshake gets ten seconds before the older
+            // one is tried.
             connect_timeout: Duration::from_secs(30),
             max_result: 32 << 20,
         }
@@ -28,7 +29,7 @@ impl Default for ServerOptions {
 }
 
 impl ServerOptions {
-    /// Whether a tool may be used.
+    /// Returns whether a tool may be used.
     pub(super) fn allows(&self, tool: &str) -> bool {
         let allowed = self.allowed_tools.as_ref();
         allowed.is_none_or(|allowed| allowed.iter().any(|known| known == tool))

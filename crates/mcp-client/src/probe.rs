@@ -1,18 +1,18 @@
-//! What is told about each call for dashboards: when it started, and how it ended.
+//! Events about each call for dashboards: when it started, and how it ended.
 //!
 //! Three events with the target [`TARGET`] and the field `event`: `mcp_call_start` once per call, then `mcp_call_success` or
-//! `mcp_call_failure`, exactly one of them, also where a call is cancelled or the host panics.
+//! `mcp_call_failure`, exactly one of them, even if a call is canceled or the host panics.
 //!
-//! | field | in | is |
+//! | field | events | meaning |
 //! |---|---|---|
 //! | `event` | all | the event's name |
-//! | `server`, `tool` | all | what was called |
+//! | `server`, `tool` | all | the called tool |
 //! | `arguments_bytes` | start | the size of its arguments |
-//! | `result_bytes` | success | the size of what it gave, as JSON |
-//! | `tool_failed` | success | whether the tool answered that it failed |
+//! | `result_bytes` | success | the size of the result as JSON |
+//! | `tool_failed` | success | whether the tool reported a failure |
 //! | `duration_ms` | success, failure | milliseconds since the start |
-//! | `stage` | failure | what failed: see [`Stage`] |
-//! | `reached` | failure | the stage in which the call was |
+//! | `stage` | failure | the failed stage: see [`Stage`] |
+//! | `reached` | failure | the stage that the call had reached |
 //! | `message` | failure | why, on one line, at most 500 characters |
 
 use cellblock_interpreter::watched::{Call, Failure, Watched};
@@ -23,23 +23,23 @@ use super::words;
 /// The target of the events.
 pub const TARGET: &str = "cellblock::mcp_call";
 
-/// Where a call can fail.
+/// The stage in which a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The tool may not be called.
+    /// The check whether the tool may be called.
     Allowed,
-    /// The server was connected to.
+    /// Connecting to the server.
     Connect,
-    /// The server was asked.
+    /// Calling the server.
     Call,
-    /// Its result was read.
+    /// Reading its result.
     Result,
-    /// It was given up: its future was dropped, or the host panicked.
+    /// The call was given up: its future was dropped, or the host panicked.
     Cancelled,
 }
 
 impl Stage {
-    /// Its name in the events.
+    /// Returns its name in the events.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -51,12 +51,12 @@ impl Stage {
     }
 }
 
-/// A call that is under way. Dropped without an end, it tells that the call was cancelled.
+/// A running call. Dropping it without an end reports that the call was canceled.
 #[derive(Debug)]
 #[must_use = "dropping it tells that the call was cancelled"]
 pub(super) struct Probe(Watched<Called>);
 
-/// What was called.
+/// The called tool.
 #[derive(Debug)]
 struct Called {
     server: String,
@@ -64,19 +64,19 @@ struct Called {
 }
 
 impl Probe {
-    /// Tells that a call starts.
+    /// Reports the start of a call.
     pub(super) fn start(server: &str, tool: &str, arguments_bytes: usize) -> Self {
         let (server, tool) = (words::told(server, 100), words::told(tool, 128));
         info!(target: TARGET, event = "mcp_call_start", server, tool, arguments_bytes);
         Self(Watched::start(Called { server, tool }, Stage::Allowed))
     }
 
-    /// Notes how far the call is.
+    /// Records the stage of the call.
     pub(super) fn reached(&mut self, stage: Stage) {
         self.0.reached(stage);
     }
 
-    /// Tells that the tool answered.
+    /// Reports that the tool responded.
     pub(super) fn succeed(self, result_bytes: usize, tool_failed: bool) {
         self.0.succeed(|call, duration_ms| {
             info!(
@@ -91,7 +91,7 @@ impl Probe {
         });
     }
 
-    /// Tells that the call failed where it was.
+    /// Reports that the call failed in its current stage.
     pub(super) fn fail(self, message: &str) {
         self.0.fail(message);
     }
@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// What a JSON layer writes.
+    /// The output of a JSON layer.
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// The fields of the events that something tells, with a duration replaced by whether it is one.
+    /// Returns the fields of the reported events; a duration is replaced by whether it is one.
     fn told(act: impl FnOnce()) -> Vec<Value> {
         let lines = Lines::default();
         let writer = lines.clone();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_tells_its_start_and_one_end() {
+    fn a_call_reports_its_start_and_one_end() {
         let success = json!({
             "event": "mcp_call_success", "server": "weather", "tool": "get", "result_bytes": 5, "tool_failed": false,
             "duration_ms": true,
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_panics_tells_so() {
+    fn a_panic_of_the_host_is_reported() {
         let events = told(|| {
             let panics = || {
                 let _probe = Probe::start("weather", "get", 17);

@@ -1,4 +1,5 @@
-//! The way to a server: found when it is first needed, kept, and found again when it is lost, but not at once again and again.
+//! The connection to a server: established on first use, kept, and restored when it is lost, with
+//! growing pauses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +13,11 @@ use super::options::ServerOptions;
 use super::wire::Wire;
 use super::{Transport, http, stdio};
 
-/// The wait after the first failure; each later one is twice as long.
+/// Pause after the first failure; each later one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
-/// The way to a server.
+/// The connection to a server, and its history.
 #[derive(Debug)]
 pub(super) struct Reach {
     label: String,
@@ -32,7 +33,7 @@ struct State {
 }
 
 impl State {
-    /// How long a server that failed is left alone.
+    /// Returns the pause after the last failure.
     fn wait(&self) -> Duration {
         let doubled = FIRST_WAIT.saturating_mul(1 << self.failures.saturating_sub(1).min(10));
         doubled.min(LONGEST_WAIT)
@@ -64,11 +65,11 @@ impl Reach {
         }
     }
 
-    /// The connection that is there, or a new one.
+    /// Returns the current connection, or a new one.
     pub(super) async fn connection(&self, options: &ServerOptions) -> Result<Arc<Connection>, Failure> {
         let mut state = self.state.lock().await;
         if let Some(connection) = &state.connection {
-            // Over HTTP a request that hangs does not hold up the next one.
+            // Over HTTP, a hanging request does not block the next one.
             let stands_alone = matches!(self.transport, Transport::Http(_));
             if connection.is_alive() && (stands_alone || connection.answers().await) {
                 return Ok(Arc::clone(connection));
@@ -96,7 +97,7 @@ impl Reach {
         }
     }
 
-    /// A connection is of no use any more; who has it still may end with it.
+    /// Drops a useless connection; its current users may finish with it.
     pub(super) async fn give_up(&self, connection: &Arc<Connection>) {
         let mut state = self.state.lock().await;
         if state
@@ -108,12 +109,12 @@ impl Reach {
         }
     }
 
-    /// The server was connected to and then of no use: it is left alone for a while.
+    /// Records that the server failed although it was connected, which starts a pause.
     pub(super) async fn failed(&self, failure: Failure) {
         self.state.lock().await.failed(failure, Instant::now());
     }
 
-    /// The server did what it was asked for.
+    /// Records that the server responded properly.
     pub(super) async fn succeeded(&self) {
         let mut state = self.state.lock().await;
         state.failures = 0;
@@ -124,7 +125,7 @@ impl Reach {
         let limit = options.connect_timeout;
         let connected = timeout(limit, async {
             match self.start(options, Era::Newest).await {
-                // Some servers of before end when they are asked for what they do not know.
+                // Some servers of earlier revisions exit when they receive an unknown request.
                 Err(Failure::Ended { .. }) if matches!(self.transport, Transport::Stdio(_)) => {
                     self.start(options, Era::Before).await
                 }
@@ -136,7 +137,7 @@ impl Reach {
                 what: "was not ready".to_owned(),
                 time: limit,
                 limit: "connect_timeout",
-                repair: "go on without it, or try again later",
+                repair: "continue without it, or try again later",
             })
         })
     }
@@ -161,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_fails_is_left_alone_for_longer_and_longer() {
+    fn pauses_after_failures_grow() {
         let mut state = State::default();
         let now = Instant::now();
         assert!(state.waiting(now).is_none());

@@ -1,4 +1,4 @@
-//! What a tool's result is for code that derives from it: its data, without the protocol around it.
+//! The data of a tool's result, for code that derives from it.
 
 use cellblock_agent::ToolReply;
 use serde::{Deserialize, Deserializer};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::failure::Failure;
 use super::{scan, words};
 
-/// Characters of what a tool says of its failure.
+/// Maximum length in characters of a tool's error message.
 const FAILED: usize = 4000;
 
 #[derive(Deserialize)]
@@ -24,31 +24,32 @@ struct Answer {
     is_error: Option<bool>,
 }
 
-/// `null` that is there is not the same as nothing.
+/// Distinguishes an explicit `null` from a missing field.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Reads a result: its structured content where it has any, else its text as JSON where that is an object or a list, else its blocks.
+/// Reads a result: its structured content if any, else its text as JSON if that is an object or a
+/// list, else its blocks.
 pub(super) fn read(text: &RawValue, most_bytes: u64) -> Result<ToolReply, Failure> {
     scan::check(text.get(), most_bytes)?;
     let answer: Answer = serde_json::from_str(text.get())
-        .map_err(|error| Failure::unread("its result has not the form of one", error))?;
+        .map_err(|error| Failure::unread("its result is malformed", error))?;
     match answer.result_type.as_deref() {
         None | Some("complete") => {}
         Some("input_required") => {
             return Err(unsupported(
-                "asks a person for more, which nobody here can answer",
+                "requests input from a person, which is not supported here",
             ));
         }
         Some("task") => {
             return Err(unsupported(
-                "made a task of the call, which nobody here waits for",
+                "turned the call into a task, which is not supported here",
             ));
         }
         Some(other) => {
             return Err(unsupported(&format!(
-                "answered with `{}`, which is not known here",
+                "returned the unknown result type `{}`",
                 words::told(other, 50)
             )));
         }
@@ -77,7 +78,8 @@ fn unsupported(what: &str) -> Failure {
     }
 }
 
-/// A block as a value: text as itself, everything else as an object without the protocol's own remarks.
+/// Converts a block to a value: text as itself, everything else as an object without the protocol's
+/// metadata.
 fn value(mut block: Map<String, Value>, most_bytes: u64) -> Value {
     let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
     if kind == "text" {
@@ -92,14 +94,14 @@ fn value(mut block: Map<String, Value>, most_bytes: u64) -> Value {
     for remark in ["_meta", "annotations", "icons"] {
         block.shift_remove(remark);
     }
-    // Bytes have one name, wherever they come from.
+    // Bytes have the same name from all sources.
     if let Some(bytes) = block.remove("blob") {
         block.insert("data".to_owned(), bytes);
     }
     Value::Object(block)
 }
 
-/// A text as the object or list that it says, or as itself.
+/// Returns the object or list in a text, or else the text.
 fn data(text: String, most_bytes: u64) -> Value {
     if !text.trim_start().starts_with(['{', '[']) || scan::check(&text, most_bytes).is_err() {
         return Value::String(text);
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_in_the_tools_own_words_bounded() {
+    fn a_failure_is_reported_in_the_tools_own_words() {
         let said = |answer: Value| match reply(&answer).unwrap() {
             ToolReply::Failed(text) => text,
             ToolReply::Result(value) => panic!("{value}"),
@@ -213,15 +215,15 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_here_can_go_on_with_is_an_error() {
+    fn unsupported_results_are_errors() {
         let told = |answer: Value| reply(&answer).unwrap_err().to_string();
         assert_eq!(
             told(json!({"resultType": "input_required", "inputRequests": {}})),
-            "asks a person for more, which nobody here can answer"
+            "requests input from a person, which is not supported here"
         );
         assert_eq!(
             told(json!({"resultType": "task", "taskId": "1"})),
-            "made a task of the call, which nobody here waits for"
+            "turned the call into a task, which is not supported here"
         );
         for wrong in [
             json!({"content": "x"}),

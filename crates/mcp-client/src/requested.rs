@@ -1,4 +1,4 @@
-//! Servers that requests name, as far as an operator allows them.
+//! Servers that requests name, if an operator allows them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,12 +13,13 @@ use super::options::ServerOptions;
 use super::server::ForeignServer;
 use super::{Transport, words};
 
-/// Servers that are kept connected.
+/// Maximum number of servers that are kept connected.
 const MOST_KEPT: usize = 64;
-/// How long one that is not used is.
+/// Time for which an unused server is kept.
 const KEPT: Duration = Duration::from_mins(10);
 
-/// Gives servers at URLs that an operator allows. A server is kept for who asks for it with the same headers, and for nobody else.
+/// Provides servers at URLs that an operator allows. A server is kept only for callers with the
+/// same headers.
 #[derive(Debug)]
 pub struct RequestedServers {
     allowed: Vec<UrlPattern>,
@@ -27,7 +28,7 @@ pub struct RequestedServers {
     kept: Arc<Mutex<Shelf>>,
 }
 
-/// Servers that were asked for. What is in a key proves who asks, so it is never shown.
+/// The known servers. A key contains credentials of its caller, so it is never shown.
 #[derive(Default)]
 struct Shelf(HashMap<Key, Kept>);
 
@@ -44,7 +45,7 @@ struct Kept {
 }
 
 impl RequestedServers {
-    /// Servers below these patterns; without any, none.
+    /// Allows the servers that match these patterns; none without patterns.
     pub fn new(allowed: Vec<UrlPattern>, allow_http: bool, options: ServerOptions) -> Self {
         Self {
             allowed,
@@ -57,11 +58,11 @@ impl RequestedServers {
     fn find(&self, address: ToolServerAddress) -> Result<Arc<ForeignServer>, ToolServerError> {
         let label = words::told(&address.label, 100);
         let refused = |why: &dyn fmt::Display| {
-            ToolServerError::new(format!("the server `{label}` is not asked: {why}"))
+            ToolServerError::new(format!("the server `{label}` is not used: {why}"))
         };
         let url = parse(&address.url).map_err(|error| refused(&error))?;
         let pattern = self.allowed.iter().find(|pattern| pattern.allows(&url)).ok_or_else(|| {
-            refused(&"its URL is none of those that the operator allows; use another server, or ask the operator to allow it")
+            refused(&"the operator does not allow its URL; use another server, or ask the operator to allow it")
         })?;
         let mut headers = address.headers;
         let at = Address::new(url.as_str(), &headers, self.allow_http).map_err(|error| refused(&error))?;
@@ -95,7 +96,7 @@ impl RequestedServers {
     }
 }
 
-/// Lets go of what is not used, as long as there is something.
+/// Removes unused servers as long as there are any.
 async fn sweep(kept: Weak<Mutex<Shelf>>) {
     loop {
         tokio::time::sleep(KEPT / 10).await;
@@ -117,7 +118,7 @@ impl Shelf {
         self.0.retain(|_, kept| kept.used.elapsed() < KEPT);
     }
 
-    /// Lets go of the one that was not used for longest. Who uses it still has it.
+    /// Removes the least recently used server. Its current users keep it.
     fn make_room(&mut self) {
         while self.0.len() >= MOST_KEPT {
             let Some(oldest) = self.0.values().map(|kept| kept.used).min() else {
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_allowed_is_told_without_its_url_or_headers() {
+    fn a_disallowed_server_is_reported_without_its_url_or_headers() {
         let allowed = servers(&["https://mcp.example.com/mcp"]);
         assert!(
             allowed
@@ -171,7 +172,7 @@ mod tests {
                 .is_ok()
         );
         let told = |address| allowed.at(address).unwrap_err().to_string();
-        let refused = "the server `a b` is not asked: its URL is none of those that the operator allows; use another server, or ask the operator \
+        let refused = "the server `a b` is not used: the operator does not allow its URL; use another server, or ask the operator \
                        to allow it";
         assert_eq!(
             told(address("a\nb", "https://evil.example/mcp?key=hunter2", "hunter2")),
@@ -186,19 +187,19 @@ mod tests {
         );
         assert_eq!(
             told(address("a", "https://u:hunter2@mcp.example.com/mcp", "k")),
-            "the server `a` is not asked: read the server's URL: it must not hold a user or a password; send a header"
+            "the server `a` is not used: read the server's URL: it must not contain a user or a password; use a header"
         );
         let mut own = address("a", "https://mcp.example.com/mcp", "k");
         own.headers = vec![("Host".to_owned(), "hunter2".to_owned())];
         assert_eq!(
             told(own),
-            "the server `a` is not asked: read the server's headers: `Host` is set here; remove it"
+            "the server `a` is not used: read the server's headers: `Host` is set automatically; remove it"
         );
         assert!(!format!("{allowed:?}").contains("hunter2"));
     }
 
     #[test]
-    fn a_server_is_kept_for_the_same_headers_alone() {
+    fn a_server_is_kept_only_for_the_same_headers() {
         let allowed = servers(&["https://mcp.example.com/"]);
         let at = |label, url, key| allowed.find(address(label, url, key)).unwrap();
         let one = at("a", "https://mcp.example.com/mcp", "k");
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_are_kept() {
+    fn the_number_of_kept_servers_is_limited() {
         let allowed = servers(&["https://mcp.example.com/"]);
         let first = allowed
             .find(address("a", "https://mcp.example.com/0", "k"))

@@ -1,14 +1,16 @@
-//! How much stands in a JSON text, before memory is taken for it: a value of two bytes can become one of a hundred.
+//! Checks the complexity of a JSON text before it is parsed: a value of two bytes can take a
+//! hundred bytes of memory.
 
 use super::failure::Failure;
 
-/// Levels of JSON in JSON. The parser reads no more either.
+/// Maximum nesting depth, the same as the parser's.
 const DEPTH: usize = 100;
 
-/// The bytes of a text that allow one value more: the values of a text of 32 MiB take some hundred MiB at the most.
+/// Number of bytes of a text that permit one more value: the values of 32 MiB take at most some
+/// hundred MiB.
 const BYTES_PER_VALUE: u64 = 8;
 
-/// Fails for a text that has more values, or is nested deeper, than may be read. Whether it is JSON at all is not asked.
+/// Fails for a text with too many values or levels. Does not check whether it is JSON at all.
 pub(super) fn check(text: &str, most_bytes: u64) -> Result<(), Failure> {
     let limit = (most_bytes / BYTES_PER_VALUE).max(1024);
     let (mut values, mut depth) = (1_u64, 0_usize);

@@ -1,11 +1,12 @@
-//! Whether a tool's schema is one.
+//! Checks a tool's schema.
 //!
-//! Only its form is looked at, once and from top to bottom: nothing that it names is fetched, and no pattern of it is compiled, as a library that
-//! validates with it would. Its arguments are judged by the tool itself.
+//! Only its form is checked, once and from top to bottom: nothing that it references is fetched,
+//! and none of its patterns is compiled, unlike in a validation library. The tool itself validates
+//! its arguments.
 
 use serde_json::{Map, Value};
 
-/// Bytes of a schema, as compact JSON.
+/// Maximum size of a schema as compact JSON, in bytes.
 pub(super) const MOST_BYTES: usize = 64 << 10;
 
 const TYPES: [&str; 7] = [
@@ -49,13 +50,14 @@ const NUMBER: [&str; 11] = [
     "multipleOf",
 ];
 
-/// Reads a schema of arguments, which are an object; the error says what is wrong, and where.
+/// Reads a schema of arguments, which must be an object; the error names the problem and its
+/// location.
 pub(super) fn read(schema: Value) -> Result<Map<String, Value>, String> {
     let Value::Object(mut schema) = schema else {
-        return Err("its input schema is no JSON object".to_owned());
+        return Err("its input schema is not a JSON object".to_owned());
     };
     match schema.get("type") {
-        // Some servers leave it away for tools without arguments.
+        // Some servers omit it for tools without arguments.
         None => {
             schema.insert("type".to_owned(), "object".into());
         }
@@ -86,14 +88,14 @@ fn keyword(key: &str, value: &Value, place: &str) -> Result<(), String> {
     match key {
         "$ref" | "$dynamicRef" => match value.as_str() {
             Some(reference) if reference.starts_with('#') => Ok(()),
-            Some(_) => wrong(place, "leads out of the schema, where nothing is fetched"),
-            None => wrong(place, "is no text"),
+            Some(_) => wrong(place, "refers to another document, which is not fetched"),
+            None => wrong(place, "is not a string"),
         },
         "type" if is_type(value) => Ok(()),
-        "type" => wrong(place, "is no type of JSON"),
-        "enum" if !value.is_array() => wrong(place, "is no list"),
-        "required" if !is_names(value) => wrong(place, "is no list of names"),
-        "pattern" | "format" | "title" | "description" if !value.is_string() => wrong(place, "is no text"),
+        "type" => wrong(place, "is not a JSON type"),
+        "enum" if !value.is_array() => wrong(place, "is not a list"),
+        "required" if !is_names(value) => wrong(place, "is not a list of names"),
+        "pattern" | "format" | "title" | "description" if !value.is_string() => wrong(place, "is not a string"),
         "items" => match value {
             Value::Array(schemas) => each(schemas, place),
             schema => check(schema, place),
@@ -101,15 +103,15 @@ fn keyword(key: &str, value: &Value, place: &str) -> Result<(), String> {
         key if SCHEMA.contains(&key) => check(value, place),
         key if LIST.contains(&key) => match value {
             Value::Array(schemas) => each(schemas, place),
-            _ => wrong(place, "is no list of schemas"),
+            _ => wrong(place, "is not a list of schemas"),
         },
         key if NAMED.contains(&key) => match value {
             Value::Object(schemas) => schemas
                 .iter()
                 .try_for_each(|(name, schema)| check(schema, &format!("{place}/{name}"))),
-            _ => wrong(place, "is no object of schemas"),
+            _ => wrong(place, "is not an object of schemas"),
         },
-        key if NUMBER.contains(&key) && !value.is_number() => wrong(place, "is no number"),
+        key if NUMBER.contains(&key) && !value.is_number() => wrong(place, "is not a number"),
         _ => Ok(()),
     }
 }
@@ -137,7 +139,7 @@ fn is_names(value: &Value) -> bool {
 
 fn wrong(place: &str, what: &str) -> Result<(), String> {
     let place = super::words::told(place, 200);
-    Err(format!("its input schema is none: `{place}` {what}"))
+    Err(format!("its input schema is invalid: `{place}` {what}"))
 }
 
 #[cfg(test)]
@@ -167,9 +169,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_told_with_its_place() {
+    fn invalid_schemas_are_reported_with_their_location() {
         for (schema, told) in [
-            (json!("object"), "its input schema is no JSON object"),
+            (json!("object"), "its input schema is not a JSON object"),
             (
                 json!({"type": "string"}),
                 "its input schema is not of the type `object`",
@@ -180,27 +182,27 @@ mod tests {
             ),
             (
                 json!({"properties": {"a": {"type": "str"}}}),
-                "its input schema is none: `/properties/a/type` is no type of JSON",
+                "its input schema is invalid: `/properties/a/type` is not a JSON type",
             ),
             (
                 json!({"properties": {"a": {"$ref": "https://evil.example/schema.json"}}}),
-                "its input schema is none: `/properties/a/$ref` leads out of the schema, where nothing is fetched",
+                "its input schema is invalid: `/properties/a/$ref` refers to another document, which is not fetched",
             ),
             (
                 json!({"properties": ["a"]}),
-                "its input schema is none: `/properties` is no object of schemas",
+                "its input schema is invalid: `/properties` is not an object of schemas",
             ),
             (
                 json!({"required": "a"}),
-                "its input schema is none: `/required` is no list of names",
+                "its input schema is invalid: `/required` is not a list of names",
             ),
             (
                 json!({"anyOf": [{}, 5]}),
-                "its input schema is none: `/anyOf/1` is neither an object nor a boolean",
+                "its input schema is invalid: `/anyOf/1` is neither an object nor a boolean",
             ),
             (
                 json!({"minProperties": "1"}),
-                "its input schema is none: `/minProperties` is no number",
+                "its input schema is invalid: `/minProperties` is no number",
             ),
         ] {
             assert_eq!(read(schema).unwrap_err(), told);

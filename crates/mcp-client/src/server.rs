@@ -1,4 +1,4 @@
-//! A server of tools: what it offers, and calls of it.
+//! A server of tools: its offer, and calls of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,14 +22,14 @@ use super::probe::{Probe, Stage};
 use super::reach::Reach;
 use super::{reply, words};
 
-/// The longest that a list of tools is kept, and the shortest.
+/// Maximum time for which a list of tools is cached, and the minimum.
 const KEPT_MOST: Duration = Duration::from_mins(5);
 const KEPT_LEAST: Duration = Duration::from_secs(1);
 
-/// A server that speaks the Model Context Protocol. Nothing is started or sent before it is first used.
+/// A server of the Model Context Protocol. Nothing is started or sent before it is first used.
 ///
-/// Its connection is kept, and made anew when it is lost. Dropping the last handle ends it; a server that is a process of ours ends with all that
-/// it started.
+/// Its connection is kept, and restored when it is lost. Dropping the last handle ends it; a server
+/// that is a child process ends with everything that it started.
 #[derive(Debug)]
 pub struct ForeignServer {
     label: String,
@@ -42,12 +42,12 @@ pub struct ForeignServer {
 struct Kept {
     tools: Arc<OfferedTools>,
     until: Instant,
-    /// The connection over which they were listed, which says when they change.
+    /// The connection over which they were listed, which reports changes.
     of: Arc<Connection>,
 }
 
 impl ForeignServer {
-    /// A server, by the name that its operator gives it.
+    /// Creates a server with the name that its operator gives it.
     pub fn new(label: impl Into<String>, transport: Transport, options: ServerOptions) -> Self {
         let label = label.into();
         Self {
@@ -59,7 +59,7 @@ impl ForeignServer {
     }
 
     async fn offered(&self) -> Result<Arc<OfferedTools>, Failure> {
-        // One list at a time: who comes meanwhile takes what it gives.
+        // Only one listing at a time: concurrent callers use its result.
         let mut kept = self.kept.lock().await;
         if let Some(kept) = &*kept
             && !kept.of.tools_changed()
@@ -74,7 +74,7 @@ impl ForeignServer {
             what: "did not list its tools".to_owned(),
             time: limit,
             limit: "connect_timeout",
-            repair: "go on without it, or try again later",
+            repair: "continue without it, or try again later",
         };
         let listed = tokio::time::timeout(limit, self.list(&connection, late)).await;
         match listed.unwrap_or_else(|_| Err(late())) {
@@ -115,7 +115,7 @@ impl ForeignServer {
             let request = ClientRequest::ListToolsRequest(request);
             let page = connection.ask(request, self.options.connect_timeout, &late).await;
             let page = page.map_err(|unanswered| unanswered.failure)?;
-            let page = page.ok_or_else(|| Failure::malformed("its list of tools is none"))?;
+            let page = page.ok_or_else(|| Failure::malformed("its list of tools is invalid"))?;
             listing.page(&page, self.options.max_result)?;
             if listing.cursor.is_none() {
                 return Ok(listing);
@@ -141,7 +141,7 @@ impl ForeignServer {
             what: format!("did not answer the call of `{}`", words::told(tool, 128)),
             time: limit,
             limit: "timeout",
-            repair: "ask for less, or try again later",
+            repair: "request less, or try again later",
         };
         let mut again = true;
         let answer = loop {
@@ -150,7 +150,7 @@ impl ForeignServer {
             probe.reached(Stage::Call);
             match connection.ask(request.clone(), limit, late).await {
                 Ok(answer) => break answer,
-                // It had ended before it was asked, so asking again does nothing twice.
+                // It exited before the request was sent, so a retry does nothing twice.
                 Err(unanswered) if again && !unanswered.left && !connection.is_alive() => again = false,
                 Err(unanswered) => {
                     if breaks(&unanswered.failure) {
@@ -161,7 +161,7 @@ impl ForeignServer {
             }
         };
         probe.reached(Stage::Result);
-        let answer = answer.ok_or_else(|| Failure::malformed("its result is none"))?;
+        let answer = answer.ok_or_else(|| Failure::malformed("its result is invalid"))?;
         let reply = reply::read(&answer, self.options.max_result)?;
         self.reach.succeeded().await;
         Ok((reply, answer.get().len()))
@@ -173,9 +173,9 @@ impl ForeignServer {
         let tool = words::told(tool, 128);
         Failure::Unsupported {
             what: match allowed.as_slice() {
-                [] => format!("may not be asked for its tool `{tool}`, nor for any other"),
+                [] => format!("does not permit its tool `{tool}`, nor any other"),
                 _ => format!(
-                    "may not be asked for its tool `{tool}`, but for {}",
+                    "does not permit its tool `{tool}`, only {}",
                     allowed.join(", ")
                 ),
             },
@@ -183,7 +183,7 @@ impl ForeignServer {
     }
 }
 
-/// Whether a connection is better made anew after this.
+/// Returns whether the connection should be replaced after this.
 const fn breaks(failure: &Failure) -> bool {
     matches!(
         failure,
@@ -203,7 +203,7 @@ impl ToolServer for ForeignServer {
     fn tools(&self) -> BoxFuture<'_, Result<Arc<OfferedTools>, ToolServerError>> {
         let told = |failure: Failure| {
             tracing::warn!(server = self.label, error = %failure, cause = ?std::error::Error::source(&failure).map(ToString::to_string),
-                "a server of tools offers nothing");
+                "a tool server offers no tools");
             failure.of(&self.label)
         };
         self.offered().map(move |offered| offered.map_err(told)).boxed()

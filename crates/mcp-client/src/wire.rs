@@ -1,7 +1,9 @@
-//! What comes from a server, before anything is made of it: bounded, sorted, and out of the library's hands where it is large.
+//! A server's messages before they are interpreted: limited, sorted, and kept from the library if
+//! they are large.
 //!
-//! Results of tools and lists of tools are kept as the text that arrived, for who awaits them; the library is told only that they are there. So
-//! their memory is taken once, and one broken tool in a list does not break the list.
+//! Results and lists of tools are kept as the received text for their waiting callers; the library
+//! only learns that they have arrived. So they are stored once, and one broken tool does not break
+//! a list.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
@@ -17,16 +19,16 @@ use super::failure::Failure;
 use super::message::{Envelope, Shape};
 use super::words;
 
-/// Bytes of a message that is no result of a tool and no list of tools.
+/// Maximum size in bytes of a message other than a tool's result or a list of tools.
 const SMALL: usize = 1 << 20;
 
-/// What surrounds a result in its message.
+/// Allowance in bytes for the message around a result.
 const AROUND: u64 = 4096;
 
-/// Requests of a server that are not answered yet.
+/// Maximum number of the server's unanswered requests.
 const MOST_ASKED: usize = 32;
 
-/// What passes between a server and those who await something of it.
+/// The state shared by a server's transport and the waiting callers.
 #[derive(Debug)]
 pub(super) struct Wire {
     limit: u64,
@@ -37,11 +39,11 @@ pub(super) struct Wire {
 #[derive(Debug, Default)]
 struct State {
     awaited: HashMap<RequestId, Awaited>,
-    /// Given up before they were sent.
+    /// Requests that were canceled before they were sent.
     forgotten: HashSet<RequestId>,
-    /// Requests of the server that were not answered yet.
+    /// Number of the server's unanswered requests.
     asked: usize,
-    /// Why nothing comes any more.
+    /// The reason why no more messages arrive.
     ended: Option<Failure>,
 }
 
@@ -53,7 +55,7 @@ struct Awaited {
 }
 
 impl Wire {
-    /// Nothing came yet. A message may have so many bytes.
+    /// Creates an empty state with a maximum message size in bytes.
     pub(super) fn new(limit: u64) -> Self {
         Self {
             limit,
@@ -62,12 +64,12 @@ impl Wire {
         }
     }
 
-    /// Bytes that a message may have, with what surrounds its result.
+    /// Returns the maximum size of a message, including the part around its result.
     pub(super) const fn most(&self) -> u64 {
         self.limit.saturating_add(AROUND)
     }
 
-    /// A message was larger. So many bytes were announced, if any.
+    /// Returns the error for a larger message, with its announced size, if any.
     pub(super) const fn too_large(&self, actual: Option<u64>) -> Failure {
         Failure::TooLarge {
             limit: self.limit,
@@ -75,12 +77,12 @@ impl Wire {
         }
     }
 
-    /// Whether the server said, since this was asked last, that its tools are others now.
+    /// Returns whether the server has reported changed tools since the last call.
     pub(super) fn tools_changed(&self) -> bool {
         self.tools_changed.swap(false, Ordering::AcqRel)
     }
 
-    /// Notes what is about to be sent.
+    /// Records a message that is about to be sent.
     pub(super) fn sending(&self, message: &ClientJsonRpcMessage) {
         match message {
             ClientJsonRpcMessage::Request(request) => {
@@ -107,14 +109,14 @@ impl Wire {
         }
     }
 
-    /// A request has left this process; who knows what was done with it.
+    /// Records that a request has been sent, so that the server may have acted on it.
     pub(super) fn sent(&self, id: &RequestId) {
         if let Some(awaited) = self.state().awaited.get_mut(id) {
             awaited.sent = true;
         }
     }
 
-    /// Nobody awaits the answer of a request any more.
+    /// Forgets a request whose caller no longer waits.
     pub(super) fn forget(&self, id: &RequestId) {
         let mut state = self.state();
         if state.awaited.remove(id).is_none() {
@@ -122,7 +124,7 @@ impl Wire {
         }
     }
 
-    /// Takes what came for a request, and whether the request had left.
+    /// Takes the response of a request, and whether the request had been sent.
     pub(super) fn take(&self, id: &RequestId) -> (Option<Result<Box<RawValue>, Failure>>, bool) {
         match self.state().awaited.remove(id) {
             Some(awaited) => (awaited.answer, awaited.sent),
@@ -130,23 +132,23 @@ impl Wire {
         }
     }
 
-    /// A request failed; gives what the library is told instead of an answer, if somebody awaits it.
+    /// Fails a request; returns the replacement response for the library, if a caller waits.
     pub(super) fn fail(&self, id: &RequestId, failure: &Failure) -> Option<ServerJsonRpcMessage> {
         self.state().awaited.get_mut(id)?.answer = Some(Err(failure.clone()));
         Some(there(id.clone()))
     }
 
-    /// Nothing comes any more. The first reason counts.
+    /// Records that no more messages arrive. The first reason counts.
     pub(super) fn end(&self, failure: Failure) {
         self.state().ended.get_or_insert(failure);
     }
 
-    /// Why nothing comes any more.
+    /// Returns the reason why no more messages arrive.
     pub(super) fn ended(&self) -> Option<Failure> {
         self.state().ended.clone()
     }
 
-    /// Reads a message; gives what the library has to be told of it.
+    /// Reads a message; returns the part that the library needs.
     pub(super) fn read(&self, text: &str) -> Result<Option<ServerJsonRpcMessage>, Failure> {
         let envelope = Envelope::read(text)?;
         match envelope.shape()? {
@@ -154,7 +156,8 @@ impl Wire {
                 if method == "notifications/tools/list_changed" {
                     self.tools_changed.store(true, Ordering::Release);
                 }
-                // Nothing else is asked for. What servers tell of themselves does not reach a model.
+                // No other messages are requested. A server's descriptions of itself do not reach a
+                // model.
                 tracing::trace!(method = words::told(method, 100), "notification of a tool server");
                 Ok(None)
             }
@@ -162,7 +165,7 @@ impl Wire {
             Shape::Result { id, result } => self.result(id, result, text).map(Some),
             Shape::Error { id } => {
                 let mut message = small(text)?;
-                // Of which request it is goes without saying where there is one.
+                // The context names the request, if there is one.
                 if let (None, ServerJsonRpcMessage::Error(error)) = (id, &mut message) {
                     error.id = self.only_awaited();
                 }
@@ -171,7 +174,7 @@ impl Wire {
         }
     }
 
-    /// A request of the server. Its parameters stay here: whatever it is, it is refused.
+    /// Handles a request of the server. Its parameters stay here: every request is rejected.
     fn asked(&self, id: &RequestId, method: &str) -> Result<ServerJsonRpcMessage, Failure> {
         let mut state = self.state();
         state.asked += 1;
@@ -186,7 +189,7 @@ impl Wire {
 
     fn result(&self, id: RequestId, result: &RawValue, text: &str) -> Result<ServerJsonRpcMessage, Failure> {
         let mut state = self.state();
-        // Some servers give numbers back as text.
+        // Some servers return numbers as text.
         let id = match &id {
             NumberOrString::String(text) if !state.awaited.contains_key(&id) => {
                 text.parse().map_or(id, NumberOrString::Number)
@@ -219,12 +222,12 @@ impl Wire {
     }
 }
 
-/// What the library is told of an answer that is kept here.
+/// Returns the library's replacement for a response that is kept here.
 fn there(id: RequestId) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::response(ServerResult::empty(()), id)
 }
 
-/// A message that the library reads itself.
+/// Parses a message that the library reads itself.
 fn small(text: &str) -> Result<ServerJsonRpcMessage, Failure> {
     if text.len() > SMALL {
         return Err(Failure::TooLarge {
@@ -232,10 +235,10 @@ fn small(text: &str) -> Result<ServerJsonRpcMessage, Failure> {
             actual: Some(text.len() as u64),
         });
     }
-    serde_json::from_str(text).map_err(|error| Failure::unread("an answer that cannot be read", error))
+    serde_json::from_str(text).map_err(|error| Failure::unread("an unreadable response", error))
 }
 
-/// The tools of a list that want some of their arguments as headers, which the library sends.
+/// Returns the tools of a list that need some arguments as headers, which the library sends.
 fn with_headers(id: &RequestId, result: &RawValue) -> Option<ServerJsonRpcMessage> {
     if result.get().len() > SMALL {
         return None;
@@ -270,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_kept_as_it_came_and_the_library_is_told_that_it_is_there() {
+    fn a_result_is_kept_as_text_and_announced_to_the_library() {
         let wire = Wire::new(1 << 20);
         wire.sending(&call(7));
         for id in ["7", "\"7\""] {
@@ -292,13 +295,13 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_awaits_any_more_is_not_kept() {
+    fn responses_without_a_waiting_caller_are_dropped() {
         let wire = Wire::new(1 << 20);
         let id = RequestId::Number(7);
         wire.sending(&call(7));
         wire.forget(&id);
         assert!(wire.fail(&id, &Failure::malformed("late")).is_none());
-        // It was given up while it waited to be sent.
+        // It was canceled while it waited to be sent.
         wire.forget(&RequestId::Number(8));
         wire.sending(&call(8));
         wire.read(r#"{"jsonrpc":"2.0","id":8,"result":{}}"#).unwrap();
@@ -321,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_change_of_tools_is_heard() {
+    fn only_notifications_of_changed_tools_are_handled() {
         let wire = Wire::new(1 << 20);
         assert!(
             wire.read(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#)
@@ -355,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_an_error() {
+    fn invalid_messages_are_errors() {
         let wire = Wire::new(1 << 20);
         for text in [
             "",

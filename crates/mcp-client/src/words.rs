@@ -1,11 +1,11 @@
-//! Words of others in messages of ours: short, on one line, without characters that do something.
+//! Text of other parties in our messages: short, on one line, without special characters.
 
 use cellblock_interpreter::text::or_space;
 
-/// Characters of a server's words in a message.
+/// Maximum number of a server's characters in a message.
 pub(super) const MOST: usize = 500;
 
-/// A text on one line, cut after so many characters.
+/// Formats a text on one line, cut after `most` characters.
 pub(super) fn told(text: &str, most: usize) -> String {
     let shown = text.trim().chars().map(or_space);
     let mut told: String = shown.clone().take(most).collect();
@@ -15,7 +15,7 @@ pub(super) fn told(text: &str, most: usize) -> String {
     told
 }
 
-/// The same with its lines.
+/// Formats a text with its lines, cut after `most` characters.
 pub(super) fn told_lines(text: &str, most: usize) -> String {
     let lines: Vec<_> = text.trim().lines().collect();
     let kept = |line: &&str| {
@@ -32,7 +32,7 @@ pub(super) fn told_lines(text: &str, most: usize) -> String {
     format!("{cut}… ({} characters more)", length - most)
 }
 
-/// Bytes, in the unit that says them without a fraction.
+/// Formats a size in the largest unit without a fraction.
 pub(super) fn bytes(bytes: u64) -> String {
     match bytes {
         0 => "0 bytes".to_owned(),
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_others_are_short_and_do_nothing() {
+    fn foreign_text_is_short_and_harmless() {
         assert_eq!(told(" a\nb\u{1b}[31m\u{202e}c ", 20), "a b [31m c");
         assert_eq!(told("ééé", 2), "éé…");
         assert_eq!(told("éé", 2), "éé");
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_told_in_the_unit_that_fits() {
+    fn sizes_have_the_largest_exact_unit() {
         assert_eq!(bytes(32 << 20), "32 MiB");
         assert_eq!(bytes(1536), "1536 bytes");
         assert_eq!(bytes(2 << 10), "2 KiB");

@@ -1,4 +1,4 @@
-//! What a result of 200 MB takes of memory. Alone in its process, so that nothing else is counted.
+//! The memory usage of a result of 200 MB. In a separate process, so that nothing else is counted.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,11 +16,12 @@ use cellblock_mcp_client::{Address, ForeignServer, Program, ServerOptions, Trans
 use futures_util::stream::{StreamExt, iter};
 use serde_json::{Map, Value, json};
 
-/// Bytes of the result, and of memory that may come with it: the limit is 32 MiB, and a buffer may double when it grows.
+/// Size of the result, and of the memory that it may use: the limit is 32 MiB, and a buffer may
+/// double when it grows.
 const RESULT: usize = 200 << 20;
 const MOST_GROWTH: u64 = 96 << 20;
 
-/// Bytes of memory that were there at most, since this was reset.
+/// Peak memory in bytes since the last reset.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -93,7 +94,7 @@ async fn a_result_of_200_mb_takes_little_more_than_its_limit() {
         let grown = peak().saturating_sub(before);
         assert_eq!(
             error.to_string(),
-            "the server `large` answered with more than 32 MiB, which are the most; ask for less, such as fewer rows or columns",
+            "the server `large` returned more than the limit of 32 MiB; request less, such as fewer rows or columns",
             "{how}"
         );
         assert!(grown < MOST_GROWTH, "{how}: {grown} bytes");

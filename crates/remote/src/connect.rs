@@ -1,4 +1,4 @@
-//! Connecting to a server: TCP, TLS, the WebSocket's handshake. Only this is ever tried again.
+//! Connecting to a server: TCP, TLS, the WebSocket handshake. Only this step is ever retried.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -28,16 +28,16 @@ use super::wire::{Hello, MAX_MESSAGE};
 use crate::error::{RemoteError, http_status, is_unreachable};
 use cellblock_sandbox::{Error, Result};
 
-/// How long one try may take.
+/// Maximum duration of one attempt.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// The pauses between tries.
+/// Pauses between attempts.
 const PAUSES: [Duration; 3] = [
     Duration::from_millis(100),
     Duration::from_millis(200),
     Duration::from_millis(400),
 ];
 
-/// Where the sandboxes of another Cellblock are, and how it is spoken to.
+/// Address of another Cellblock's sandboxes, and how to connect to it.
 #[derive(Clone)]
 pub struct RemoteConfig {
     url: Url,
@@ -56,8 +56,9 @@ impl std::fmt::Debug for RemoteConfig {
 }
 
 impl RemoteConfig {
-    /// The server's address, `wss://…` or `https://…`; what is not encrypted, `ws://…` or `http://…`, must be of this machine unless
-    /// [`allow_plain`](Self::allow_plain) says otherwise.
+    /// Takes the server's address, `wss://…` or `https://…`. Unencrypted addresses, `ws://…` or
+    /// `http://…`, must be on this machine unless [`allow_plain`](Self::allow_plain) permits
+    /// others.
     pub fn new(url: &str) -> Result<Self> {
         let wrong = |reason: String| Error::request(format!("the address of remote sandboxes {reason}"));
         let mut url = Url::parse(url).map_err(|error| wrong(format!("cannot be read: {error}")))?;
@@ -66,18 +67,18 @@ impl RemoteConfig {
             "wss" | "https" => "wss",
             other => {
                 return Err(wrong(format!(
-                    "begins with `{other}://`; use `wss://`, `https://`, `ws://` or `http://`"
+                    "starts with `{other}://`; use `wss://`, `https://`, `ws://` or `http://`"
                 )));
             }
         };
         if !url.username().is_empty() || url.password().is_some() {
             return Err(wrong(
-                "must not hold a password; give the key by itself".to_owned(),
+                "must not contain a password; set the key separately".to_owned(),
             ));
         }
         url.set_fragment(None);
         if url.host().is_none() || url.set_scheme(scheme).is_err() {
-            return Err(wrong("names no host".to_owned()));
+            return Err(wrong("has no host".to_owned()));
         }
         Ok(Self {
             url,
@@ -91,41 +92,49 @@ impl RemoteConfig {
     pub fn with_key(mut self, key: &str) -> Result<Self> {
         let value = HeaderValue::from_str(&format!("Bearer {}", key.trim()));
         let mut value = value.map_err(|_| {
-            Error::request("the key of remote sandboxes holds characters that no header may have")
+            Error::request(
+                "the key of remote sandboxes contains characters that are invalid in an HTTP header",
+            )
         })?;
         value.set_sensitive(true);
         self.key = Some(value);
         Ok(self)
     }
 
-    /// Lets code, data and key travel unencrypted to other machines. Only for networks that nobody else is on.
+    /// Permits code, data and key to be sent unencrypted to other machines. Only for networks
+    /// without other users.
     #[must_use]
     pub const fn allow_plain(mut self) -> Self {
         self.allow_plain = true;
         self
     }
 
-    /// Tells how long a silence means that the other side is gone.
+    /// Sets the pulse, whose limit is the time without messages after which the peer counts as
+    /// gone.
     #[must_use]
     pub const fn with_pulse(mut self, pulse: Pulse) -> Self {
         self.pulse = pulse;
         self
     }
 
-    /// The address without a query, in which a key may stand.
+    /// Returns the address without its query, which may contain a key.
     pub fn address(&self) -> String {
         let mut url = self.url.clone();
         url.set_query(None);
         url.into()
     }
 
-    /// Connects, with pauses between a few tries.
+    /// Connects, in a few attempts with pauses.
     pub(super) async fn connect(&self) -> Result<(Link, Hello)> {
         self.check()?;
         for pause in PAUSES {
             match self.try_once().await {
                 Err(error) if may_pass(&error) => {
-                    tracing::debug!(error = &error as &dyn std::error::Error, ?pause, "connect again");
+                    tracing::debug!(
+                        error = &error as &dyn std::error::Error,
+                        ?pause,
+                        "retrying the connection"
+                    );
                     sleep(pause).await;
                 }
                 other => return other,
@@ -137,7 +146,7 @@ impl RemoteConfig {
     async fn try_once(&self) -> Result<(Link, Hello)> {
         let connected = timeout(CONNECT_LIMIT, self.transport()).await;
         let socket = connected
-            .map_err(|_| self.unreachable(&format!("no answer within {} s", CONNECT_LIMIT.as_secs())))??;
+            .map_err(|_| self.unreachable(&format!("no response within {} s", CONNECT_LIMIT.as_secs())))??;
         Link::start(socket, self.pulse).await
     }
 
@@ -153,7 +162,7 @@ impl RemoteConfig {
                 let addresses: Vec<_> = found.map(|it| (it.ip(), port)).collect();
                 self.tcp(&addresses).await?
             }
-            None => return Err(self.unreachable("it names no host")),
+            None => return Err(self.unreachable("it has no host")),
         };
         let _ = tcp.set_nodelay(true);
         let socket: Socket = if secure {
@@ -174,7 +183,8 @@ impl RemoteConfig {
         Ok(binary(socket))
     }
 
-    /// Tries each address. Without encryption to others being allowed, those of this machine only, whatever a name server says.
+    /// Tries each address. Unless unencrypted connections to others are permitted, only those of
+    /// this machine, whatever the name server returns.
     async fn tcp(&self, addresses: &[(IpAddr, u16)]) -> Result<TcpStream> {
         let mut reason = "it has no address".to_owned();
         for address in addresses {
@@ -189,7 +199,7 @@ impl RemoteConfig {
         Err(self.unreachable(&reason))
     }
 
-    /// Refuses what would travel unencrypted, before a name is looked up.
+    /// Rejects unencrypted connections before a name is looked up.
     fn check(&self) -> Result<()> {
         let here = match self.url.host() {
             Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -206,7 +216,7 @@ impl RemoteConfig {
 
     fn plain(&self) -> Error {
         Error::request(format!(
-            "connect to the sandboxes at `{}`: code, data and key would travel unencrypted to another machine; \
+            "connect to the sandboxes at `{}`: code, data and key would be sent unencrypted to another machine; \
              use `https://`, or allow it",
             self.address()
         ))
@@ -238,8 +248,8 @@ impl RemoteConfig {
             address: self.address(),
             status,
             hint: match status {
-                401 | 403 => ": it wants another key",
-                404 | 405 | 426 => ": there are none",
+                401 | 403 => ": it requires another key",
+                404 | 405 | 426 => ": it serves no sandboxes",
                 429 | 503 => ": it is busy",
                 _ => "",
             },
@@ -254,7 +264,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
 type Socket = Box<dyn Duplex>;
 
-/// Whether another try may do better: nothing has been asked for yet.
+/// Returns whether another attempt may succeed: nothing has been requested yet.
 fn may_pass(error: &Error) -> bool {
     is_unreachable(error) || matches!(http_status(error), Some(429 | 502..=504))
 }
@@ -270,7 +280,8 @@ fn tls() -> Result<Arc<ClientConfig>, String> {
     }
 }
 
-/// The binary messages of a WebSocket. Text is nothing that the other side has to say, and cut off as garbage by whoever reads it.
+/// Returns the binary messages of a WebSocket. The protocol has no text messages; a peer that sends
+/// one is cut off.
 fn binary<S>(socket: WebSocketStream<S>) -> impl Transport<tungstenite::Error>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -291,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_that_is_none_is_refused_with_what_to_use() {
+    fn the_error_for_an_invalid_address_names_valid_ones() {
         for (url, reason) in [
             ("sandbox", "cannot be read: relative URL without a base"),
             (
@@ -312,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn only_this_machine_is_reached_without_encryption_unless_that_is_allowed() {
+    fn unencrypted_connections_to_other_machines_need_permission() {
         let check = |url: &str| RemoteConfig::new(url).unwrap().check();
         for url in [
             "http://127.0.0.1:1",

@@ -1,16 +1,16 @@
-//! What goes wrong between two Cellblocks, and what it means to a caller.
+//! Errors between two Cellblocks, and their meaning for a caller.
 
 use std::time::Duration;
 
 use cellblock_sandbox::Error;
 use cellblock_sandbox::error::{Blame, Effect, Retry};
 
-/// A failure of a connection, or of the side that serves it.
+/// A failure of a connection, or of its server.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RemoteError {
     #[error("connect to the sandboxes at `{address}`: {reason}")]
     Unreachable { address: String, reason: String },
-    #[error("connect to the sandboxes at `{address}`: it answered with HTTP status {status}{hint}")]
+    #[error("connect to the sandboxes at `{address}`: it returned HTTP status {status}{hint}")]
     Status {
         address: String,
         status: u16,
@@ -46,7 +46,7 @@ impl RemoteError {
         match self {
             Self::Lost { .. } => Retry::Fresh,
             Self::Status { status, .. } if !matches!(status, 429 | 500..) => Retry::Never,
-            // Connecting was tried several times already.
+            // Connecting was already retried.
             Self::Unreachable { .. } | Self::Status { .. } => Retry::After(Duration::from_secs(1)),
             Self::Refused { retry, .. } => *retry,
         }
@@ -66,7 +66,8 @@ impl From<RemoteError> for Error {
     }
 }
 
-/// The HTTP status with which a server refused to speak the protocol of sandboxes, if that is what went wrong.
+/// Returns the HTTP status with which a server rejected the sandbox protocol, if that was the
+/// error.
 pub fn http_status(error: &Error) -> Option<u16> {
     match error.backend_error()? {
         RemoteError::Status { status, .. } => Some(*status),

@@ -1,4 +1,4 @@
-//! Interrupts on their way to a kernel: how many were asked for, and how many have been passed on.
+//! Interrupts on their way to a kernel: the numbers of requested and of forwarded ones.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -6,7 +6,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// How long is waited for one to be passed on. Where nobody does that any more, there is no kernel to be reached either.
+/// Maximum time to wait until an interrupt is forwarded. If no task does that any more, the kernel
+/// is unreachable as well.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -25,23 +26,23 @@ impl Default for Interrupts {
 }
 
 impl Interrupts {
-    /// Asks for one.
+    /// Requests an interrupt.
     pub(super) fn ask(&self) {
         self.asked.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// How many there are in all, if some of them have to be passed on. One stands for all.
+    /// Returns the total number if some are not forwarded yet. One interrupt covers all of them.
     pub(super) fn waiting(&self) -> Option<u64> {
         let asked = self.asked.load(Ordering::Acquire);
         (asked > *self.passed.borrow()).then_some(asked)
     }
 
-    /// These have been passed on.
+    /// Records that this many have been forwarded.
     pub(super) fn passed(&self, number: u64) {
         self.passed.send_replace(number);
     }
 
-    /// Completes when all that were asked for until now have been passed on.
+    /// Completes when all interrupts that were requested until now have been forwarded.
     pub(super) async fn settled(&self) {
         let asked = self.asked.load(Ordering::Acquire);
         let mut passed = self.passed.subscribe();

@@ -1,4 +1,5 @@
-//! A kernel elsewhere as one of this machine: its frames come through a socket pair, what it writes through pipes.
+//! A kernel on another machine, presented like a local one: its frames come through a socket pair,
+//! its output through pipes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,18 +21,20 @@ use cellblock_sandbox::Result;
 use cellblock_sandbox::backend::{BoxFuture, Ending, Kernel, Signal, read_now};
 use cellblock_sandbox::error::During;
 
-/// How long an interrupt waits for what was written to the kernel before it. One that has no room for more is interrupted at once.
+/// Maximum time that an interrupt waits for earlier messages to the kernel. If the kernel cannot
+/// accept more, it is interrupted immediately.
 const BEFORE: Duration = Duration::from_millis(200);
 
-/// How often a frame looks whether what was written before it has been read: so many turns of the runtime, then with pauses.
+/// Number of times that a frame checks whether earlier output has been read, once per turn of the
+/// runtime; then with pauses.
 const SETTLE_TURNS: u32 = 64;
 const SETTLE_TRIES: u32 = SETTLE_TURNS + 100;
 const SETTLE_PAUSE: Duration = Duration::from_millis(1);
 
-/// How long what a lost connection has brought waits for its reader.
+/// Maximum time that data of a lost connection waits for its reader.
 const AFTER: Duration = Duration::from_secs(1);
 
-/// Signals for a kernel elsewhere, until they are sent.
+/// Pending signals for a remote kernel.
 #[derive(Debug, Default)]
 struct Signals {
     interrupts: Interrupts,
@@ -55,7 +58,8 @@ impl Signal for Signals {
     }
 }
 
-/// The kernel that speaks on a stream. `pid` is its number in the sandbox, as the server says.
+/// Returns the kernel of a stream. `pid` is its process id in the sandbox, as reported by the
+/// server.
 pub(super) fn kernel(
     link: &Arc<Link>,
     stream: u32,
@@ -95,7 +99,7 @@ pub(super) fn kernel(
                     let _ = link.tell(&ToServer::Kill { kernel: stream }).await;
                 }
                 if let Some(interrupts) = signals.interrupts.waiting() {
-                    // The cell that is to be interrupted may not have been sent yet.
+                    // The cell to be interrupted may not have been sent yet.
                     let sent = timeout(BEFORE, async {
                         let _before = told.lock().await;
                         pass_on(|buffer| read_now(read.as_ref(), buffer), &sending).await
@@ -110,20 +114,20 @@ pub(super) fn kernel(
         let said = async {
             tokio::select! {
                 () = bridge.carry(receiving, &link) => {}
-                // What has come is handed on to whoever reads it, and not kept for ever for somebody who does not.
+                // Received data is forwarded to its reader, but not kept forever for a missing one.
                 () = async { link.ended().await; sleep(AFTER).await } => {}
             }
         };
         tokio::select! {
             () = said => {}
-            // A kernel that nobody speaks to any more may go on speaking.
+            // A kernel that receives no more messages may still send some.
             () = async { tokio::join!(frames_in, signals_in); } => {}
         }
     });
     Ok(kernel)
 }
 
-/// Sends what can be read now; `false` when nothing will come any more.
+/// Sends the data that can be read now; `false` at its end.
 async fn pass_on(read: impl Fn(&mut [u8]) -> std::io::Result<usize>, sending: &Sending) -> bool {
     let mut buffer = vec![0; PART];
     loop {
@@ -139,7 +143,7 @@ async fn pass_on(read: impl Fn(&mut [u8]) -> std::io::Result<usize>, sending: &S
     }
 }
 
-/// The ends of a kernel's channels that are on the connection's side.
+/// The connection's ends of a kernel's channels.
 struct Bridge {
     frames: Option<OwnedWriteHalf>,
     stdout: pipe::Sender,
@@ -158,15 +162,15 @@ impl Drop for Bridge {
 }
 
 impl Bridge {
-    /// Waits until what was written has been read, as a kernel of this machine does before it sends an output. A reader that is slow or gone is
-    /// not waited for long.
+    /// Waits until earlier output has been read, as a local kernel does before it sends an output.
+    /// The wait for a slow or missing reader is short.
     async fn settle(&self) {
         let unread = |pipe: &pipe::Sender| rustix::io::ioctl_fionread(pipe).is_ok_and(|bytes| bytes > 0);
         for tried in 0..SETTLE_TRIES {
             if !unread(&self.stdout) && !unread(&self.stderr) {
                 return;
             }
-            // A reader that is at it needs one turn; one that does something else needs time.
+            // A waiting reader needs one turn; a busy one needs time.
             if tried < SETTLE_TURNS {
                 yield_now().await;
             } else {
@@ -175,7 +179,7 @@ impl Bridge {
         }
     }
 
-    /// Hands on what the kernel does, one thing after the other, until it has ended or the connection is lost.
+    /// Forwards the kernel's records in order until it has ended or the connection is lost.
     async fn carry(&mut self, mut receiving: Receiving, link: &Link) {
         let mut records = Records::default();
         'connected: while let Some(bytes) = receiving.next().await {
@@ -198,7 +202,8 @@ impl Bridge {
         }
     }
 
-    /// Whether there may be more. That nobody reads one of the channels is no reason to stop: the others are still read.
+    /// Forwards a record; returns whether more may follow. A channel without a reader does not end
+    /// this: the others are still read.
     async fn hand_on(&mut self, record: Record) -> bool {
         match record {
             Record::Frames(bytes) => {

@@ -4,9 +4,10 @@
 //! Kernel, Guest ─ sockets, pipes ─ RemoteSandbox ─ mux ══ WebSocket ══ mux ─ serve ─ a sandbox of a local backend
 //! ```
 //!
-//! A sandbox lives as long as its connection: when that ends, or nothing is heard for a while, the server destroys it and the client's
-//! sandbox is gone. Connecting is tried again, what is asked on a connection is not: nothing runs twice. Neither side believes the other:
-//! messages, streams and records are bounded, and what makes no sense ends the connection.
+//! A sandbox lives as long as its connection: when that ends, or nothing is received for a while,
+//! the server destroys it and the client's sandbox is gone. Connecting is retried; requests on a
+//! connection are not, so nothing runs twice. Neither side trusts the other: messages, streams and
+//! records are limited, and invalid ones end the connection.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -42,27 +43,28 @@ use link::{Link, unexpected};
 use sandbox::RemoteSandbox;
 use wire::{Answer, Ask, Hello};
 
-/// How long a server may take to describe its image.
+/// Maximum time for a server to describe its image.
 const DESCRIBE_LIMIT: Duration = Duration::from_secs(30);
-/// How long its template may take to import the image's libraries.
+/// Maximum time for its template to import the image's libraries.
 const WARM_LIMIT: Duration = Duration::from_mins(4);
-/// How long packages may take to be installed there, or an image to be audited.
+/// Maximum time for installing packages there, or auditing an image.
 const LAYER_LIMIT: Duration = Duration::from_mins(10);
 
-/// Makes sandboxes by asking another Cellblock for them.
+/// Creates sandboxes by requesting them from another Cellblock.
 #[derive(Debug)]
 pub struct RemoteBackend {
     config: RemoteConfig,
     demands: Demands,
     manifest: Manifest,
-    /// As it was said last.
+    /// Last report of the server.
     report: Mutex<Report>,
     failed_modules: Mutex<Vec<String>>,
     made: AtomicU64,
 }
 
 impl RemoteBackend {
-    /// Connects once, and learns what the server's sandboxes are. Fails where one lacks what `demands` asks for.
+    /// Connects once and learns about the server's sandboxes. Fails if they lack a protection that
+    /// `demands` requires.
     pub async fn start(config: RemoteConfig, demands: Demands) -> Result<Self> {
         let (link, hello) = config.connect().await?;
         satisfies(&demands, &hello.report)?;
@@ -75,10 +77,7 @@ impl RemoteBackend {
         let manifest = Manifest::parse(manifest.to_string().as_bytes())
             .map_err(|reason| Error::protocol("remote", reason))?;
         if manifest.id != hello.image {
-            return Err(Error::protocol(
-                "remote",
-                "it describes another image than it has",
-            ));
+            return Err(Error::protocol("remote", "its description is of another image"));
         }
         Ok(Self {
             config,
@@ -90,23 +89,24 @@ impl RemoteBackend {
         })
     }
 
-    /// The image that its sandboxes start from.
+    /// Returns the image of its sandboxes.
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Where it is.
+    /// Returns the server's address.
     pub fn address(&self) -> String {
         self.config.address()
     }
 
-    /// Modules of the image that could not be imported there, with reasons; empty until [`warmed`](Backend::warmed).
+    /// Returns the image's modules that failed to import there, with reasons; empty until
+    /// [`warmed`](Backend::warmed).
     pub fn failed_modules(&self) -> Vec<String> {
         let failed = self.failed_modules.lock();
         failed.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The network clients that the image holds.
+    /// Returns the image's network clients.
     pub async fn audit(&self) -> Result<Audit> {
         let link = self.connect().await?;
         match link.ask(Ask::Audit {}, "audit its image", LAYER_LIMIT).await? {
@@ -115,7 +115,7 @@ impl RemoteBackend {
         }
     }
 
-    /// The id of a layer with these requirements, which the server resolves and installs.
+    /// Returns the id of a layer with these requirements, which the server resolves and installs.
     pub async fn layer(&self, requirements: &[String]) -> Result<String> {
         let link = self.connect().await?;
         let ask = Ask::Layer {
@@ -127,13 +127,13 @@ impl RemoteBackend {
         }
     }
 
-    /// A connection to a server that is still what it was.
+    /// Connects to the server and checks that its image has not changed.
     async fn connect(&self) -> Result<Link> {
         let (link, Hello { image, report, .. }) = self.config.connect().await?;
         if image != self.manifest.id {
             return Err(Error::protocol(
                 "remote",
-                "its image is another one than at the start; start again to go on with that",
+                "its image has changed since the start; restart to use the new one",
             ));
         }
         satisfies(&self.demands, &report)?;
@@ -183,7 +183,7 @@ impl Backend for RemoteBackend {
     }
 }
 
-/// Whether what a server says of its sandboxes is what the policy asks for.
+/// Checks whether the server's report meets the policy.
 fn satisfies(demands: &Demands, report: &Report) -> Result<()> {
     for protection in Protection::ALL {
         if demands.of(protection) != Demand::Strict || report.is_active(protection) {
@@ -191,8 +191,8 @@ fn satisfies(demands: &Demands, report: &Report) -> Result<()> {
         }
         let why = match report.0.get(&protection) {
             Some(State::Degraded { reason }) => refusal::told(reason),
-            Some(State::Disabled) => "its policy switched it off".to_owned(),
-            Some(State::Active) | None => "it does not tell of it".to_owned(),
+            Some(State::Disabled) => "its policy disables it".to_owned(),
+            Some(State::Active) | None => "it does not report it".to_owned(),
         };
         return Err(Error::missing_protection(format!(
             "protection `{protection}` is not active at the remote: {why}"

@@ -1,4 +1,4 @@
-//! A client's connection: what it asks for, and the answers.
+//! A client's connection: its requests and their responses.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,12 +16,12 @@ use super::refusal::Refusal;
 use super::wire::{Answer, Ask, GENERATION, Hello, ToClient, ToServer};
 use cellblock_sandbox::{Error, Result};
 
-/// How long a server may take to say what it is.
+/// Maximum time for a server to introduce itself.
 const HELLO_LIMIT: Duration = Duration::from_secs(20);
 
 type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Result<Answer, Refusal>>>>>;
 
-/// A connection to a server. Dropping it ends what the server holds for it.
+/// A connection to a server. Dropping it ends everything that the server holds for it.
 #[derive(Debug)]
 pub(super) struct Link {
     mux: Arc<Mux>,
@@ -31,7 +31,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Speaks on a transport, and hears what is at its other end.
+    /// Connects over a transport and reads the server's introduction.
     pub(super) async fn start<T, E>(transport: T, pulse: Pulse) -> Result<(Self, Hello)>
     where
         T: Transport<E>,
@@ -41,7 +41,7 @@ impl Link {
         let mux = Arc::new(mux);
         let first = timeout(HELLO_LIMIT, heard.recv())
             .await
-            .map_err(|_| Error::too_late("the remote's first word", HELLO_LIMIT))?;
+            .map_err(|_| Error::too_late("the remote's first message", HELLO_LIMIT))?;
         let first = first.ok_or_else(|| mux.lost())?;
         let hello = match serde_json::from_slice(&first) {
             Ok(ToClient::Hello(hello)) => hello,
@@ -53,7 +53,7 @@ impl Link {
             return Err(Error::protocol(
                 "remote",
                 format!(
-                    "it speaks generation {}.{}, not {GENERATION}.{}; run the same version of Cellblock on both sides",
+                    "its protocol generation is {}.{}, not {GENERATION}.{}; run the same version of Cellblock on both sides",
                     hello.generation,
                     hello.frames,
                     cellblock_protocol::GENERATION
@@ -76,7 +76,7 @@ impl Link {
         self.mux.open(id)
     }
 
-    /// Sends a message that has no answer.
+    /// Sends a message that has no response.
     pub(super) async fn tell(&self, message: &impl Serialize) -> Result<()> {
         self.mux.tell(message).await
     }
@@ -86,17 +86,18 @@ impl Link {
         self.mux.ended().await;
     }
 
-    /// Ends the connection, which is not needed any more.
+    /// Closes the connection after use.
     pub(super) fn close(&self) {
         self.mux.close();
     }
 
-    /// Ends the connection, as the other side cannot be believed.
+    /// Ends the connection because the peer violated the protocol.
     pub(super) fn fail(&self, reason: String) {
         self.mux.fail(reason);
     }
 
-    /// Asks for something once. What a lost connection has not answered may have been done.
+    /// Sends a request once. A request without a response because the connection was lost may have
+    /// been executed.
     pub(super) async fn ask(&self, ask: Ask, action: &'static str, limit: Duration) -> Result<Answer> {
         let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, answered) = oneshot::channel();
@@ -105,13 +106,14 @@ impl Link {
             lock(&self.waiting).remove(&id);
             return Err(error);
         }
-        // The listener forgets who waits after the connection is known to be lost, so that whoever waits is seen by one of the two.
+        // The listener drops all waiting requests after it has marked the connection as lost, so
+        // that each request is seen by one of the two.
         if self.mux.is_lost() {
             return Err(self.mux.lost());
         }
         let answer = timeout(limit, answered).await.map_err(|_| {
             lock(&self.waiting).remove(&id);
-            Error::too_late("the remote's answer", limit)
+            Error::too_late("the remote's response", limit)
         })?;
         answer
             .map_err(|_| self.mux.lost())?
@@ -142,11 +144,11 @@ async fn listen(mut heard: mpsc::Receiver<Bytes>, waiting: Waiting, mux: Arc<Mux
             let _ = asked.send(answer);
         }
     }
-    // Whoever waits hears that no answer comes.
+    // Waiting callers learn that no response comes.
     lock(&waiting).clear();
 }
 
-/// What is wrong with a message, without what it says: it may be anything.
+/// Describes an unreadable message without its content, which may be anything.
 pub(super) fn unread(error: &serde_json::Error) -> String {
     format!(
         "a message that cannot be read at line {}, column {}",
@@ -155,9 +157,9 @@ pub(super) fn unread(error: &serde_json::Error) -> String {
     )
 }
 
-/// The error for an answer to another question.
+/// Returns the error for an unexpected kind of response.
 pub(super) fn unexpected() -> Error {
-    Error::protocol("remote", "it answered something else than was asked")
+    Error::protocol("remote", "it sent an unexpected response")
 }
 
 fn lock<T>(waiting: &Arc<Mutex<T>>) -> MutexGuard<'_, T> {

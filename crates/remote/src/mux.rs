@@ -1,7 +1,8 @@
-//! One connection as several streams of bytes and one of control messages.
+//! One connection as several byte streams and one stream of control messages.
 //!
-//! Each stream has a window: its sender stops when so many bytes have not been handed on by the receiver, so that a slow reader holds up
-//! its own stream and no memory. The task that reads the connection waits for nobody; whoever sends more than is allowed loses the connection.
+//! Each stream has a window: its sender stops when the receiver has not consumed that many bytes,
+//! so that a slow reader blocks only its own stream and uses no memory. The task that reads the
+//! connection never waits; a peer that sends more than permitted loses the connection.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -21,21 +22,21 @@ use super::wire::{MAX_MESSAGE, PART, Wire};
 use crate::error::RemoteError;
 use cellblock_sandbox::Result;
 
-/// Bytes of a stream that may be on their way.
+/// Maximum number of unconsumed bytes of a stream.
 pub(super) const WINDOW: usize = 256 * 1024;
-/// Credit is given in pieces of at least this, while something is waiting to be read.
+/// Minimum size of a credit while more data waits to be read.
 const GRANT: usize = WINDOW / 4;
-/// Messages that wait for the connection.
+/// Maximum number of messages that wait for the connection.
 const OUTGOING: usize = 16;
-/// Control messages that wait to be heard.
+/// Maximum number of control messages that wait to be handled.
 const CONTROLS: usize = 64;
 
-/// How the other side is known to be there.
+/// Detection of a missing peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pulse {
-    /// How often something is said.
+    /// Interval of messages that show one's presence.
     pub every: Duration,
-    /// After how long a silence the other side is taken for gone.
+    /// Time without messages after which the peer counts as gone.
     pub limit: Duration,
 }
 
@@ -48,7 +49,7 @@ impl Default for Pulse {
     }
 }
 
-/// Whole messages both ways: a WebSocket's binary ones.
+/// A transport for whole messages in both directions: the binary ones of a WebSocket.
 pub trait Transport<E>: Stream<Item = Result<Bytes, E>> + Sink<Bytes, Error = E> + Send + 'static {}
 
 impl<T, E> Transport<E> for T where
@@ -67,13 +68,13 @@ pub(super) struct Mux {
 struct Shared {
     out: mpsc::Sender<Wire>,
     streams: Mutex<HashMap<u32, Arc<Channel>>>,
-    /// Why it has ended.
+    /// Reason for its end.
     lost: watch::Sender<Option<String>>,
-    /// Whether that is the other side's fault.
+    /// Whether the peer caused the end.
     broken: AtomicBool,
 }
 
-/// One stream, both ways.
+/// One stream in both directions.
 #[derive(Debug)]
 struct Channel {
     inbox: Mutex<Inbox>,
@@ -84,7 +85,7 @@ struct Channel {
 #[derive(Debug, Default)]
 struct Inbox {
     bytes: BytesMut,
-    /// Bytes that have come and for which no credit was given back.
+    /// Received bytes for which no credit was returned.
     held: usize,
     ended: bool,
 }
@@ -103,12 +104,12 @@ pub(super) struct Receiving {
     id: u32,
     channel: Arc<Channel>,
     shared: Arc<Shared>,
-    /// Bytes that were handed on since credit was last given.
+    /// Consumed bytes since the last credit.
     owed: usize,
 }
 
 impl Mux {
-    /// Speaks on a transport. Gives the control messages of the other side, which end with the connection.
+    /// Starts on a transport. Returns the peer's control messages, which end with the connection.
     pub(super) fn start<T, E>(transport: T, pulse: Pulse) -> (Self, mpsc::Receiver<Bytes>)
     where
         T: Transport<E>,
@@ -128,7 +129,7 @@ impl Mux {
         (Self { shared, reader }, heard)
     }
 
-    /// Opens a stream; the other side opens the same one.
+    /// Opens a stream; the peer opens the same one.
     pub(super) fn open(&self, id: u32) -> (Sending, Receiving) {
         let channel = Arc::new(Channel {
             inbox: Mutex::default(),
@@ -162,7 +163,7 @@ impl Mux {
             .map_err(|error| cellblock_sandbox::Error::protocol("host", error.to_string()))?;
         if json.len() >= MAX_MESSAGE {
             return Err(cellblock_sandbox::Error::request(format!(
-                "a message to the other side has {} bytes, the limit is {MAX_MESSAGE}",
+                "a message to the peer has {} bytes, the limit is {MAX_MESSAGE}",
                 json.len()
             )));
         }
@@ -170,34 +171,34 @@ impl Mux {
         sent.map_err(|_| self.lost())
     }
 
-    /// Whether it has ended.
+    /// Returns whether the connection has ended.
     pub(super) fn is_lost(&self) -> bool {
         self.shared.is_lost()
     }
 
-    /// Completes when it has ended.
+    /// Completes when the connection has ended.
     pub(super) async fn ended(&self) {
         let mut lost = self.shared.lost.subscribe();
         let _ = lost.wait_for(Option::is_some).await;
     }
 
-    /// The error of whoever needs a connection that has ended.
+    /// Returns the error for a caller whose connection has ended.
     pub(super) fn lost(&self) -> cellblock_sandbox::Error {
         self.shared.lost_error()
     }
 
-    /// Ends the connection, as the other side sent what it must not.
+    /// Ends the connection because the peer violated the protocol.
     pub(super) fn fail(&self, reason: String) {
         self.shared.broken.store(true, Ordering::Release);
         self.shared.lose(reason);
     }
 
-    /// Ends the connection, which is not needed any more.
+    /// Closes the connection after use.
     pub(super) fn close(&self) {
         self.shared.lose("it was closed".to_owned());
     }
 
-    /// Whether it has ended because the other side sent what it must not.
+    /// Returns whether the connection has ended because the peer violated the protocol.
     pub(super) fn is_broken(&self) -> bool {
         self.shared.broken.load(Ordering::Acquire)
     }
@@ -240,14 +241,14 @@ impl Shared {
         }
     }
 
-    /// Takes a message of the other side, or says what is wrong with it.
+    /// Handles a message of the peer; returns the problem if it is invalid.
     fn hear(&self, wire: Wire, controls: &mpsc::Sender<Bytes>) -> Result<(), String> {
         match wire {
             Wire::Beat => Ok(()),
             Wire::Control(json) => controls
                 .try_send(json)
                 .map_err(|_| format!("more than {CONTROLS} control messages at a time")),
-            // A stream that was closed on this side may still be spoken on.
+            // The peer may still send on a stream that this side has closed.
             Wire::Data { stream, bytes } => match self.streams().get(&stream) {
                 Some(channel) => channel.take(&bytes),
                 None => Ok(()),
@@ -275,9 +276,7 @@ impl Channel {
     fn take(&self, bytes: &[u8]) -> Result<(), String> {
         let mut inbox = self.inbox();
         if inbox.held + bytes.len() > WINDOW {
-            return Err(format!(
-                "more than {WINDOW} bytes of a stream that nobody asked for"
-            ));
+            return Err(format!("more than the permitted {WINDOW} bytes of a stream"));
         }
         inbox.held += bytes.len();
         inbox.bytes.extend_from_slice(bytes);
@@ -294,7 +293,7 @@ impl Channel {
         Ok(())
     }
 
-    /// The connection is gone. What has come can still be read.
+    /// Marks the connection as gone. Received data can still be read.
     fn cut(&self) {
         self.inbox().ended = true;
         self.arrived.notify_one();
@@ -303,7 +302,7 @@ impl Channel {
 }
 
 impl Sending {
-    /// Sends bytes, as the receiver makes room for them.
+    /// Sends bytes as the receiver's window permits.
     pub(super) async fn send(&self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             let credits = &self.channel.credits;
@@ -329,14 +328,15 @@ impl Sending {
         Ok(())
     }
 
-    /// Says that no more will come.
+    /// Marks the end of the stream.
     pub(super) async fn end(&self) {
         let _ = self.shared.out.send(Wire::End { stream: self.id }).await;
     }
 }
 
 impl Receiving {
-    /// What has come, at least a byte; `None` at the end. Dropping the future loses nothing. The bytes count until [`done`](Self::done).
+    /// Returns received bytes, at least one; `None` at the end. Dropping the future loses nothing.
+    /// The bytes count until [`done`](Self::done).
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         loop {
             {
@@ -353,7 +353,7 @@ impl Receiving {
         }
     }
 
-    /// So many bytes were handed on; more may come.
+    /// Reports that this many bytes were consumed, so that more may be sent.
     pub(super) async fn done(&mut self, bytes: usize) {
         self.owed += bytes;
         if self.owed < GRANT {
@@ -368,7 +368,7 @@ impl Receiving {
             stream: self.id,
             bytes: u32::try_from(owed).unwrap_or(u32::MAX),
         };
-        // A connection that is lost is heard of by `next`.
+        // `next` reports a lost connection.
         let _ = self.shared.out.send(credit).await;
     }
 }
@@ -376,7 +376,7 @@ impl Receiving {
 impl Drop for Receiving {
     fn drop(&mut self) {
         let mut streams = self.shared.streams();
-        // Its number may have been given to another one.
+        // Its number may have been reused.
         if streams
             .get(&self.id)
             .is_some_and(|it| Arc::ptr_eq(it, &self.channel))
@@ -402,12 +402,12 @@ async fn read<E: std::fmt::Display>(
         let heard = match message {
             Ok(Some(Ok(message))) => Wire::decode(message).and_then(|wire| shared.hear(wire, &controls)),
             Ok(Some(Err(error))) => break told(&error.to_string()),
-            Ok(None) => break "the other side closed it".to_owned(),
-            Err(_) => break format!("nothing was heard for {} s", pulse.limit.as_secs_f32()),
+            Ok(None) => break "the peer closed it".to_owned(),
+            Err(_) => break format!("no message was received for {} s", pulse.limit.as_secs_f32()),
         };
         if let Err(wrong) = heard {
             shared.broken.store(true, Ordering::Release);
-            break format!("the other side broke the protocol: it sent {wrong}");
+            break format!("the peer broke the protocol: it sent {wrong}");
         }
     };
     shared.lose(reason);
@@ -437,7 +437,7 @@ async fn write<E: std::fmt::Display>(
             Ok(Err(error)) => told(&error.to_string()),
             Err(_) => format!("nothing could be sent for {} s", pulse.limit.as_secs_f32()),
         };
-        // The reader hears of it and ends the streams.
+        // The reader notices this and ends the streams.
         lost.send_if_modified(|lost| lost.replace(reason).is_none());
         return;
     }

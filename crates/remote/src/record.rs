@@ -1,30 +1,31 @@
-//! What a kernel says and writes, on one stream, so that the order is kept: what was written before a frame comes before it.
+//! A kernel's frames and output on one stream, which preserves their order: output before a frame
+//! stays before it.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use cellblock_sandbox::backend::Ending;
 
-/// The most bytes of one record.
+/// Maximum size of a record in bytes.
 pub(super) const LARGEST: usize = 64 * 1024;
 const HEAD: usize = 5;
 
-/// One thing that a kernel did.
+/// One event of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Record {
-    /// It sent bytes of frames.
+    /// The kernel sent bytes of frames.
     Frames(Bytes),
-    /// It, or what it started, wrote to descriptor 1.
+    /// The kernel, or a process that it started, wrote to descriptor 1.
     Stdout(Bytes),
     /// The same for descriptor 2.
     Stderr(Bytes),
-    /// It closed its channel.
+    /// The kernel closed its channel.
     Closed,
-    /// It ended.
+    /// The kernel ended.
     Ended(Ending),
 }
 
 impl Record {
-    /// Its bytes; those that it carries are at most [`LARGEST`].
+    /// Returns its encoded form; its content has at most [`LARGEST`] bytes.
     pub(super) fn encode(&self) -> Bytes {
         let (kind, carried) = match self {
             Self::Frames(bytes) => (0, bytes.clone()),
@@ -51,7 +52,7 @@ impl Record {
     }
 }
 
-/// Puts records together from bytes that arrive in any pieces.
+/// Decodes records from bytes that arrive in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Records(BytesMut);
 
@@ -60,7 +61,7 @@ impl Records {
         self.0.extend_from_slice(bytes);
     }
 
-    /// The next whole record, or what is wrong with the bytes.
+    /// Returns the next whole record, or the problem if the bytes are invalid.
     pub(super) fn take(&mut self) -> Result<Option<Record>, String> {
         let Some(head) = self.0.first_chunk::<HEAD>() else {
             return Ok(None);
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_too_long_or_of_no_kind_is_refused() {
+    fn oversized_and_unknown_records_are_rejected() {
         for (bytes, reason) in [
             (
                 &[0, 0, 1, 0, 1][..],
@@ -143,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_records_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+        fn any_bytes_are_records_or_rejected(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             let mut records = Records::default();
             records.push(&bytes);
             let mut length = 0;

@@ -1,4 +1,4 @@
-//! An error as it travels on a connection.
+//! The form of an error on a connection.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::error::RemoteError;
 use cellblock_sandbox::Error;
 use cellblock_sandbox::error::{Blame, Effect, Retry};
 
-/// The most characters of a reason that are believed.
+/// Maximum length of a reason in characters.
 const REASON: usize = 2000;
 
-/// Why a server did not do what a client asked for.
+/// The error with which a server rejects a client's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     blame: Word,
-    /// In seconds, where it may be tried again; 0 for at once.
+    /// Seconds after which it may be retried, if it may; 0 means immediately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     again: Option<u64>,
     /// Whether the sandbox is lost.
@@ -36,7 +36,8 @@ enum Word {
 }
 
 impl Refusal {
-    /// Says who has to act, whether it may be tried again, and why, in words for the other side's caller.
+    /// Creates one from the party that has to act, whether it may be retried, and the reason for
+    /// the peer's caller.
     pub fn new(blame: Blame, retry: Retry, reason: impl Into<String>) -> Self {
         Self {
             blame: match blame {
@@ -56,12 +57,12 @@ impl Refusal {
         }
     }
 
-    /// Something that the client should not have asked.
+    /// Rejects an invalid request of the client.
     pub(super) fn request(reason: impl Into<String>) -> Self {
         Self::new(Blame::Caller, Retry::Never, reason)
     }
 
-    /// The error that it amounts to on this side.
+    /// Converts it to an error on this side.
     pub(super) fn into_error(self, action: &'static str) -> Error {
         RemoteError::Refused {
             action,
@@ -75,7 +76,7 @@ impl Refusal {
             retry: match self.again {
                 None => Retry::Never,
                 Some(0) => Retry::Fresh,
-                // What says "next year" is not waited for.
+                // Limits the delay, in case the peer says "next year".
                 Some(pause) => Retry::After(Duration::from_secs(pause.min(60))),
             },
             destroys: self.destroys,
@@ -98,7 +99,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// A reason without control characters and of bounded length.
+/// Returns a reason without control characters and of limited length.
 pub(super) fn told(reason: &str) -> String {
     reason.chars().map(or_space).take(REASON).collect()
 }

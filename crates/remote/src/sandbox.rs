@@ -21,11 +21,11 @@ use cellblock_sandbox::error::During;
 use cellblock_sandbox::guest::Guest;
 use cellblock_sandbox::{Error, Result};
 
-/// How long a server may take to make or end a sandbox, or to start a kernel.
+/// Maximum time for a server to create or end a sandbox, or to start a kernel.
 const LIFE_LIMIT: Duration = Duration::from_secs(90);
-/// How long it may take to tell what is used.
+/// Maximum time for a server to report the usage.
 const USAGE_LIMIT: Duration = Duration::from_secs(30);
-/// How long a dataset may take to get there.
+/// Maximum time to transfer a dataset.
 const MOUNT_LIMIT: Duration = Duration::from_mins(10);
 
 /// A sandbox that lives as long as its connection.
@@ -34,12 +34,12 @@ pub(super) struct RemoteSandbox {
     id: String,
     link: Arc<Link>,
     guest: Guest,
-    /// The last number given to a stream; 0 is the guest's.
+    /// Number of the last stream; 0 is the guest's.
     last: AtomicU32,
 }
 
 impl RemoteSandbox {
-    /// Asks for a sandbox on a connection of its own. `id` is its name here.
+    /// Requests a sandbox on a separate connection. `id` is its local name.
     pub(super) async fn create(link: Link, id: String, limits: &Limits) -> Result<Self> {
         let link = Arc::new(link);
         let (sending, receiving) = link.open(GUEST);
@@ -101,7 +101,7 @@ impl RemoteSandbox {
                 sending.send(&part[..read]).await?;
                 offset += read as u64;
             }
-            // A file that has shrunk meanwhile ends early, which the other side refuses.
+            // A file that has shrunk meanwhile ends early, which the peer rejects.
             sending.end().await;
             Ok::<_, Error>(())
         };
@@ -112,7 +112,7 @@ impl RemoteSandbox {
         tokio::pin!(sent, mounted);
         tokio::select! {
             sent = &mut sent => sent?,
-            // It was refused before all had come.
+            // It was rejected before all of it had arrived.
             answer = &mut mounted => return answer.map(drop),
         }
         mounted.await.map(drop)
@@ -133,7 +133,7 @@ impl Sandbox for RemoteSandbox {
     }
 
     fn rescue(&self, ended: Kernel, pid: u32) -> BoxFuture<'_, Result<Kernel>> {
-        // What was written and not read goes with its pipes.
+        // Unread output is dropped with its pipes.
         drop(ended);
         Box::pin(self.kernel(Some(pid)))
     }
@@ -170,7 +170,7 @@ impl Sandbox for RemoteSandbox {
         Box::pin(async move {
             let asked = self.link.ask(Ask::Destroy {}, "end a sandbox", LIFE_LIMIT).await;
             match asked {
-                // The server ends what it holds for a connection with it.
+                // When the connection ends, the server ends everything that it holds for it.
                 Err(error) if is_lost(&error) => Ok(()),
                 ended => ended.map(drop),
             }
@@ -180,12 +180,12 @@ impl Sandbox for RemoteSandbox {
 
 impl Drop for RemoteSandbox {
     fn drop(&mut self) {
-        // Tasks that carry bytes hold the connection too.
+        // Tasks that transport bytes also hold the connection.
         self.link.close();
     }
 }
 
-/// Carries bytes between a socket and a stream until one of the two ends.
+/// Transports bytes between a socket and a stream until one of the two ends.
 async fn join(socket: UnixStream, sending: Sending, mut receiving: Receiving) {
     let (mut read, mut write) = socket.into_split();
     let out = async {

@@ -1,4 +1,5 @@
-//! What travels on a connection: messages of a few kinds, told apart by their first byte, and what the control messages among them say.
+//! The messages on a connection: a few kinds, identified by their first byte, and the content of
+//! control messages.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
@@ -9,27 +10,28 @@ use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::Usage;
 use cellblock_sandbox::jail::protection::Report;
 
-/// Grows when the two sides of a connection could no longer understand each other. The frames inside have a generation of their own.
+/// Increased when the two sides of a connection could no longer understand each other. The frames
+/// inside have their own generation.
 pub(super) const GENERATION: u32 = 1;
-/// The most bytes of one message, on both sides.
+/// Maximum size of a message in bytes, in both directions.
 pub const MAX_MESSAGE: usize = 1024 * 1024;
-/// The most bytes of a stream that one message carries.
+/// Maximum number of bytes of a stream in one message.
 pub(super) const PART: usize = 64 * 1024;
-/// The stream on which the guest's frames travel.
+/// Number of the stream with the guest's frames.
 pub(super) const GUEST: u32 = 0;
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wire {
-    /// Says that its sender is there.
+    /// Shows that its sender is there.
     Beat,
     /// A [`ToServer`] or a [`ToClient`] as JSON.
     Control(Bytes),
     /// Bytes of a stream.
     Data { stream: u32, bytes: Bytes },
-    /// So many more bytes of a stream may be sent.
+    /// The sender of the stream may send this many more bytes.
     Credit { stream: u32, bytes: u32 },
-    /// No more bytes of a stream come.
+    /// The stream has ended.
     End { stream: u32 },
 }
 
@@ -60,7 +62,7 @@ impl Wire {
         message.freeze()
     }
 
-    /// Reads what the other side sent, which may be anything.
+    /// Decodes a message of the peer, which may be anything.
     pub(super) fn decode(mut message: Bytes) -> Result<Self, String> {
         if message.len() > MAX_MESSAGE {
             return Err(format!(
@@ -69,7 +71,7 @@ impl Wire {
             ));
         }
         let Some((kind, _)) = message.split_first() else {
-            return Err("a message without a byte".to_owned());
+            return Err("an empty message".to_owned());
         };
         let kind = *kind;
         let number = |at: usize| {
@@ -91,61 +93,61 @@ impl Wire {
     }
 }
 
-/// What a client says.
+/// A message of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum ToServer {
-    /// Asks for something; answered under the same number.
+    /// A request; its response has the same number.
     Ask { id: u64, ask: Ask },
-    /// SIGINT for the kernel that speaks on this stream.
+    /// SIGINT for the kernel of this stream.
     Interrupt { kernel: u32 },
-    /// SIGKILL for it.
+    /// SIGKILL for the kernel of this stream.
     Kill { kernel: u32 },
     /// Kills everything in the sandbox.
     KillAll {},
 }
 
-/// What a client asks for.
+/// A request of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Ask {
-    /// A sandbox; a connection has one.
+    /// Creates the connection's only sandbox.
     Create { limits: Limits },
-    /// A kernel, which will speak on this stream.
+    /// Starts a kernel on this stream.
     StartKernel { stream: u32 },
-    /// Lets the standby of the kernel that has ended take over; it will speak on this stream.
+    /// Lets the standby of the ended kernel take over, on this stream.
     Rescue { stream: u32, pid: u32 },
-    /// A file of so many bytes will come on this stream.
+    /// Announces a file of this size on this stream.
     Upload { stream: u32, bytes: u64 },
-    /// Shows the file that is coming at a name of `/tmp/data`.
+    /// Mounts the announced file at a name of `/tmp/data`.
     Mount { name: String },
-    /// What the sandbox has used.
+    /// Returns the sandbox's resource usage.
     Usage {},
-    /// Ends the sandbox; answered when all that was held for it has been given back.
+    /// Ends the sandbox; answered when all its resources have been released.
     Destroy {},
     /// Answered when kernels start without waiting.
     Warm {},
-    /// What the image is.
+    /// Describes the image.
     Describe {},
-    /// Which network clients the image holds.
+    /// Returns the network clients in the image.
     Audit {},
-    /// A layer with these requirements.
+    /// Returns a layer with these requirements.
     Layer { requirements: Vec<String> },
 }
 
-/// What a server says.
+/// A message of a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ToClient {
     /// The first message.
     Hello(Hello),
-    /// Answers an ask.
+    /// The response to a request.
     Answer { id: u64, answer: Answer },
-    /// Says that an ask failed.
+    /// The error of a request.
     Refused { id: u64, refusal: Refusal },
 }
 
-/// What a server says of itself.
+/// A server's introduction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hello {
     /// [`GENERATION`].
@@ -154,49 +156,49 @@ pub(super) struct Hello {
     pub(super) frames: u32,
     /// The image's id.
     pub(super) image: String,
-    /// What its sandboxes are confined by.
+    /// State of its sandboxes' protections.
     pub(super) report: Report,
 }
 
-/// What an ask gave.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub(super) enum Answer {
-    /// It was done.
+    /// The operation is complete.
     Done {},
     /// A sandbox.
     Sandbox {
-        /// Its name there.
+        /// Id of the sandbox at the server.
         id: String,
     },
     /// A kernel.
     Kernel {
-        /// Its number in the sandbox.
+        /// Process id in the sandbox.
         pid: u32,
     },
-    /// What was used.
+    /// Resource usage.
     Usage {
-        /// It.
+        /// The usage.
         usage: Usage,
     },
     /// Kernels start without waiting.
     Warm {
-        /// Modules that could not be imported, with reasons.
+        /// Modules that failed to import, with reasons.
         failed_modules: Vec<String>,
     },
     /// The image's manifest.
     Image {
-        /// It, unread.
+        /// The manifest, unread.
         manifest: serde_json::Value,
     },
-    /// What an audit found.
+    /// Result of an audit.
     Audit {
-        /// It.
+        /// The audit.
         report: Audit,
     },
     /// A layer.
     Layer {
-        /// Its id.
+        /// Id of the layer.
         id: String,
     },
 }
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_too_long_or_cut_or_of_no_kind_is_refused() {
+    fn oversized_truncated_and_unknown_messages_are_rejected() {
         for (message, reason) in [
             (vec![], "a message without a byte"),
             (vec![0, 0], "a message of kind 0 with 2 bytes"),
@@ -245,7 +247,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_read_is_written_as_the_same_bytes(message in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn decoded_messages_encode_to_the_same_bytes(message in proptest::collection::vec(any::<u8>(), 0..40)) {
             if let Ok(wire) = Wire::decode(message.clone().into()) {
                 prop_assert_eq!(wire.encode().to_vec(), message);
             }

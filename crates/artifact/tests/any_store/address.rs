@@ -21,7 +21,7 @@ async fn an_address_names_memory_or_a_folder() {
 }
 
 #[tokio::test]
-async fn what_is_no_address_is_refused_with_what_would_be() {
+async fn the_error_for_an_invalid_address_names_valid_ones() {
     for address in [
         "",
         "store",

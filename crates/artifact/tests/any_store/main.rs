@@ -16,12 +16,12 @@ use object_store::memory::InMemory;
 use tempfile::TempDir;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_store_in_memory_does_what_a_store_does() {
+async fn a_store_in_memory_passes_the_suite() {
     suite::run(|| Store::new(Arc::new(InMemory::new()))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_store_in_a_folder_does_what_a_store_does() {
+async fn a_store_in_a_folder_passes_the_suite() {
     let folder = TempDir::new().unwrap();
     let mut next = 0;
     suite::run(|| {

@@ -7,7 +7,7 @@ use crate::server::Server;
 use crate::suite;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_store_in_a_bucket_does_what_a_store_does() {
+async fn a_store_in_a_bucket_passes_the_suite() {
     require!(S3Server);
     let server = Server::start();
     let mut stores = Vec::new();
@@ -22,7 +22,7 @@ async fn a_store_in_a_bucket_does_what_a_store_does() {
 }
 
 #[tokio::test]
-async fn prefixes_of_one_bucket_are_stores_of_their_own_and_reopening_finds_what_is_there() {
+async fn prefixes_of_one_bucket_are_separate_persistent_stores() {
     require!(S3Server);
     let server = Server::start();
     let about = About {
@@ -41,7 +41,7 @@ async fn prefixes_of_one_bucket_are_stores_of_their_own_and_reopening_finds_what
 }
 
 #[tokio::test]
-async fn a_bucket_that_is_not_there_is_an_error() {
+async fn a_missing_bucket_is_an_error() {
     require!(S3Server);
     let server = Server::start();
     let place = S3 {

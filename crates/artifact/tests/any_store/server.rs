@@ -1,4 +1,4 @@
-//! A server that speaks S3, as a child process on loopback.
+//! A server with the protocol of S3, as a child process on loopback.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts it on a free port, and waits until it says which.
+    /// Starts the server on a free port, and waits until it reports the port.
     pub(crate) fn start() -> Self {
         let mut child = Command::new("moto_server")
             .args(["-H", "127.0.0.1", "-p", "0"])
@@ -34,12 +34,12 @@ impl Server {
                 break address.to_owned();
             }
         };
-        // It logs each request, and would wait for somebody to read that.
+        // It logs each request, and would block if the log were not read.
         thread::spawn(move || std::io::copy(&mut told, &mut std::io::sink()));
         Self { child, address }
     }
 
-    /// Makes a bucket, and says where it is.
+    /// Creates a bucket, and returns its address.
     pub(crate) fn bucket(&self, name: &str, prefix: &str) -> S3 {
         let mut connection = TcpStream::connect(&self.address).unwrap();
         let request = format!(

@@ -1,4 +1,4 @@
-//! What every store does.
+//! The behavior of every store.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,7 +16,7 @@ const YOUNG: Retention = Retention {
     pins: None,
 };
 
-/// Runs everything, each part on a store that is empty.
+/// Runs everything, each part on an empty store.
 pub(crate) async fn run(mut fresh: impl FnMut() -> Store) {
     bytes_are_read_back(&fresh()).await;
     files_are_read_back(&fresh()).await;
@@ -70,7 +70,7 @@ async fn bytes_are_read_back(store: &Store) {
 }
 
 async fn files_are_read_back(store: &Store) {
-    // The last is written in several parts.
+    // The last one is written in several parts.
     for size in [0, 1, 1 << 20, (11 << 20) + 17] {
         let bytes: Vec<u8> = (0..size).map(|at: u32| at.to_le_bytes()[1]).collect();
         let id = store.put_file(file(&bytes), &about(1)).await.unwrap();
@@ -100,7 +100,7 @@ async fn what_was_said_first_stays_and_origins_are_added(store: &Store) {
         .iter()
         .map(|origin| origin.cell.unwrap())
         .collect();
-    // A store that tells time by the second does not know which was first.
+    // A store with a resolution of seconds does not know which was first.
     cells.sort_unstable();
     assert_eq!(cells, [1, 2]);
     assert_eq!(metadata.origins[0].session, "s é/..");
@@ -186,7 +186,7 @@ async fn publishers_need_no_lock(store: &Store) {
     assert_eq!(store.list().await.unwrap().len(), 4);
 }
 
-/// A collection without any patience may take what was published before, never what is pinned.
+/// A collection without retention may remove everything published before, except pinned artifacts.
 async fn publishers_and_collectors_need_no_lock(store: &Store) {
     let mut tasks = JoinSet::new();
     for n in 0..8_u64 {

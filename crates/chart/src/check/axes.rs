@@ -1,4 +1,4 @@
-//! Whether each axis fits the values that it shows.
+//! Checks that each axis fits the values that it shows.
 
 use crate::error::{Problem, Problems, code, quoted};
 use crate::{Axis, AxisType, ChartSpec, ChartType, Column, ColumnKind, Columns, Format, Mark, Side};
@@ -9,7 +9,8 @@ pub(super) fn check(spec: &ChartSpec, columns: &Columns, problems: &mut Problems
     if let Some(key) = &spec.x_key
         && let Some(column) = column(columns, key, "xKey", problems)
     {
-        // What is counted is no place: a histogram leaves null out, as one of several series does.
+        // Counted values need no position: a histogram ignores null, and so does one of several
+        // series.
         if spec.kind != ChartType::Histogram || !spec.series.is_empty() {
             nulls(column, columns, key, "xKey", problems);
         }
@@ -37,7 +38,7 @@ pub(super) fn check(spec: &ChartSpec, columns: &Columns, problems: &mut Problems
     }
 }
 
-/// Fills in what was left out and is known now.
+/// Fills in omitted fields that are known now.
 pub(super) fn complete(spec: &mut ChartSpec, columns: &Columns) {
     if spec.kind.is_over_x() {
         let kind = spec.x_type(columns);
@@ -56,7 +57,7 @@ pub(super) fn complete(spec: &mut ChartSpec, columns: &Columns) {
 fn nulls(column: &Column, columns: &Columns, key: &str, field: &str, problems: &mut Problems) {
     if column.nulls > 0 {
         let message = format!(
-            "{} of {} rows have no value for {} and so no place in the chart; drop these rows, or fill the key",
+            "{} of {} rows have no value for {} and therefore no position in the chart; drop these rows, or fill the key",
             column.nulls,
             columns.rows,
             quoted(key)
@@ -65,7 +66,7 @@ fn nulls(column: &Column, columns: &Columns, key: &str, field: &str, problems: &
     }
 }
 
-/// One row for each place on the x axis, but where points may share one.
+/// Rejects several rows at one position of the x axis, unless points may share it.
 fn repeated(spec: &ChartSpec, column: &Column, columns: &Columns, key: &str, problems: &mut Problems) {
     let points =
         spec.kind != ChartType::Candlestick && spec.series.iter().all(|it| spec.mark(it) == Mark::Scatter);
@@ -83,10 +84,10 @@ pub(super) fn duplicates(key: &str, rows: u64, places: u64) -> Problem {
     Problem::new(code::DUPLICATE_ROWS, "data", message)
 }
 
-/// Whether the x axis is of the type that its values and the marks over it need.
+/// Checks that the x axis has the type that its values and the marks require.
 fn over_x(spec: &ChartSpec, column: &Column, key: &str, problems: &mut Problems) {
     use {AxisType as Type, ColumnKind as Kind};
-    // Candles stand side by side on trading days, which is an axis of names; what is drawn over them follows.
+    // Candles are drawn side by side on trading days, on an axis of names; marks over them follow.
     let joined = spec.kind != ChartType::Candlestick && spec.series.iter().any(|it| spec.mark(it).joins());
     let given = spec.x_axis.as_ref().and_then(|axis| axis.kind);
     let values = format!(
@@ -96,7 +97,7 @@ fn over_x(spec: &ChartSpec, column: &Column, key: &str, problems: &mut Problems)
         such_as(column)
     );
     let date = "set xAxis.type to time";
-    let bars = "draw bars, or write the values as ISO 8601 times if they are such";
+    let bars = "draw bars, or write the values as ISO 8601 times if they are times";
     let (code, repair) = match (given, column.kind) {
         (Some(Type::Time | Type::Number) | None, Kind::Text | Kind::Mixed) if joined => (
             code::CATEGORICAL_RENDERED_AS_LINE,
@@ -114,17 +115,17 @@ fn over_x(spec: &ChartSpec, column: &Column, key: &str, problems: &mut Problems)
         ),
         (Some(Type::Number | Type::Category), Kind::Time) if joined => (
             code::TIME_SERIES_NO_DATE_AXIS,
-            format!("but the axis is none of times; {date}"),
+            format!("but the axis is not a time axis; {date}"),
         ),
         (Some(Type::Number), Kind::Time) => (code::AXIS_TYPE_MISMATCH, date.to_owned()),
         (None, Kind::Number) if says_time(key) && is_epoch(column) => (
             code::TIME_SERIES_NO_DATE_AXIS,
-            format!("since 1970, but the axis is none of times; {date}, or to number"),
+            format!("since 1970, but the axis is not a time axis; {date}, or to number"),
         ),
         (Some(Type::Time), Kind::Number) if !is_epoch(column) => (
             code::AXIS_TYPE_MISMATCH,
             format!(
-                "from {} to {}, which are no seconds or milliseconds since 1970; write ISO 8601 times (a year as the text \"2024\"), or set xAxis.type to number",
+                "from {} to {}, which are not seconds or milliseconds since 1970; write ISO 8601 times (a year as the text \"2024\"), or set xAxis.type to number",
                 column.min.unwrap_or_default(),
                 column.max.unwrap_or_default()
             ),
@@ -135,7 +136,7 @@ fn over_x(spec: &ChartSpec, column: &Column, key: &str, problems: &mut Problems)
     problems.push(problem.with_valid(AxisType::NAMES.iter().copied()));
 }
 
-/// Whether the axis of a heatmap can have its type.
+/// Checks that the axis of a heatmap can have its type.
 fn position(column: &Column, axis: Option<&Axis>, field: &str, problems: &mut Problems) {
     let fits = match axis.and_then(|axis| axis.kind) {
         None | Some(AxisType::Category) => true,
@@ -163,13 +164,13 @@ fn says_time(key: &str) -> bool {
         .any(|word| key == *word || key.contains("time") || key.ends_with(&format!("_{word}")))
 }
 
-/// Whether numbers can be times; what is not known is taken to be right.
+/// Returns whether numbers can be times; unknown ranges count as valid.
 fn is_epoch(column: &Column) -> bool {
     let is_time = |number| crate::time::of_number(number).is_some();
     column.min.is_none_or(is_time) && column.max.is_none_or(is_time)
 }
 
-/// Whether an axis is written in a way that fits its type and its values.
+/// Checks that the format of an axis fits its type and its values.
 fn written(spec: &ChartSpec, axis: &Axis, field: &str, columns: &Columns, problems: &mut Problems) {
     let of_values = field != "xAxis" && spec.kind != ChartType::Heatmap;
     if of_values && let Some(kind) = axis.kind.filter(|kind| *kind != AxisType::Number) {
@@ -207,7 +208,7 @@ fn written(spec: &ChartSpec, axis: &Axis, field: &str, columns: &Columns, proble
     }
 }
 
-/// The largest magnitudes of what an axis shows.
+/// Returns the largest magnitudes that an axis shows.
 fn shown(spec: &ChartSpec, field: &str, columns: &Columns) -> Vec<f64> {
     let side = match field {
         "xAxis" => None,

@@ -1,4 +1,4 @@
-//! Whether each expected measure is shown.
+//! Checks that each expected measure is shown.
 
 use crate::ChartSpec;
 use crate::error::{Problem, Problems, code, quoted};
@@ -14,7 +14,7 @@ pub(super) fn check(spec: &ChartSpec, problems: &mut Problems) {
         };
         if !expected.iter().any(|it| same(it, measure)) {
             let message = format!(
-                "{} is no expected measure; name one of them, or leave it out",
+                "{} is not an expected measure; name one of them, or leave it out",
                 quoted(measure)
             );
             let field = format!("series[{at}].satisfies");
@@ -38,7 +38,8 @@ pub(super) fn check(spec: &ChartSpec, problems: &mut Problems) {
     }
 }
 
-/// The measures that the chart shows: what series say, else their keys and labels, and the keys that types have without series.
+/// Returns the measures that the chart shows: those that series declare, else their keys and
+/// labels, and the keys of types without series.
 fn shown(spec: &ChartSpec) -> Vec<&str> {
     let series = spec.series.iter().flat_map(|series| match &series.satisfies {
         Some(measure) => vec![measure.as_str()],
@@ -51,7 +52,7 @@ fn shown(spec: &ChartSpec) -> Vec<&str> {
     series.chain(others).collect()
 }
 
-/// Whether two names differ in nothing but case and what joins their words.
+/// Returns whether two names differ only in case and in the separators of their words.
 fn same(one: &str, other: &str) -> bool {
     let words = |text: &str| {
         let words = text.chars().filter(|c| !matches!(c, ' ' | '_' | '-'));

@@ -1,4 +1,4 @@
-//! Whether a specification fits what its rows are like, and everything that does not.
+//! Checks that a specification fits its rows, and reports everything that does not.
 
 mod axes;
 mod measures;
@@ -15,8 +15,9 @@ use super::{
     ChartError, ChartSpec, Column, ColumnKind, Columns, MAX_POINTS, MAX_ROWS, Rows, ValueScale, read,
 };
 
-/// Checks a specification against what the rows are like, and normalises it: `yKey` becomes a series, the type of the x axis is filled
-/// in, and so is the scale of percentages. Every mistake that is found is in the error.
+/// Checks a specification against a description of the rows, and normalizes it: `yKey` becomes a
+/// series, and the type of the x axis and the scale of percentages are filled in. The error
+/// contains every mistake that was found.
 pub fn check(spec: &Value, columns: &Columns) -> Result<ChartSpec, ChartError> {
     let mut problems = Problems::default();
     let spec = against(spec, columns, &mut problems);
@@ -27,7 +28,7 @@ pub fn check(spec: &Value, columns: &Columns) -> Result<ChartSpec, ChartError> {
     }
 }
 
-/// Checks a specification against rows, where each has a place on the axes besides.
+/// Checks a specification against rows, including that each row has a position on the axes.
 pub(super) fn with_rows(spec: &Value, rows: &Rows, problems: &mut Problems) -> Option<ChartSpec> {
     let columns = rows.summary();
     let spec = against(spec, &columns, problems)?;
@@ -39,7 +40,7 @@ pub(super) fn unreadable() -> Problem {
     Problem::new(code::SPEC_MALFORMED, "spec", "could not be read")
 }
 
-/// Notes what is wrong with the form of a specification, whatever it is drawn from.
+/// Checks the form of a specification, whatever its rows are.
 pub(super) fn form(value: &Value, problems: &mut Problems) {
     if let Some((mut spec, true)) = read::spec(value, problems) {
         shape::complete(&mut spec, problems);
@@ -58,7 +59,7 @@ fn against(value: &Value, columns: &Columns, problems: &mut Problems) -> Option<
         problems.add(
             code::NO_ROWS,
             "data",
-            "has no rows; pass at least one, or tell that there is nothing to draw",
+            "has no rows; pass at least one, or say that there is nothing to draw",
         );
     } else {
         series::check(&spec, columns, problems);
@@ -86,7 +87,8 @@ fn against(value: &Value, columns: &Columns, problems: &mut Problems) -> Option<
     Some(spec)
 }
 
-/// Notes keys that no row has, where the type of the chart, which says what they have to be, is not known.
+/// Checks that rows have the named keys if the chart's type, which determines the meaning of keys,
+/// is unknown.
 fn named_columns(spec: &Value, columns: &Columns, problems: &mut Problems) {
     let named = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     for field in ["xKey", "yKey", "valueKey"] {
@@ -103,10 +105,10 @@ fn named_columns(spec: &Value, columns: &Columns, problems: &mut Problems) {
     }
 }
 
-/// What a key's values are like; notes that no row has the key.
+/// Returns the description of a key's values; notes a key that no row has.
 fn column<'a>(columns: &'a Columns, key: &str, field: &str, problems: &mut Problems) -> Option<&'a Column> {
     if key.is_empty() {
-        // That it is missing was noted when it was read.
+        // A missing key was noted when it was read.
         return None;
     }
     let column = columns.keys.get(key);
@@ -118,7 +120,7 @@ fn column<'a>(columns: &'a Columns, key: &str, field: &str, problems: &mut Probl
     column
 }
 
-/// Notes values that are no numbers, or none at all.
+/// Notes values that are not numbers, or a key without values.
 fn numeric<'a>(columns: &'a Columns, key: &str, field: &str, problems: &mut Problems) -> Option<&'a Column> {
     let column = column(columns, key, field, problems)?;
     let key = quoted(key);
@@ -148,7 +150,7 @@ fn numeric<'a>(columns: &'a Columns, key: &str, field: &str, problems: &mut Prob
     None
 }
 
-/// An example of a column's values, where one is known.
+/// Returns an example of a column's values, if one is known.
 fn such_as(column: &Column) -> String {
     let sample = column
         .sample
@@ -157,7 +159,7 @@ fn such_as(column: &Column) -> String {
     sample.unwrap_or_default()
 }
 
-/// The largest magnitude of a column, where it is known.
+/// Returns the largest magnitude of a column, if it is known.
 fn magnitude(column: &Column) -> Option<f64> {
     Some(column.min?.abs().max(column.max?.abs()))
 }

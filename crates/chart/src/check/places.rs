@@ -1,4 +1,4 @@
-//! Whether each row has a place of its own: what only the rows themselves can tell.
+//! Checks that each row has a position of its own, which requires the rows themselves.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ fn cells(spec: &ChartSpec, x: &str, rows: &Rows, problems: &mut Problems) {
     }
 }
 
-/// Every value is a time, and two texts are not of the same one.
+/// Checks that every value is a time, and that no two texts are the same time.
 fn times(spec: &ChartSpec, key: &str, rows: &Rows, columns: &Columns, problems: &mut Problems) {
     if problems.has("xAxis.type") {
         return;
@@ -53,7 +53,7 @@ fn times(spec: &ChartSpec, key: &str, rows: &Rows, columns: &Columns, problems: 
         let Some(label) = cell.label() else { continue };
         let Some(time) = cell.time() else {
             let message = format!(
-                "{} is no time; write ISO 8601, or seconds or milliseconds since 1970",
+                "{} is not a time; write ISO 8601, or seconds or milliseconds since 1970",
                 quoted(&label)
             );
             let field = format!("data[{at}].{}", repeated(key));
@@ -72,7 +72,7 @@ fn times(spec: &ChartSpec, key: &str, rows: &Rows, columns: &Columns, problems: 
     }
 }
 
-/// What is marked on an axis of names is one of them.
+/// Checks that a reference on an axis of names is one of them.
 fn categories(spec: &ChartSpec, key: &str, rows: &Rows, problems: &mut Problems) {
     let lines = spec.reference_lines.iter().enumerate();
     let lines = lines.map(|(at, it)| (format!("referenceLines[{at}].x"), it.x.as_ref()));
@@ -92,7 +92,7 @@ fn categories(spec: &ChartSpec, key: &str, rows: &Rows, problems: &mut Problems)
         let label = Place::label(place);
         if !names.contains(&label) {
             let message = format!(
-                "{} is no value of {}; name one that a row has",
+                "{} is not a value of {}; name one that a row has",
                 quoted(&label),
                 quoted(key)
             );

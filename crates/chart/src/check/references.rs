@@ -1,4 +1,4 @@
-//! Whether reference lines and areas have a place.
+//! Checks that reference lines and areas have a position.
 
 use crate::error::{Problem, Problems, code, quoted};
 use crate::{AxisType, ChartSpec, ChartType, Columns, Place, Side};
@@ -17,7 +17,7 @@ pub(super) fn check(spec: &ChartSpec, columns: &Columns, problems: &mut Problems
                 &field,
                 "has x and y; give one of them per line",
             ),
-            (None, None) => problems.add(code::MISSING_KEY, &field, "has no place; give x or y"),
+            (None, None) => problems.add(code::MISSING_KEY, &field, "has no position; give x or y"),
         }
         place(line.x.as_ref(), x_type, &format!("{field}.x"), problems);
         axis(spec, line.y_axis, &field, problems);
@@ -29,7 +29,7 @@ pub(super) fn check(spec: &ChartSpec, columns: &Columns, problems: &mut Problems
             problems.add(
                 code::MISSING_KEY,
                 &field,
-                "has no place; give at least one of x1, x2, y1 and y2",
+                "has no position; give at least one of x1, x2, y1 and y2",
             );
         }
         place(area.x1.as_ref(), x_type, &format!("{field}.x1"), problems);
@@ -46,7 +46,7 @@ fn place(place: Option<&Place>, x_type: AxisType, field: &str, problems: &mut Pr
     };
     if !fits && let Some(place) = place {
         let message = format!(
-            "{} is no place on an x axis of type {}; write {}",
+            "{} is not a position on an x axis of type {}; write {}",
             quoted(&place.label()),
             x_type.name(),
             match x_type {

@@ -1,4 +1,4 @@
-//! Whether the rows have the numbers that a specification draws.
+//! Checks that the rows have the numbers that a specification draws.
 
 use crate::error::{Problems, code, quoted};
 use crate::{ChartSpec, ChartType, Columns};
@@ -56,7 +56,7 @@ fn errors(columns: &Columns, key: &str, field: &str, problems: &mut Problems) {
     }
 }
 
-/// Notes a series that is there before, or has the name of one.
+/// Notes a duplicate series, or one with another's name.
 fn again(spec: &ChartSpec, at: usize, problems: &mut Problems) {
     let (before, series) = (&spec.series[..at], &spec.series[at]);
     let same = |other: &&_| spec.mark(other) == spec.mark(series);
@@ -71,7 +71,7 @@ fn again(spec: &ChartSpec, at: usize, problems: &mut Problems) {
         problems.add(code::DUPLICATE_SERIES, format!("series[{at}].key"), message);
     } else if !series.key.is_empty() && before.iter().any(|other| other.name() == series.name()) {
         let message = format!(
-            "{} is the name of another series; give each a label of its own",
+            "{} is the name of another series; give each its own label",
             quoted(series.name())
         );
         problems.add(code::DUPLICATE_SERIES, format!("series[{at}].label"), message);

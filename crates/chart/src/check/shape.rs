@@ -1,9 +1,9 @@
-//! Which keys each type of chart needs, and which mean nothing to it.
+//! Checks that each type of chart has the keys that it needs and no meaningless ones.
 
 use crate::error::{Problem, Problems, code};
 use crate::{ChartSpec, ChartType, Mark, Series, Side};
 
-/// Turns the short form of one series into a series.
+/// Converts the short form of one series to a series.
 pub(super) fn complete(spec: &mut ChartSpec, problems: &mut Problems) {
     if !spec.kind.is_over_x() || spec.kind == ChartType::Candlestick {
         return;
@@ -16,7 +16,7 @@ pub(super) fn complete(spec: &mut ChartSpec, problems: &mut Problems) {
         Some(_) => problems.add(
             code::MEANINGLESS_KEY,
             "yKey",
-            "stands beside series; leave it out, as it is only a short form of one series",
+            "must not be combined with series; leave it out, because it is only a short form of one series",
         ),
         None => {}
     }
@@ -182,7 +182,7 @@ fn one(spec: &ChartSpec, series: &Series, field: &str, problems: &mut Problems) 
     );
 }
 
-/// An axis with a description has series.
+/// Checks that an axis with a description has series.
 fn sides(spec: &ChartSpec, problems: &mut Problems) {
     if !spec.kind.is_over_x() {
         return;

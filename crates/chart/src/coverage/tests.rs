@@ -1,4 +1,4 @@
-//! How much of an axis is covered.
+//! Coverage of axes.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ fn nulls_and_missing_rows_are_gaps() {
 }
 
 #[test]
-fn fewer_than_three_expected_points_tell_nothing() {
+fn fewer_than_three_expected_points_have_no_coverage() {
     assert_eq!(of(&[(0, Some(1.0))]), (None, 1, 1));
     assert_eq!(of(&[(0, Some(1.0)), (1, Some(1.0))]), (None, 2, 2));
 }
@@ -80,7 +80,7 @@ fn each_line_and_area_is_measured_and_nothing_else() {
 
 proptest! {
     #[test]
-    fn it_is_a_share_that_no_more_points_lower(
+    fn more_points_never_lower_the_share(
         days in proptest::collection::btree_map(0..400_i64, proptest::option::of(-1e9..1e9), 1..60),
         filled in 0..400_i64,
     ) {
@@ -91,7 +91,7 @@ proptest! {
         prop_assert!(finite <= days.len() && days.len() <= expected);
         prop_assert_eq!(share.is_none(), expected < 3);
         prop_assert!(share.is_none_or(|share| (0.0..=1.0).contains(&share)));
-        // A value where there was null is one point more of as many.
+        // A value that replaces a null is one more of the same number of points.
         if let Some(slot) = days.range(filled..).next().filter(|(_, value)| value.is_none()) {
             let mut more = days.clone();
             more.insert(*slot.0, Some(0.0));

@@ -1,4 +1,4 @@
-//! The fields of one object of a specification, each read as what it has to be.
+//! Reading the fields of one object of a specification with their required types.
 
 use serde_json::{Map, Number, Value};
 
@@ -8,7 +8,7 @@ use crate::{Place, Side};
 
 use super::{MAX_ENTRIES, MAX_LABEL, check_text, is_color, mistyped};
 
-/// Keys that are read as another, because libraries for charts call them so.
+/// Alternative names of keys, which chart libraries use.
 const ALIASES: &[&str] = &["stroke", "fill"];
 
 /// An object at a path.
@@ -18,7 +18,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Takes an object and notes every key that it should not have.
+    /// Takes an object and notes every unknown key.
     pub(super) fn of(
         value: &'a Value,
         at: &str,
@@ -60,7 +60,7 @@ impl<'a> Fields<'a> {
         Problem::new(
             code::UNKNOWN_KEY,
             path,
-            format!("{} is no key here; {repair}", quoted(key)),
+            format!("{} is not a key here; {repair}", quoted(key)),
         )
         .with_valid(valid.iter().copied())
     }
@@ -72,7 +72,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A field that is there; null counts as left out.
+    /// Returns a field; null counts as missing.
     fn get(&self, key: &str) -> Option<&'a Value> {
         self.map.get(key).filter(|value| !value.is_null())
     }
@@ -87,7 +87,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A key of the rows; empty when it is missing, which is noted.
+    /// Returns a key of the rows; empty if it is missing, which is noted.
     pub(super) fn required_key(&self, key: &str, problems: &mut Problems) -> String {
         if self.get(key).is_none() {
             problems.add(
@@ -180,9 +180,9 @@ impl<'a> Fields<'a> {
         if is_color(&text) {
             return Some(text);
         }
-        let message = format!("{} is no colour that is accepted", quoted(&text));
+        let message = format!("{} is not a valid color", quoted(&text));
         let problem = Problem::new(code::INVALID_VALUE, self.path(key), message);
-        problems.push(problem.with_valid(["#rgb", "#rrggbb", "#rrggbbaa", "a colour name of CSS"]));
+        problems.push(problem.with_valid(["#rgb", "#rrggbb", "#rrggbbaa", "a CSS color name"]));
         None
     }
 
@@ -195,7 +195,7 @@ impl<'a> Fields<'a> {
         Fields::of(self.get(key)?, &self.path(key), valid, problems)
     }
 
-    /// The entries of a list, as many as are allowed.
+    /// Returns the entries of a list, up to the maximum.
     pub(super) fn entries(&self, key: &str, problems: &mut Problems) -> &'a [Value] {
         let entries = match self.get(key) {
             None => return &[],
@@ -215,7 +215,8 @@ impl<'a> Fields<'a> {
         &entries[..entries.len().min(MAX_ENTRIES)]
     }
 
-    /// Reads a list of objects. What is none counts as an empty one, so that the places of the others stay.
+    /// Reads a list of objects. An invalid entry counts as an empty object, so that the indexes of
+    /// the others stay.
     pub(super) fn list<T: Default>(
         &self,
         key: &str,

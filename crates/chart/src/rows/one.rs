@@ -1,4 +1,4 @@
-//! One row as it is read, whatever stands in its place.
+//! Reading one row, or an invalid value in its place.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde_json::Number;
 
 use super::{Cell, Found, MAX_TEXT, Reading, Row, Wrong};
 
-/// Reads one row; none is returned for what is no object.
+/// Reads one row; returns none for a value that is not an object.
 pub(super) struct One<'a>(pub(super) &'a mut Reading);
 
 impl<'de> DeserializeSeed<'de> for One<'_> {
@@ -19,7 +19,7 @@ impl<'de> DeserializeSeed<'de> for One<'_> {
     }
 }
 
-/// Everything that is no object is no row.
+/// Visitor methods for everything that is not an object.
 macro_rules! no_row {
     ($($visit:ident($type:ty)),*) => {
         $(fn $visit<E>(self, _: $type) -> Result<Self::Value, E> { Ok(None) })*

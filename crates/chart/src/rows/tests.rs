@@ -1,4 +1,4 @@
-//! Rows from bytes of anyone.
+//! Rows from untrusted bytes.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -28,7 +28,7 @@ fn flat_rows_are_kept_as_they_are() {
 }
 
 #[test]
-fn each_wrong_value_is_told_once_with_its_key_and_first_row() {
+fn each_wrong_value_is_reported_once_with_its_key_and_first_row() {
     let found = problems(r#"[{"a":1,"b":[1]},{"a":true,"b":{}},{"a":false,"b":2},7]"#);
     let found: Vec<_> = found.iter().map(|it| (it.code, it.field.as_str())).collect();
     assert_eq!(
@@ -44,7 +44,7 @@ fn each_wrong_value_is_told_once_with_its_key_and_first_row() {
 }
 
 #[test]
-fn what_is_no_array_of_objects_is_told_with_its_place() {
+fn data_that_is_not_an_array_of_objects_is_reported_with_its_location() {
     for text in [
         "",
         "{}",
@@ -68,7 +68,7 @@ fn what_is_no_array_of_objects_is_told_with_its_place() {
 }
 
 #[test]
-fn rows_over_the_limit_are_refused_and_counted() {
+fn rows_over_the_limit_are_rejected_and_counted() {
     let rows = |count: usize| json!(vec![json!({ "a": 1 }); count]).to_string();
     assert_eq!(Rows::parse(rows(MAX_ROWS).as_bytes()).unwrap().len(), 5000);
     let problem = only(&rows(MAX_ROWS + 2));
@@ -105,7 +105,7 @@ fn bytes_keys_and_texts_have_limits() {
 }
 
 #[test]
-fn a_key_that_can_not_be_shown_is_refused_and_shown_escaped() {
+fn a_key_with_control_characters_is_rejected_and_escaped() {
     for key in ["", "a\nb", "\u{202e}x", &"k".repeat(101)] {
         let problem = only(&json!([{ key: 1 }]).to_string());
         assert_eq!(
@@ -117,7 +117,7 @@ fn a_key_that_can_not_be_shown_is_refused_and_shown_escaped() {
 }
 
 #[test]
-fn the_summary_tells_kinds_nulls_and_ranges() {
+fn the_summary_contains_kinds_nulls_and_ranges() {
     let text = r#"[{"n":1,"t":"2024-01-01","s":"x","m":1,"z":null},{"n":-2.5,"t":"2024","s":"2024","m":"y"},{"t":null}]"#;
     let columns = Rows::parse(text.as_bytes()).unwrap().summary();
     assert_eq!(columns.rows, 3);
@@ -144,7 +144,7 @@ fn the_summary_tells_kinds_nulls_and_ranges() {
 }
 
 #[test]
-fn a_summary_of_only_kinds_and_nulls_can_be_read() {
+fn a_summary_with_only_kinds_and_nulls_can_be_read() {
     let text = r#"{"rows":120,"keys":{"date":{"kind":"time","nulls":3},"v":{"kind":"number"}}}"#;
     let columns: Columns = serde_json::from_str(text).unwrap();
     assert_eq!(
@@ -156,12 +156,12 @@ fn a_summary_of_only_kinds_and_nulls_can_be_read() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_are_read_or_rejected(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let _ = Rows::parse(&bytes);
     }
 
     #[test]
-    fn what_was_read_is_written_and_read_the_same(
+    fn rows_that_were_read_round_trip(
         rows in proptest::collection::vec(
             proptest::collection::btree_map("[a-c]", prop_oneof![
                 Just(json!(null)), any::<i64>().prop_map(|it| json!(it)), (-1e300..1e300).prop_map(|it: f64| json!(it)),

@@ -50,7 +50,7 @@ fn several_lists_need_a_path() {
 }
 
 #[test]
-fn what_has_no_rows_is_told() {
+fn results_without_rows_are_reported() {
     for data in [
         json!(7),
         json!({}),
@@ -69,7 +69,7 @@ fn what_has_no_rows_is_told() {
 }
 
 #[test]
-fn nested_cells_and_uneven_columns_are_told_by_their_key() {
+fn nested_cells_and_uneven_columns_are_reported_by_key() {
     let nested = json!({ "prices": [{ "day": "2024-01-01", "n": { "v": 1 } }] });
     let problem = made(&nested, None).unwrap_err();
     assert_eq!(
@@ -85,7 +85,7 @@ fn nested_cells_and_uneven_columns_are_told_by_their_key() {
 }
 
 #[test]
-fn long_columns_are_refused_like_many_rows() {
+fn long_columns_are_rejected_like_many_rows() {
     let data = json!({ "day": vec!["2024-01-01"; 5001], "n": vec![1; 5001] });
     assert_eq!(made(&data, None).unwrap_err().code, code::ROW_COUNT_TRUNCATION);
     let text = "x".repeat(1000);

@@ -1,4 +1,4 @@
-//! Random specifications over random rows: accepted or refused, never worse.
+//! Random specifications over random rows: accepted or rejected, never worse.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::{Chart, ChartSpec, Rows, check, coverage, read, to_vega_lite};
 
-/// Words that mean something in some field.
+/// Words with a meaning in some field.
 const WORDS: &[&str] = &[
     "t",
     "n",
@@ -34,7 +34,7 @@ const WORDS: &[&str] = &[
     "",
 ];
 
-/// A value that some field can have, and that others can not.
+/// A value that some fields can have, and others cannot.
 fn value() -> impl Strategy<Value = Value> {
     prop_oneof![
         6 => select(WORDS).prop_map(|it| json!(it)),
@@ -142,7 +142,7 @@ fn spec() -> impl Strategy<Value = Value> {
             .boxed(),
         ),
     ]);
-    // Now and then something that has no business there.
+    // Occasionally a field that does not belong there.
     let odd = proptest::option::weighted(0.15, (select(read::keys::SPEC), value()));
     (whole, more, odd).prop_map(|((kind, x, series), mut spec, odd)| {
         spec["type"] = json!(kind);
@@ -185,7 +185,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn a_chart_is_accepted_as_its_own_document_or_refused(spec in spec(), rows in rows()) {
+    fn a_chart_is_rejected_or_equals_its_own_document(spec in spec(), rows in rows()) {
         let rows = Rows::parse(rows.to_string().as_bytes()).unwrap();
         if let Ok(unchecked) = serde_json::from_value::<ChartSpec>(spec.clone()) {
             to_vega_lite(&unchecked, &rows, None);

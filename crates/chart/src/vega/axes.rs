@@ -1,4 +1,4 @@
-//! Axes as Vega-Lite has them: scale, title and how numbers are written.
+//! Axes in Vega-Lite: scale, title and number format.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,16 @@ use crate::{Axis, AxisType, ChartSpec, ChartType, Columns, Format, Mark, Series,
 
 use super::values::Plot;
 
-/// Names on an axis beyond which they are turned.
+/// Maximum number of names on an axis that are written horizontally.
 const LEVEL: usize = 8;
-/// Times on an axis up to which each is written.
+/// Maximum number of times on an axis that are all written.
 const FEW: usize = 12;
 /// Values that vary by less than this part of the largest are shown without zero.
 const FLAT: f64 = 0.5;
 
-/// A moment as briefly as its tick allows. A second line says what the first tick leaves out: the date of a time of day, the year of a date;
-/// the first days of a later year say theirs, too.
+/// Formats a time as briefly as its tick permits. A second line adds what the first tick leaves
+/// out: the date of a time of day, or the year of a date; the first days of a later year also show
+/// theirs.
 const MOMENT: &str = "[\
     utcmilliseconds(datum.value) ? utcFormat(datum.value, '%H:%M:%S.%L') \
     : utcseconds(datum.value) ? utcFormat(datum.value, '%H:%M:%S') \
@@ -30,7 +31,7 @@ const MOMENT: &str = "[\
     && (utcmonth(datum.value) || utcdate(datum.value) > 1) ? utcFormat(datum.value, '%Y') \
     : '']";
 
-/// The x channel without its field and names, which stand only in one layer.
+/// Returns the x channel without its field and names, which are in only one layer.
 pub(super) fn x(plot: &Plot<'_>) -> Value {
     let axis = plot.spec.x_axis.as_ref();
     let title = title(axis, name(plot));
@@ -45,7 +46,7 @@ pub(super) fn x(plot: &Plot<'_>) -> Value {
             "axis": written(axis),
         }),
         AxisType::Category => {
-            // Bins touch, what is counted in them follows without a gap.
+            // Bins touch, so what is counted in them follows without a gap.
             let (inner, outer) = if plot.spec.kind == ChartType::Histogram {
                 (0.0, 0.0)
             } else {
@@ -62,13 +63,13 @@ pub(super) fn x(plot: &Plot<'_>) -> Value {
     }
 }
 
-/// How so many names are written beside each other.
+/// Returns how this many names are written side by side.
 pub(super) fn names(count: usize) -> Value {
     let angle = if count > LEVEL { -45 } else { 0 };
     json!({ "labelAngle": angle, "labelOverlap": true, "labelLimit": 120 })
 }
 
-/// Few times are each marked and written out; of many, the renderer picks some.
+/// Marks and writes each of a few times; of many, the renderer picks some.
 fn ticks(plot: &Plot<'_>) -> Value {
     let times: BTreeSet<_> = plot
         .rows
@@ -91,20 +92,20 @@ fn ticks(plot: &Plot<'_>) -> Value {
     json!({ "values": times, "format": format, "labelOverlap": true })
 }
 
-/// What the x axis shows: its key, or the only series of a histogram.
+/// Returns what the x axis shows: its key, or the only series of a histogram.
 fn name<'a>(plot: &Plot<'a>) -> Option<&'a str> {
     let only = plot.spec.series.first().filter(|_| plot.spec.series.len() == 1);
     plot.spec.x_key.as_deref().or_else(|| only.map(Series::name))
 }
 
-/// The y channel of a side without its field.
+/// Returns the y channel of a side without its field.
 pub(super) fn y(plot: &Plot<'_>, side: Side) -> Value {
     let (axis, orient) = match side {
         Side::Left => (&plot.spec.y_axis, "left"),
         Side::Right => (&plot.spec.y_axis_right, "right"),
     };
     let mut on_side = plot.spec.series.iter().filter(|it| it.side() == side);
-    // One series alone needs no legend where the axis has its name.
+    // A single series needs no legend if the axis has its name.
     let only = on_side
         .next()
         .filter(|_| on_side.next().is_none())
@@ -124,7 +125,8 @@ pub(super) fn y(plot: &Plot<'_>, side: Side) -> Value {
     })
 }
 
-/// The range of a y axis. What is drawn in two parts has two scales, which agree because it is written out.
+/// Returns the range of a y axis. Marks that are drawn in two parts have two scales, which agree
+/// because the range is explicit.
 fn scale(plot: &Plot<'_>, side: Side) -> Value {
     let zero = from_zero(plot.spec, plot.columns, side);
     let range = plot.is_split(side).then(|| plot.range(side)).flatten();
@@ -135,13 +137,13 @@ fn scale(plot: &Plot<'_>, side: Side) -> Value {
     }
 }
 
-/// What stands beside an axis: its label, else the name of what it shows.
+/// Returns the title of an axis: its label, else the name of what it shows.
 pub(super) fn title(axis: Option<&Axis>, otherwise: Option<&str>) -> Value {
     let label = axis.and_then(|axis| axis.label.as_deref());
     json!(label.or(otherwise))
 }
 
-/// How the numbers of an axis are written.
+/// Returns the number format of an axis.
 pub(super) fn written(axis: Option<&Axis>) -> Value {
     let Some((format, scale)) = axis.and_then(|axis| Some((axis.format?, axis.value_scale))) else {
         return json!({});
@@ -153,12 +155,13 @@ pub(super) fn written(axis: Option<&Axis>) -> Value {
             json!({ "labelExpr": "format(datum.value, ',.2~f') + '%'" })
         }
         Format::Percent => json!({ "format": ",.2~%" }),
-        // A billion is G to physicists and B to everyone else.
+        // A billion is G to physicists and B to other people.
         Format::Compact => json!({ "labelExpr": "replace(format(datum.value, '.3~s'), 'G', 'B')" }),
     }
 }
 
-/// Whether an axis begins at zero: always where lengths are compared, else where the values come near.
+/// Returns whether an axis starts at zero: always if lengths are compared, else if the values are
+/// near zero.
 fn from_zero(spec: &ChartSpec, columns: &Columns, side: Side) -> bool {
     let mut range: Option<(f64, f64)> = None;
     let mut widen = |key: &str| {

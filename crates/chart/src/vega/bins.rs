@@ -1,4 +1,4 @@
-//! A histogram of values that are counted in bins.
+//! A histogram of values, counted in bins.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::layers::{Layers, with};
 use super::references;
 use super::values::Plot;
 
-/// The most bins.
+/// Maximum number of bins.
 const BINS: u32 = 30;
 
 pub(super) fn draw(plot: &Plot<'_>) -> Value {

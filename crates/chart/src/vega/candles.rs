@@ -42,7 +42,7 @@ pub(super) fn draw(layers: &mut Layers<'_>) {
         .push(json!({ "data": { "values": values }, "layer": [wick, body] }));
 }
 
-/// One candle; none where a price is missing.
+/// Returns one candle; none if a price is missing.
 fn candle(layers: &Layers<'_>, row: &Row) -> Option<Value> {
     let (plot, keys) = (layers.plot, layers.plot.spec.ohlc.as_ref()?);
     let price = |key: &str| row.get(key).and_then(Cell::number);

@@ -32,7 +32,7 @@ pub(super) fn draw(plot: &Plot<'_>) -> Value {
     };
     json!({
         "data": { "values": values },
-        // A cell without a value stays empty, which differs from one with the smallest.
+        // A cell without a value stays empty, unlike one with the smallest value.
         "mark": { "type": "rect", "invalid": "filter" },
         "encoding": {
             "x": channel("x", spec.x_axis.as_ref(), &x, &values),
@@ -47,7 +47,7 @@ pub(super) fn draw(plot: &Plot<'_>) -> Value {
     })
 }
 
-/// An axis of names: in the order of the rows, or sorted where they have an order.
+/// Returns an axis of names, in the order of the rows or sorted.
 fn channel(field: &str, axis: Option<&Axis>, key: &str, values: &[Value]) -> Value {
     let order = format!("{field}Order");
     let mut seen = BTreeSet::new();
@@ -73,12 +73,12 @@ fn channel(field: &str, axis: Option<&Axis>, key: &str, values: &[Value]) -> Val
     })
 }
 
-/// How the places of one axis are named and sorted.
+/// Names and order of the positions on one axis.
 struct Labels {
     kind: AxisType,
 }
 
-/// One place.
+/// One position.
 struct Label {
     label: String,
     order: Option<f64>,

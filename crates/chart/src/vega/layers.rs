@@ -7,21 +7,21 @@ use crate::{Cell, ChartType, Mark, Series, Side};
 use super::values::Plot;
 use super::{axes, candles, references};
 
-/// Rows up to which each point of a line is marked.
+/// Maximum number of rows for which each point of a line is marked.
 const MARKED: usize = 60;
-/// How opaque bars are that share their place with candles.
+/// Opacity of bars that share their position with candles.
 const BESIDE: f64 = 0.35;
-/// Series up to which ten colours are enough.
+/// Maximum number of series for ten colors.
 const TEN: usize = 10;
 
-/// Marks that fill their place.
+/// Marks that fill their position.
 pub(super) const BROAD: [Mark; 2] = [Mark::Area, Mark::Bar];
 /// Marks that are drawn over those.
 pub(super) const THIN: [Mark; 2] = [Mark::Line, Mark::Scatter];
 /// Every mark, from the bottom to the top.
 pub(super) const ALL: [Mark; 4] = [Mark::Area, Mark::Bar, Mark::Line, Mark::Scatter];
 
-/// Layers that are put on each other.
+/// Layers on top of each other.
 pub(super) struct Layers<'a> {
     pub(super) plot: &'a Plot<'a>,
     pub(super) side: Side,
@@ -40,7 +40,8 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// Draws the series of this side that have one of the marks. What refers to the y axis lies at its bottom (areas) or on its top (lines).
+    /// Draws the series of this side that have one of the marks. References to the y axis are below
+    /// them (areas) or on top (lines).
     pub(super) fn part(&mut self, marks: &[Mark]) {
         if marks.contains(&Mark::Area) {
             references::areas(self);
@@ -56,7 +57,7 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// Draws every series of this side that has a mark.
+    /// Draws every series of this side with a mark.
     fn series(&mut self, mark: Mark) {
         let spec = self.plot.spec;
         let of_mark = spec
@@ -70,12 +71,12 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// A channel along x.
+    /// Returns a channel along x.
     pub(super) fn x(&self, field: &str) -> Value {
         with(self.plot.channel.clone(), "field", json!(field))
     }
 
-    /// The y channel without its field.
+    /// Returns the y channel without its field.
     pub(super) fn y_axis(&self) -> Value {
         let mut channel = axes::y(self.plot, self.side);
         if !self.axis {
@@ -84,9 +85,9 @@ impl<'a> Layers<'a> {
         channel
     }
 
-    /// A channel along y.
+    /// Returns a channel along y.
     pub(super) fn y(&self, field: &str) -> Value {
-        // What is drawn is stacked already.
+        // The values are already stacked.
         with(with(self.y_axis(), "field", json!(field)), "stack", Value::Null)
     }
 
@@ -157,7 +158,7 @@ impl<'a> Layers<'a> {
     fn push(&mut self, mark: &Value, encoding: &Value, series: &[&Series]) {
         let mut mark = mark.clone();
         if self.plot.spec.brush {
-            // What a reader has zoomed past does not run over the axes.
+            // Marks outside the zoomed range are clipped at the axes.
             mark["clip"] = json!(true);
         }
         let names: Vec<_> = series.iter().map(|it| it.name()).collect();
@@ -173,7 +174,7 @@ impl<'a> Layers<'a> {
         encoding["y2"] = json!({ "field": "from" });
     }
 
-    /// Puts bars of one name beside each other.
+    /// Places bars of one name side by side.
     fn offset(&self, encoding: &mut Value, series: &[&Series]) {
         let slots = series.first().map_or(1, |it| self.plot.slot(it).1);
         if slots > 1 && !self.plot.is_continuous() {
@@ -201,7 +202,8 @@ impl<'a> Layers<'a> {
         ])
     }
 
-    /// Marks every point of a short line, and in a long one too when a point stands alone between gaps and would not be seen.
+    /// Marks every point of a short line, and in a long one each point between gaps, which would
+    /// otherwise be invisible.
     fn points(&self, series: &[&Series]) -> Value {
         if self.plot.rows.len() <= MARKED {
             return json!({ "filled": true, "size": 30 });
@@ -224,7 +226,7 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// A colour for each name, the same in every layer.
+/// Assigns a color to each name, the same in every layer.
 pub(super) fn color(names: &[&str], legend: Option<bool>) -> Value {
     let scheme = if names.len() > TEN {
         "tableau20"
@@ -242,7 +244,7 @@ pub(super) fn color(names: &[&str], legend: Option<bool>) -> Value {
     })
 }
 
-/// A channel with one key more.
+/// Returns a channel with one more key.
 pub(super) fn with(mut channel: Value, key: &str, value: Value) -> Value {
     channel[key] = value;
     channel

@@ -1,7 +1,8 @@
-//! A chart as a Vega-Lite specification with its data, for renderers that know no other.
+//! A chart as a Vega-Lite specification with its data, for other renderers.
 //!
-//! The data is in a form of its own: one object for each row and series, under fixed names (`x`, `series`, `value`), so that no key or
-//! name of the rows becomes part of an expression or of a path. Times are milliseconds in UTC. What is stacked is stacked here.
+//! The data has its own form: one object for each row and series, under fixed names (`x`, `series`,
+//! `value`), so that no key or name of the rows becomes part of an expression or of a path. Times
+//! are milliseconds in UTC. Stacked values are computed here.
 
 mod axes;
 mod bins;
@@ -21,7 +22,7 @@ const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v5.json";
 const WIDTH: u32 = 720;
 const HEIGHT: u32 = 400;
 
-/// Converts a checked specification; whatever it is given, it returns.
+/// Converts a checked specification; succeeds for every input.
 pub fn to_vega_lite(spec: &ChartSpec, rows: &Rows, title: Option<&str>) -> Value {
     let columns = rows.summary();
     let plot = Plot::new(spec, rows, &columns);
@@ -35,20 +36,20 @@ pub fn to_vega_lite(spec: &ChartSpec, rows: &Rows, title: Option<&str>) -> Value
     whole["height"] = json!(HEIGHT);
     whole["background"] = json!("white");
     if let Some(title) = title {
-        // As an object: a bare text would be cut into lines where it has breaks.
+        // As an object: a plain text would be split at line breaks.
         whole["title"] = json!({ "text": title, "anchor": "start" });
     }
     whole
 }
 
-/// Everything that has marks over an x axis, on one y axis or two.
+/// Returns all marks over an x axis, on one or two y axes.
 fn over_x(plot: &Plot<'_>) -> Value {
     let mut groups: Vec<Layers<'_>> = Vec::new();
     for part in parts(plot) {
         let mut layers = Layers::new(plot, part.side, part.axis);
         layers.part(part.marks);
         match groups.last_mut() {
-            // Layers of one axis that follow each other share its scale.
+            // Consecutive layers of one axis share its scale.
             Some(before) if before.side == part.side => before.list.append(&mut layers.list),
             _ if layers.list.is_empty() => {}
             _ => groups.push(layers),
@@ -79,7 +80,7 @@ fn over_x(plot: &Plot<'_>) -> Value {
     if !plot.is_continuous()
         && let Some(scale) = first_scale(&mut whole)
     {
-        // What one layer says explicitly holds for all, and the names may be many.
+        // Explicit settings of one layer apply to all, and the names may be many.
         scale["domain"] = json!(plot.names);
     }
     if plot.spec.brush {
@@ -92,15 +93,16 @@ fn over_x(plot: &Plot<'_>) -> Value {
 struct Part {
     side: Side,
     marks: &'static [Mark],
-    /// Whether they bring the axis; one that is in two parts is drawn once.
+    /// Whether they draw the axis; an axis in two parts is drawn once.
     axis: bool,
 }
 
-/// The parts of both y axes from the bottom to the top: no bar or area covers a line or a point of the other axis.
+/// Returns the parts of both y axes from bottom to top: no bar or area covers a line or a point of
+/// the other axis.
 fn parts(plot: &Plot<'_>) -> Vec<Part> {
     let part = |side, marks, axis| Part { side, marks, axis };
     if plot.spec.kind == ChartType::Candlestick {
-        // Volume stands behind candles.
+        // Volume is drawn behind candles.
         return vec![
             part(Side::Right, &layers::ALL, true),
             part(Side::Left, &layers::ALL, true),
@@ -116,7 +118,8 @@ fn parts(plot: &Plot<'_>) -> Vec<Part> {
     parts
 }
 
-/// Lets a reader choose a range of x, which zooms where the axis is to scale. A selection belongs to one unit of a layered view.
+/// Lets a reader select a range of x, which zooms a continuous axis. A selection belongs to one
+/// unit of a layered view.
 fn brush(whole: &mut Value, plot: &Plot<'_>) {
     let mut select = json!({ "name": "brush", "select": { "type": "interval", "encodings": ["x"] } });
     if plot.is_continuous() {
@@ -127,7 +130,7 @@ fn brush(whole: &mut Value, plot: &Plot<'_>) {
     }
 }
 
-/// The scale of the first x channel.
+/// Returns the scale of the first x channel.
 fn first_scale(view: &mut Value) -> Option<&mut Value> {
     if view.pointer("/encoding/x/scale").is_some() {
         return view.pointer_mut("/encoding/x/scale");
@@ -138,7 +141,7 @@ fn first_scale(view: &mut Value) -> Option<&mut Value> {
         .find_map(first_scale)
 }
 
-/// The first layer that shows rows.
+/// Returns the first layer that shows rows.
 fn first_unit(view: &mut Value) -> Option<&mut Value> {
     if view.get("mark").is_some() {
         let own_data = view.get("data").is_some_and(|data| data["values"] == json!([{}]));

@@ -1,4 +1,5 @@
-//! Reference lines and areas. Each has data of its own, as a mark without would be drawn once for each row.
+//! Reference lines and areas. Each has its own data, as a mark without data would be drawn once for
+//! each row.
 
 use serde_json::{Value, json};
 
@@ -9,12 +10,12 @@ use super::layers::{Layers, with};
 const LINE: &str = "#666666";
 const AREA: &str = "#9e9e9e";
 
-/// Areas that are bounded along x alone.
+/// Draws areas that are limited only along x.
 pub(super) fn areas_over_x(layers: &mut Layers<'_>) {
     draw_areas(layers, true);
 }
 
-/// Areas that are bounded along the y axis of these layers.
+/// Draws areas that are limited along the y axis of these layers.
 pub(super) fn areas(layers: &mut Layers<'_>) {
     draw_areas(layers, false);
 }
@@ -68,7 +69,7 @@ fn draw_areas(layers: &mut Layers<'_>, over_x: bool) {
     }
 }
 
-/// Both ends of an area along one axis; an end that is left out is the edge.
+/// Returns both ends of an area along one axis; an omitted end is the edge.
 fn bounds(
     encoding: &mut Value,
     channel: &str,
@@ -78,7 +79,7 @@ fn bounds(
     [first, last]: [Value; 2],
 ) {
     let at = |datum| with(base.clone(), "datum", datum);
-    // The first channel has to be the one with a scale.
+    // The first channel must be the one with a scale.
     let (here, there) = match (from, to) {
         (Some(from), Some(to)) => (at(from), json!({ "datum": to })),
         (Some(from), None) => (at(from), json!({ "value": last })),
@@ -89,7 +90,7 @@ fn bounds(
     encoding[format!("{channel}2")] = there;
 }
 
-/// Lines across the x axis.
+/// Draws lines across the x axis.
 pub(super) fn lines_over_x(layers: &mut Layers<'_>) {
     let plot = layers.plot;
     for line in &plot.spec.reference_lines {
@@ -111,7 +112,7 @@ pub(super) fn lines_over_x(layers: &mut Layers<'_>) {
     }
 }
 
-/// Lines across the y axis of these layers.
+/// Draws lines across the y axis of these layers.
 pub(super) fn lines(layers: &mut Layers<'_>) {
     let plot = layers.plot;
     for line in &plot.spec.reference_lines {

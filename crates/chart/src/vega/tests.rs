@@ -1,4 +1,5 @@
-//! What does not show in a picture: what is stacked, and that nothing of the rows becomes code.
+//! Properties that are not visible in a picture: stacking, and that nothing of the rows becomes
+//! code.
 
 use serde_json::{Value, json};
 
@@ -100,7 +101,7 @@ fn a_brush_zooms_where_the_axis_is_to_scale() {
     assert_eq!(brush("category"), json!([{ "name": "brush", "select": select }]));
 }
 
-/// The marks of a view from the bottom to the top, each with the side of its y axis.
+/// Returns the marks of a view from bottom to top, each with the side of its y axis.
 fn marks(view: &Value, into: &mut Vec<String>) {
     if let Some(mark) = view["mark"]["type"].as_str() {
         let title = view["encoding"]["y"]["title"].as_str().unwrap_or_default();
@@ -112,7 +113,7 @@ fn marks(view: &Value, into: &mut Vec<String>) {
 }
 
 #[test]
-fn lines_are_above_bars_whichever_axes_they_have() {
+fn lines_are_above_bars_on_any_axes() {
     let rows = json!([{ "x": "2024-01-01", "a": 1, "b": 20 }, { "x": "2024-01-02", "a": 2, "b": 30 }]);
     let drawn = |line: &str, bars: &str| {
         let series = json!([{ "key": "a", "type": "line", "yAxis": line }, { "key": "b", "type": "bar", "yAxis": bars }]);
@@ -126,7 +127,7 @@ fn lines_are_above_bars_whichever_axes_they_have() {
 }
 
 #[test]
-fn an_axis_whose_bars_and_lines_are_drawn_apart_has_one_range_and_is_shown_once() {
+fn an_axis_drawn_in_two_parts_has_one_range_and_is_shown_once() {
     let rows = json!([{ "x": "p", "a": 50, "b": 20, "c": 7 }, { "x": "q", "a": 60, "b": 30, "c": 8 }]);
     let series = json!([
         { "key": "a", "type": "line" }, { "key": "b", "type": "bar" }, { "key": "c", "type": "bar", "yAxis": "right" },

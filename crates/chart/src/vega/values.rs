@@ -1,4 +1,4 @@
-//! What a chart over x shows: where each row stands, and one value for each row and series.
+//! The values of a chart over x: the position of each row, and one value for each row and series.
 
 use std::collections::BTreeSet;
 
@@ -9,27 +9,27 @@ use crate::{AxisType, Cell, ChartSpec, ChartType, Columns, Mark, Place, Row, Row
 use super::axes;
 use super::layers::{BROAD, THIN};
 
-/// How much of the way to the next place bars and candles fill.
+/// Share of the distance to the next position that bars and candles fill.
 const FILLED: f64 = 0.8;
-/// The least part of the axis that a bar fills, so that it is seen.
+/// Minimum share of the axis that a bar fills, so that it is visible.
 const LEAST: f64 = 0.0015;
-/// The most characters of a name on the axis, which is repeated for each value.
+/// Maximum length in characters of a name on the axis, which is repeated for each value.
 const LONGEST: usize = 100;
 /// Milliseconds of a day: the width of a single bar over times.
 const DAY: f64 = 86_400_000.0;
 
-/// A chart and the places of its x axis.
+/// A chart and the positions of its x axis.
 pub(super) struct Plot<'a> {
     pub(super) spec: &'a ChartSpec,
     pub(super) rows: &'a Rows,
     pub(super) columns: &'a Columns,
-    /// What the x axis is.
+    /// Type of the x axis.
     pub(super) x: AxisType,
-    /// The names on an axis of such, in the order of the rows.
+    /// Names of an axis of names, in the order of the rows.
     pub(super) names: Vec<String>,
     /// The x channel without its field and names.
     pub(super) channel: Value,
-    /// The width that bars have together, on an axis that is to scale.
+    /// Total width of the bars, on a continuous axis.
     pub(super) width: f64,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Plot<'a> {
             channel: Value::Null,
             width: 1.0,
         };
-        // What is counted are numbers.
+        // Counted values are numbers.
         let counts = spec.kind == ChartType::Histogram && !plot.is_binned();
         plot.x = if counts {
             AxisType::Number
@@ -64,23 +64,24 @@ impl<'a> Plot<'a> {
         plot
     }
 
-    /// Whether the x axis is to scale.
+    /// Returns whether the x axis is continuous.
     pub(super) fn is_continuous(&self) -> bool {
         self.x != AxisType::Category
     }
 
-    /// Whether the rows of a histogram are bins already.
+    /// Returns whether the rows of a histogram are already bins.
     pub(super) fn is_binned(&self) -> bool {
         self.spec.x_key.is_some() && !self.spec.series.is_empty()
     }
 
-    /// Whether something is drawn against a y axis.
+    /// Returns whether something is drawn on a y axis.
     pub(super) fn has(&self, side: Side) -> bool {
         let candles = side == Side::Left && self.spec.kind == ChartType::Candlestick;
         candles || self.spec.series.iter().any(|it| it.side() == side)
     }
 
-    /// Whether what is drawn against a y axis has marks of the other axis in its midst, so that it is drawn in two parts.
+    /// Returns whether marks of the other axis lie between those of a y axis, so that it is drawn
+    /// in two parts.
     pub(super) fn is_split(&self, side: Side) -> bool {
         let filled = |it: Side| self.reaches(it, true);
         let thin = |it: Side| self.reaches(it, false);
@@ -92,7 +93,7 @@ impl<'a> Plot<'a> {
         both && self.spec.kind != ChartType::Candlestick && filled(side) && thin(side) && between
     }
 
-    /// Whether a side has something among its areas and bars, or above them.
+    /// Returns whether a side has marks among its areas and bars, or above them.
     fn reaches(&self, side: Side, filled: bool) -> bool {
         let marks = if filled { BROAD } else { THIN };
         let on_side = |it: Option<Side>| it.unwrap_or(Side::Left) == side;
@@ -109,7 +110,7 @@ impl<'a> Plot<'a> {
             || (!filled && lines.any(|it| on_side(it.y_axis)))
     }
 
-    /// All that a y axis has to show.
+    /// Returns the range of everything that a y axis shows.
     pub(super) fn range(&self, side: Side) -> Option<(f64, f64)> {
         let names: BTreeSet<_> = self
             .spec
@@ -138,7 +139,7 @@ impl<'a> Plot<'a> {
         row.get(self.spec.x_key.as_ref()?)
     }
 
-    /// Where a row stands on an axis that is to scale.
+    /// Returns a row's position on a continuous axis.
     #[expect(clippy::cast_precision_loss, reason = "a time in milliseconds is below 2^53")]
     fn number(&self, row: &Row) -> Option<f64> {
         let cell = self.cell(row)?;
@@ -149,7 +150,7 @@ impl<'a> Plot<'a> {
         }
     }
 
-    /// Where a row stands.
+    /// Returns a row's position.
     pub(super) fn place(&self, row: &Row) -> Option<Value> {
         match self.x {
             AxisType::Time => self.cell(row)?.time().map(Value::from),
@@ -158,7 +159,7 @@ impl<'a> Plot<'a> {
         }
     }
 
-    /// Where a reference stands.
+    /// Returns a reference's position.
     pub(super) fn reference(&self, place: &Place) -> Option<Value> {
         match (self.x, place) {
             (AxisType::Time, place) => place.time().map(Value::from),
@@ -188,7 +189,7 @@ impl<'a> Plot<'a> {
             .map_or(single, |step| (step * filled).max(span * LEAST))
     }
 
-    /// Where a bar begins and ends that has one of so many slots at a place.
+    /// Returns the start and the end of a bar in one of `slots` slots at a position.
     pub(super) fn extent(&self, row: &Row, slot: usize, slots: usize) -> Option<(f64, f64)> {
         #[expect(clippy::cast_precision_loss, reason = "there are at most 20 series")]
         let (slot, slots) = (slot as f64, slots.max(1) as f64);
@@ -197,7 +198,7 @@ impl<'a> Plot<'a> {
         (begin.is_finite() && width.is_finite()).then_some((begin, begin + width))
     }
 
-    /// Which of the bars at one place a series is, and how many there are.
+    /// Returns a series' index among the bars at one position, and their number.
     pub(super) fn slot(&self, series: &Series) -> (usize, usize) {
         let bars: Vec<_> = self
             .spec
@@ -216,7 +217,7 @@ impl<'a> Plot<'a> {
         (at.unwrap_or(0), bars.len())
     }
 
-    /// One object for each row and series.
+    /// Returns one object for each row and series.
     pub(super) fn values(&self) -> Vec<Value> {
         let mut values = Vec::new();
         for row in self.rows {
@@ -235,7 +236,7 @@ impl<'a> Plot<'a> {
         let mut value = Map::new();
         value.insert("x".into(), x.clone());
         value.insert("series".into(), series.name().into());
-        // The number itself, so that an integer stays one.
+        // The number itself, so that an integer stays an integer.
         let shown = row.get(&series.key).filter(|_| found.is_some());
         value.insert("value".into(), json!(shown));
         if matches!(mark, Mark::Bar | Mark::Area) {
@@ -264,7 +265,7 @@ impl<'a> Plot<'a> {
     }
 }
 
-/// A name that is no longer than can be read; what is cut stays different from others.
+/// Shortens a name; shortened names stay different from each other.
 fn short(name: String) -> String {
     let Some((end, _)) = name.char_indices().nth(LONGEST) else {
         return name;
@@ -272,7 +273,7 @@ fn short(name: String) -> String {
     format!("{}… {:08x}", &name[..end], crc32fast::hash(name.as_bytes()))
 }
 
-/// How high one stack of a place is, above and below zero.
+/// Height of a stack at one position, above and below zero.
 struct Stack {
     mark: Mark,
     side: Side,
@@ -280,7 +281,7 @@ struct Stack {
     below: f64,
 }
 
-/// Where a value begins that is put on its stack.
+/// Returns the start of a value on top of its stack.
 fn on_top(stacks: &mut Vec<Stack>, mark: Mark, side: Side, value: f64) -> f64 {
     let known = stacks.iter().position(|it| it.mark == mark && it.side == side);
     let at = known.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! Charts of every type, and the colours that have to be seen in each.
+//! Charts of every type, and the colors that must be visible in each.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) spec: Value,
     pub(super) rows: Value,
-    /// Colours of which at least so many pixels have to be there.
+    /// Colors with their minimum number of pixels.
     pub(super) seen: Vec<(&'static str, u64)>,
 }
 
@@ -304,7 +304,8 @@ fn trades() -> Value {
     (0..36).map(row).collect()
 }
 
-/// One chart of each type, and composed ones with bars on either axis and on both: small ones are drawn and kept as pictures.
+/// One chart of each type, and composed ones with bars on either axis and on both; small pictures
+/// of them are kept.
 pub(super) fn golden() -> Vec<Case> {
     let ohlc = json!({ "openKey": "o", "highKey": "h", "lowKey": "l", "closeKey": "c" });
     let two = json!([{ "key": "price", "label": "Price" }, { "key": "cost", "label": "Cost" }]);

@@ -1,4 +1,5 @@
-//! The Vega-Lite of each chart type, compared with what it was; `crates/interpreter/tests/it/chart.rs` draws the same cases.
+//! The Vega-Lite of each chart type, compared with the stored one;
+//! `crates/interpreter/tests/it/chart.rs` draws the same cases.
 
 #[expect(dead_code, reason = "how a case looks is checked where it is drawn")]
 mod cases;
@@ -7,7 +8,7 @@ use cases::Case;
 use cellblock_chart::{Chart, Rows};
 
 #[test]
-fn the_vega_lite_of_each_type_is_what_it_was() {
+fn the_vega_lite_of_each_type_is_unchanged() {
     let types = [
         cases::line,
         cases::bar,

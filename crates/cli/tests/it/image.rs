@@ -114,7 +114,7 @@ fn an_image_that_is_not_there_is_told_with_the_command_that_builds_one() -> Resu
     assert_eq!((inspected.code(), inspected.stdout.as_str()), (2, ""));
     assert_eq!(
         inspected.stderr,
-        "error: no image `default` is built here (there are: none); `cellblock image build` builds one\n"
+        "error: image `default` not found (available: none); build it with `cellblock image build`\n"
     );
     assert_eq!(empty(&["image", "remove", "nothing"])?.code(), 2);
     Ok(())

@@ -110,7 +110,7 @@ fn a_home_that_cannot_be_used_is_named_with_the_repair() -> Result<()> {
             ),
             [
                 "write into `/mnt`: Read-only file system",
-                "set CELLBLOCK_HOME to one that can be written",
+                "set CELLBLOCK_HOME to a writable directory",
             ],
         ),
         (
@@ -120,7 +120,7 @@ fn a_home_that_cannot_be_used_is_named_with_the_repair() -> Result<()> {
             ),
             [
                 "write into `/mnt`: Permission denied",
-                "set CELLBLOCK_HOME to one that can be written",
+                "set CELLBLOCK_HOME to a writable directory",
             ],
         ),
         (
@@ -130,7 +130,7 @@ fn a_home_that_cannot_be_used_is_named_with_the_repair() -> Result<()> {
             ),
             [
                 "create `/mnt/new`: Permission denied",
-                "set CELLBLOCK_HOME to one that can be written",
+                "set CELLBLOCK_HOME to a writable directory",
             ],
         ),
         (

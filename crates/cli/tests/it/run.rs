@@ -270,7 +270,7 @@ fn a_command_line_that_is_wrong_is_refused_before_anything_is_started() -> Resul
         (vec!["nowhere.py"], "read the code `nowhere.py`: No such file"),
         (
             vec!["-c", "1", "--image", "nowhere"],
-            "no image `nowhere` is built here",
+            "image `nowhere` not found",
         ),
     ] {
         let finished = Cli::new(["run", "--json"].into_iter().chain(arguments.clone())).run()?;

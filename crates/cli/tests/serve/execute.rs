@@ -266,7 +266,7 @@ fn a_key_that_sandboxes_do_not_know_is_told_at_the_start() {
     assert_eq!(told.code(), 78, "{}", told.stderr);
     assert!(
         told.stderr
-            .contains("it answered with HTTP status 401: it wants another key"),
+            .contains("it returned HTTP status 401: it requires another key"),
         "{}",
         told.stderr
     );

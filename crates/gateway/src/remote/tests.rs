@@ -57,7 +57,7 @@ async fn a_key_that_sandboxes_refuse_does_not_make_them_a_server_that_only_execu
             assert!(
                 source
                     .to_string()
-                    .ends_with("it answered with HTTP status 401: it wants another key"),
+                    .ends_with("it returned HTTP status 401: it requires another key"),
                 "{source}"
             );
         }

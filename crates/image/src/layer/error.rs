@@ -1,42 +1,42 @@
-//! Why a layer could not be made, in words that a model can repair its request from.
+//! Errors of a layer, in words with which a model can repair its request.
 
 use crate::ImageError;
 
 use super::requirement::RequirementError;
 
-/// Why a layer could not be made.
+/// The reason why a layer could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum LayerError {
-    /// A requirement is not one.
+    /// A requirement is invalid.
     #[error(transparent)]
     Requirement(#[from] RequirementError),
-    /// There are none, or too many.
+    /// The number of requirements is 0 or too large.
     #[error("{actual} requirements were given; 1 to {limit} are possible")]
     Count {
-        /// How many.
+        /// Number of requirements.
         actual: usize,
-        /// How many may be.
+        /// Maximum number.
         limit: usize,
     },
     /// A package does not exist.
     #[error(
-        "the package index has no package {}; check the spelling of the requirements, or do without it",
+        "the package index has no package {}; check the spelling of the requirements, or use another package",
         quoted(packages)
     )]
     Unknown {
-        /// Their names.
+        /// Names of the packages.
         packages: Vec<String>,
     },
-    /// What is asked for does not fit what the image has.
+    /// The requirements conflict with packages of the image.
     #[error(
         "the requirements do not fit the packages that are already installed: {}. Those cannot be changed; loosen \
          the versions, or use what is installed. The resolver says: {explanation}",
         quoted(installed)
     )]
     Conflict {
-        /// The image's packages that are in the way, as `name==version`.
+        /// The conflicting packages of the image, as `name==version`.
         installed: Vec<String>,
-        /// Why.
+        /// The resolver's explanation.
         explanation: String,
     },
     /// A package would have to be compiled.
@@ -46,44 +46,44 @@ pub enum LayerError {
         quoted(packages)
     )]
     NoWheel {
-        /// Their names.
+        /// Names of the packages.
         packages: Vec<String>,
     },
     /// No set of versions satisfies all requirements.
     #[error(
-        "the requirements cannot be satisfied together; loosen versions or leave one out. The resolver says: {explanation}"
+        "the requirements cannot be satisfied together; loosen versions or remove one. The resolver says: {explanation}"
     )]
     Unsatisfiable {
-        /// Why.
+        /// The resolver's explanation.
         explanation: String,
     },
-    /// The index cannot be reached.
+    /// The package index cannot be reached.
     #[error(
         "the package index cannot be reached from this host, so no packages can be added now; use what is installed"
     )]
     Offline,
-    /// A package is there to talk over a network.
+    /// The requirements contain a network client.
     #[error(
         "the requirements bring in {}, which the policy of this sandbox forbids: there is no network. Work on the data \
          that you were given",
         quoted(clients)
     )]
     Forbidden {
-        /// Their names.
+        /// Names of the clients.
         clients: Vec<String>,
     },
-    /// The host failed; not for a model.
+    /// The host failed; this error is not for a model.
     #[error("make a layer of packages")]
     Image(#[from] ImageError),
 }
 
 impl LayerError {
-    /// Whether the disk is full, whatever failed because of it.
+    /// Returns whether a full disk is the cause.
     pub fn is_disk_full(&self) -> bool {
         matches!(self, Self::Image(error) if error.is_disk_full())
     }
 
-    /// Whether changing the requirements can help.
+    /// Returns whether other requirements can help.
     pub fn is_callers(&self) -> bool {
         !matches!(self, Self::Offline | Self::Image(_))
     }

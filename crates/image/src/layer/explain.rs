@@ -1,14 +1,14 @@
-//! What uv's words about a failed resolution mean.
+//! The meaning of uv's messages about a failed resolution.
 
 use cellblock_protocol::text::acts;
 
 use super::error::LayerError;
 use crate::{ImageError, Package};
 
-/// Above this an explanation helps nobody.
+/// Maximum length of an explanation; longer ones help nobody.
 const LONGEST: usize = 1200;
 
-/// Gives a failure of uv the meaning that it has for whoever wrote the requirements.
+/// Converts a failure of uv to an error for the author of the requirements.
 pub(super) fn explain(error: ImageError, installed: &[Package]) -> LayerError {
     let ImageError::Program { output, .. } = &error else {
         return LayerError::Image(error);
@@ -60,7 +60,7 @@ pub(super) fn explain(error: ImageError, installed: &[Package]) -> LayerError {
     }
 }
 
-/// Drops what only uv's own user could use, and everything that names a place of the host.
+/// Removes advice that only uv's own user could follow, and all paths of the host.
 fn tidy(output: &str) -> String {
     let said = output.split("cause:").nth(1).unwrap_or(output);
     let said = said.split("hint:").next().unwrap_or(said);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_does_not_exist_is_explained_without_places_of_the_host() {
+    fn a_missing_version_is_explained_without_paths_of_the_host() {
         let said = format!(
             "{NO_SOLUTION}there is no version of six==99 at /srv/x and http://index/simple you require it.\n\nhint: more"
         );
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_out_of_reach_is_said_and_other_failures_are_the_hosts() {
+    fn an_unreachable_index_is_reported_and_other_failures_are_the_hosts() {
         let said =
             "error: Request failed after 3 retries in 6.4s\n  cause: Failed to fetch: http://x/simple/rich/";
         assert!(matches!(explained(said), LayerError::Offline));

@@ -2,7 +2,7 @@
 
 use super::scan::Scan;
 
-/// How deep parentheses may nest.
+/// Maximum nesting depth of parentheses.
 const DEEPEST: usize = 8;
 
 const VARIABLES: [&str; 12] = [
@@ -20,7 +20,7 @@ const VARIABLES: [&str; 12] = [
     "extra",
 ];
 
-/// Reads a marker and gives it in its one written form.
+/// Reads a marker and returns its canonical form.
 pub(super) fn parse(scan: &mut Scan<'_>) -> Result<String, String> {
     any(scan, 0)
 }
@@ -48,12 +48,14 @@ fn joined(
 
 fn atom(scan: &mut Scan<'_>, depth: usize) -> Result<String, String> {
     if depth > DEEPEST {
-        return Err(format!("its marker nests more than {DEEPEST} parentheses"));
+        return Err(format!(
+            "its marker nests parentheses more than {DEEPEST} levels deep"
+        ));
     }
     if scan.eat("(") {
         let inner = any(scan, depth + 1)?;
         if !scan.eat(")") {
-            return Err("its marker has a parenthesis that is not closed".to_owned());
+            return Err("its marker has an unclosed parenthesis".to_owned());
         }
         return Ok(format!("({inner})"));
     }
@@ -71,7 +73,7 @@ fn operator(scan: &mut Scan<'_>) -> Result<&'static str, String> {
     match scan.take(|c| c.is_ascii_lowercase()) {
         "in" => Ok("in"),
         "not" if scan.take(|c| c.is_ascii_lowercase()) == "in" => Ok("not in"),
-        _ => Err("its marker has no comparison where one is due".to_owned()),
+        _ => Err("its marker lacks a comparison".to_owned()),
     }
 }
 
@@ -82,12 +84,12 @@ fn operand(scan: &mut Scan<'_>) -> Result<String, String> {
             let plain = |c: char| c.is_ascii_alphanumeric() || " ._+*!<>=~-".contains(c);
             if !text.chars().all(plain) || text.contains(" -") || text.starts_with('-') {
                 return Err(
-                    "its marker compares with a text that holds more than letters, digits and .-_+*"
+                    "its marker compares with a text that contains characters other than letters, digits and .-_+*"
                         .to_owned(),
                 );
             }
             if !scan.eat(&format!("{quote}{text}{quote}")) {
-                return Err("its marker has a text whose quote is not closed".to_owned());
+                return Err("its marker has an unclosed quote".to_owned());
             }
             return Ok(format!("'{text}'"));
         }
@@ -97,7 +99,7 @@ fn operand(scan: &mut Scan<'_>) -> Result<String, String> {
         Ok(word.to_owned())
     } else {
         Err(format!(
-            "its marker has `{word}` where a text or one of {} is due",
+            "its marker has `{word}` instead of a text or one of {}",
             VARIABLES.join(", ")
         ))
     }

@@ -1,8 +1,9 @@
-//! Layers: packages that a cell asks for, resolved and installed on the host, read-only in the sandbox.
+//! Layers: packages that a cell requires, resolved and installed on the host, read-only in the
+//! sandbox.
 //!
-//! A layer holds only what the image lacks, in versions that fit those of the image. It is addressed by what it holds
-//! and found again by the image and the requirements, so that the second use starts no program. The sandbox itself
-//! never has a network.
+//! A layer contains only packages that the image lacks, in versions that fit those of the image.
+//! Its address is that of its content, and it is found again by the image and the requirements, so
+//! that the second use starts no program. The sandbox itself never has a network.
 
 mod error;
 mod explain;
@@ -24,31 +25,32 @@ use crate::{Home, Image, Package, Result, Sink, hex, is_id, names, remove};
 pub use error::LayerError;
 pub use requirement::{Requirement, RequirementError};
 
-/// Where a backend shows the directory of layers in a sandbox.
+/// Path of the layers' directory in a sandbox.
 pub const LAYERS_IN_SANDBOX: &str = "/opt/layers";
 
-/// How many requirements one cell may have.
+/// Maximum number of requirements of a cell.
 const MOST: usize = 64;
 
 /// Packages on top of an image's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
-    /// The content address.
+    /// Content address.
     pub id: String,
-    /// Its directory on the host.
+    /// Directory on the host.
     pub dir: PathBuf,
-    /// What it holds, without what the image has.
+    /// Packages of the layer, without those of the image.
     pub packages: Vec<Package>,
 }
 
 impl Layer {
-    /// Its directory in a sandbox, to be put on Python's search path.
+    /// Returns its directory in a sandbox, for Python's search path.
     pub fn dir_in_sandbox(&self) -> String {
         format!("{LAYERS_IN_SANDBOX}/{}", self.id)
     }
 }
 
-/// Gives the layer that satisfies these requirements on top of this image, made where it is not there.
+/// Returns the layer that satisfies these requirements on top of this image, creating it if it is
+/// missing.
 pub async fn resolve_layer(image: &Image, requirements: &[String], sink: Sink) -> Result<Layer, LayerError> {
     if requirements.is_empty() || requirements.len() > MOST {
         return Err(LayerError::Count {
@@ -68,13 +70,13 @@ pub async fn resolve_layer(image: &Image, requirements: &[String], sink: Sink) -
         .map_err(|error| LayerError::Image(error.into()))?
 }
 
-/// Whether this is the id of a layer, which a path may be made of.
+/// Returns whether this is a valid layer id, which may be part of a path.
 pub fn is_layer(id: &str) -> bool {
     is_id(id)
 }
 
-/// Reads any bytes as a requirement: what is accepted must be one harmless line that reads back equal, what is refused must be told
-/// in a short line.
+/// Reads any bytes as a requirement: a valid one must be a single harmless line that reads back
+/// equal, and the error for an invalid one must be a short line.
 pub fn fuzz_requirement(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match text.parse::<Requirement>() {
@@ -101,7 +103,7 @@ pub fn fuzz_requirement(bytes: &[u8]) {
     }
 }
 
-/// What is kept beside the layers, where no sandbox sees it.
+/// Directory of records beside the layers, which sandboxes do not see.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Record {
     id: String,
@@ -116,7 +118,7 @@ impl Record {
     }
 }
 
-/// Addresses a request, whatever order its requirements come in.
+/// Returns the key of a request, independent of the order of its requirements.
 fn key(image: &str, wanted: &[Requirement]) -> String {
     let mut all = Sha256::new();
     all.update(image);
@@ -126,7 +128,7 @@ fn key(image: &str, wanted: &[Requirement]) -> String {
     hex(&all.finalize())
 }
 
-/// Removes the layers that were made for an image and are not another's too.
+/// Removes the layers of an image, except those that another image uses, too.
 pub(crate) fn forget_image(home: &Home, image: &str) -> Result<()> {
     let index = home.layer_index();
     let mut kept = Vec::new();

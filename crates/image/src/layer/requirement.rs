@@ -1,4 +1,5 @@
-//! One requirement of a cell: a name, extras, versions and a marker, and nothing that could lead elsewhere.
+//! One requirement of a cell: a name, extras, versions and a marker, and nothing that could lead
+//! elsewhere.
 //!
 //! This is PEP 508 without its URLs. Options, paths and editable installs are not part of it, so that a string that
 //! parses can be written into a requirements file without changing what uv does.
@@ -10,10 +11,10 @@ use super::marker;
 use super::scan::Scan;
 use crate::normalise;
 
-/// Above this a requirement is not written by a sane author.
+/// Maximum length of a requirement.
 const LONGEST: usize = 512;
 
-/// A requirement that was read and is written in one way only.
+/// A requirement in its canonical form.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Requirement {
     name: String,
@@ -22,7 +23,7 @@ pub struct Requirement {
     marker: Option<String>,
 }
 
-/// A requirement that cannot be used.
+/// An invalid requirement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{requirement}` is not a usable requirement: {problem}. Write a package name, optionally with extras and versions, such as `rich` or `networkx>=3.2,<4`"
@@ -46,7 +47,7 @@ impl RequirementError {
 }
 
 impl Requirement {
-    /// The distribution's normalised name.
+    /// Returns the distribution's normalized name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -76,7 +77,7 @@ impl FromStr for Requirement {
         }
         if let Some(bad) = text.chars().find(|c| !matches!(c, ' '..='~')) {
             return Err(wrong(format!(
-                "it holds the character {bad:?}; only printable ASCII is allowed"
+                "it contains the character {bad:?}; only printable ASCII is allowed"
             )));
         }
         let trimmed = text.trim();
@@ -94,11 +95,11 @@ impl FromStr for Requirement {
             ));
         }
         let requirement = parse(trimmed).map_err(wrong)?;
-        // Spaces are added around what a marker compares.
+        // Spaces are added around the comparisons of a marker.
         let written = requirement.to_string().len();
         if written > LONGEST {
             return Err(wrong(format!(
-                "written out it has {written} bytes, the limit is {LONGEST}"
+                "its canonical form has {written} bytes, the limit is {LONGEST}"
             )));
         }
         Ok(requirement)
@@ -129,7 +130,7 @@ fn parse(text: &str) -> Result<Requirement, String> {
         versions.push(version(&mut scan)?);
     }
     if parenthesised && !scan.eat(")") {
-        return Err("its parenthesis is not closed".to_owned());
+        return Err("it has an unclosed parenthesis".to_owned());
     }
     let marker = if scan.eat(";") {
         Some(marker::parse(&mut scan)?)
@@ -137,7 +138,7 @@ fn parse(text: &str) -> Result<Requirement, String> {
         None
     };
     if scan.peek().is_some() {
-        return Err(format!("`{}` is left over", scan.rest()));
+        return Err(format!("unexpected `{}` at the end", scan.rest()));
     }
     extras.sort();
     extras.dedup();
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn requirements_are_read_and_written_in_one_way() {
+    fn requirements_have_one_canonical_form() {
         let cases = [
             ("six", "six"),
             ("  Typing_Extensions  ", "typing-extensions"),
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_lead_elsewhere_is_refused_with_the_requirement_and_the_reason() {
+    fn requirements_that_could_lead_elsewhere_are_rejected_with_the_reason() {
         let cases = [
             ("-r other.txt", "options of an installer are not allowed"),
             ("--index-url=x", "options of an installer are not allowed"),
@@ -225,7 +226,7 @@ mod tests {
             ("./local", "a path is not allowed"),
             ("../local.whl", "a path is not allowed"),
             ("/etc/passwd", "a path is not allowed"),
-            ("six\n--index-url x", "it holds the character '\\n'"),
+            ("six\n--index-url x", "it contains the character '\\n'"),
             ("six --hash=sha256:00", "does not start with one of"),
             ("six==1 --pre", "follows a version"),
             ("six==1 \\", "a path is not allowed"),
@@ -237,7 +238,7 @@ mod tests {
             ("_six", "it does not start with a package name"),
             ("six;", "its marker"),
             ("six; ${HOME} == 'x'", "its marker"),
-            ("six; os_name == 'a' trailing", "`trailing` is left over"),
+            ("six; os_name == 'a' trailing", "unexpected `trailing` at the end"),
             ("sіx", "only printable ASCII"),
         ];
         for (text, expected) in cases {
@@ -254,25 +255,25 @@ mod tests {
         assert!(longer.len() <= 512);
         let longer = normal(&longer);
         assert!(
-            longer.contains("written out it has 576 bytes, the limit is 512"),
+            longer.contains("its canonical form has 576 bytes, the limit is 512"),
             "{longer}"
         );
     }
 
     #[test]
-    fn a_marker_of_a_thousand_parentheses_is_an_error_and_not_a_stack_overflow() {
+    fn a_thousand_nested_parentheses_are_an_error_without_a_stack_overflow() {
         let deep = format!("a; {}", "(".repeat(500));
         assert!(normal(&deep).contains("more than"), "{}", normal(&deep));
     }
 
     proptest! {
         #[test]
-        fn any_string_is_read_or_refused(text in ".{0,600}") {
+        fn any_string_is_read_or_rejected(text in ".{0,600}") {
             let _ = text.parse::<Requirement>();
         }
 
         #[test]
-        fn what_is_accepted_is_one_harmless_line_that_reads_back_equal(
+        fn an_accepted_requirement_is_one_harmless_line_that_reads_back_equal(
             text in "[ -~]{0,12}([a-z0-9._-]{0,8}(\\[[a-z,]{0,6}\\])?[ (]?([=<>~!]{1,2}[0-9.*a-z+!]{0,8},?){0,3}[)]?)(;[ ]?[a-z_' =<>()0-9.]{0,40})?"
         ) {
             if let Ok(requirement) = text.parse::<Requirement>() {

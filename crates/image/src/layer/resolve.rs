@@ -1,4 +1,4 @@
-//! The making of a layer.
+//! Creating a layer.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use super::error::LayerError;
 use super::explain::explain;
 use super::{Layer, Record, Requirement, key};
 
-/// Finds the layer for these requirements, or makes it.
+/// Finds the layer for these requirements, or creates it.
 pub(super) fn resolve(image: &Image, wanted: &[Requirement], sink: &Sink) -> Result<Layer, LayerError> {
     let home = image.home();
     let key = key(image.id(), wanted);
@@ -33,7 +33,7 @@ pub(super) fn resolve(image: &Image, wanted: &[Requirement], sink: &Sink) -> Res
         write_atomically(&index.join(&key), &serde_json::json!(record).to_string())?;
         made(image, &key).ok_or_else(|| {
             ImageError::Broken {
-                problem: "a layer was made and is not there".to_owned(),
+                problem: "a new layer has disappeared".to_owned(),
             }
             .into()
         })
@@ -106,7 +106,7 @@ fn make(
     })
 }
 
-/// Resolves against what the image has, and leaves that out.
+/// Resolves the requirements on top of the image's packages, and excludes these.
 fn resolved(
     image: &Image,
     wanted: &[Requirement],

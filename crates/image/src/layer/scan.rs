@@ -1,6 +1,6 @@
 //! A cursor over a short ASCII text that skips spaces between what it reads.
 
-/// The text that is still to be read.
+/// The remaining text.
 pub(super) struct Scan<'a> {
     rest: &'a str,
 }
@@ -18,7 +18,7 @@ impl<'a> Scan<'a> {
         self.rest.chars().next()
     }
 
-    /// Goes past `token` where it is next.
+    /// Consumes `token` if it comes next.
     pub(super) fn eat(&mut self, token: &str) -> bool {
         self.rest.strip_prefix(token).is_some_and(|rest| {
             self.rest = rest.trim_start();
@@ -26,7 +26,7 @@ impl<'a> Scan<'a> {
         })
     }
 
-    /// Takes the characters that `belongs` accepts.
+    /// Consumes the characters that `belongs` accepts.
     pub(super) fn take(&mut self, belongs: impl Fn(char) -> bool) -> &'a str {
         let end = self.rest.find(|c| !belongs(c)).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);

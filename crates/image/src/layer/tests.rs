@@ -1,9 +1,9 @@
-//! Tests of requirements that need no index.
+//! Tests of requirements without a package index.
 
 use super::*;
 
 #[test]
-fn the_order_of_requirements_does_not_change_their_key_and_the_image_does() {
+fn the_key_depends_on_the_image_but_not_on_the_order_of_requirements() {
     let parse = |all: &[&str]| {
         let mut all: Vec<Requirement> = all.iter().map(|it| it.parse().unwrap()).collect();
         all.sort();

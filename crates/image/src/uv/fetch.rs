@@ -18,7 +18,7 @@ use crate::home::Home;
 use crate::process;
 use crate::progress::Sink;
 
-/// The index that Python's own tools use where none is configured.
+/// The index that Python's own tools use by default.
 const DEFAULT_INDEX: &str = "https://pypi.org/simple";
 const LARGEST_PAGE: u64 = 32 << 20;
 const LARGEST_WHEEL: u64 = 128 << 20;
@@ -42,14 +42,15 @@ fn pins() -> Pins {
     toml::from_str(include_str!("wheels.toml")).expect("a test reads the embedded pins")
 }
 
-/// Where the fetched program is, or will be.
+/// Returns the path of the fetched program.
 pub(super) fn place(home: &Home) -> Result<PathBuf> {
     let directory = home.cache().join(format!("uv-{}", pins().version));
     fs::create_dir_all(&directory).at("create", &directory)?;
     Ok(directory.join("uv"))
 }
 
-/// Fetches the pinned uv to `program`, by HTTP or, failing that, by a pip that is configured for this machine.
+/// Fetches the pinned uv to `program` by HTTP, or else with a pip that is configured for this
+/// machine.
 pub(super) fn fetch(home: &Home, program: &Path, sink: &Sink) -> Result<()> {
     let pins = pins();
     sink.stage(format!("fetching uv {}", pins.version));
@@ -69,7 +70,7 @@ pub(super) fn fetch(home: &Home, program: &Path, sink: &Sink) -> Result<()> {
         .collect();
     fitting.sort_by_key(|it| it.musl != musl);
     let Some(pin) = fitting.first() else {
-        return Err(failed(format!("there is none for a machine of type {machine}")));
+        return Err(failed(format!("there is no build for {machine} machines")));
     };
     let room = tempfile::tempdir_in(home.cache()).at("create a directory in", &home.cache())?;
     let wheel = room.path().join(&pin.file);
@@ -81,12 +82,12 @@ pub(super) fn fetch(home: &Home, program: &Path, sink: &Sink) -> Result<()> {
     let pin = fitting
         .iter()
         .find(|it| room.path().join(&it.file).is_file())
-        .ok_or_else(|| failed("pip fetched another file than asked for".to_owned()))?;
+        .ok_or_else(|| failed("pip fetched an unexpected file".to_owned()))?;
     let wheel = room.path().join(&pin.file);
     let actual = digest::of_file(&wheel)?;
     if actual != pin.sha256 {
         return Err(failed(format!(
-            "`{}` has the sha256 {actual}, expected is {}",
+            "`{}` has the sha256 {actual}, expected {}",
             pin.file, pin.sha256
         )));
     }
@@ -139,7 +140,8 @@ fn copy(from: &mut dyn Read, to: &Path, progress: impl Fn(u64)) -> io::Result<()
     }
 }
 
-/// An agent that trusts what this machine trusts, and without a certificate store what browsers trust.
+/// Returns an agent that trusts this machine's certificates, or those of browsers if there are
+/// none.
 fn agent() -> ureq::Agent {
     let stores = [
         "/etc/ssl/certs/ca-certificates.crt",
@@ -164,7 +166,7 @@ fn agent() -> ureq::Agent {
         .into()
 }
 
-/// The target of the link to a file on an index page. Its hash does not count: ours does.
+/// Returns the target of the link to a file on an index page. Its hash is ignored: ours is checked.
 fn link_to<'a>(page: &'a str, file: &str) -> Option<&'a str> {
     let links = page.split("href=").skip(1).filter_map(|it| {
         let quote = it.chars().next().filter(|c| matches!(c, '"' | '\''))?;
@@ -230,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pin_is_of_the_pinned_version_and_both_machines_have_a_static_one() {
+    fn both_machine_types_have_a_pinned_static_build() {
         let pins = pins();
         for pin in &pins.wheel {
             assert!(
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_link_to_a_file_is_found_whatever_form_it_has() {
+    fn the_link_to_a_file_is_found_in_every_form() {
         let page = r#"<a href="../../x/a-1.whl.metadata">m</a> <a href='/f/not-a-1.whl'>n</a> <a href="../../x/a-1.whl#sha256=0">a</a>"#;
         assert_eq!(link_to(page, "a-1.whl"), Some("../../x/a-1.whl#sha256=0"));
         assert_eq!(link_to(page, "b-1.whl"), None);

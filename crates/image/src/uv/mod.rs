@@ -1,4 +1,4 @@
-//! uv, which resolves and installs packages: found on this machine, or fetched.
+//! uv, which resolves and installs packages: found on this machine, or downloaded.
 
 #[cfg(feature = "download")]
 mod fetch;
@@ -18,10 +18,10 @@ use super::spec::PythonVersion;
 
 use speech::Speech;
 
-/// The oldest that knows every option used here.
+/// Oldest version with all options that are used here.
 const OLDEST: [u32; 2] = [0, 5];
 
-/// Variables that would make uv work on something else than what it is told.
+/// Variables that would change uv's inputs.
 const UNWANTED: [&str; 11] = [
     "CONDA_PREFIX",
     "PYTHONHOME",
@@ -36,7 +36,7 @@ const UNWANTED: [&str; 11] = [
     "VIRTUAL_ENV",
 ];
 
-/// A uv that can be run.
+/// An installed or downloaded uv.
 #[derive(Clone, Debug)]
 pub(crate) struct Uv {
     program: PathBuf,
@@ -45,7 +45,7 @@ pub(crate) struct Uv {
 }
 
 impl Uv {
-    /// Finds uv, or fetches the pinned one into the cache. What it runs shares the lock.
+    /// Finds uv, or fetches the pinned one to the cache. Programs that it runs share the lock.
     pub(crate) fn find_or_fetch(home: &Home, lock: &Lock, sink: &Sink) -> Result<Self> {
         let program = match installed().find(|it| is_usable(it)) {
             Some(program) => program,
@@ -58,7 +58,7 @@ impl Uv {
         })
     }
 
-    /// A command of uv that stays away from configuration of whatever project is around.
+    /// Returns a command of uv that ignores the configuration of surrounding projects.
     pub(crate) fn command(&self, subcommand: &[&str]) -> Result<Command> {
         let mut command = Command::new(&self.program);
         command
@@ -88,12 +88,12 @@ impl Uv {
         Ok(command)
     }
 
-    /// The stdin of everything that writes where only the lock's holder may.
+    /// Returns the stdin for every program that writes where only the lock's holder may.
     pub(crate) fn stdin(&self) -> Result<Stdio> {
         self.lock.stdin()
     }
 
-    /// Where uv keeps interpreters.
+    /// Returns the directory of uv's interpreters.
     pub(crate) fn python_store(&self) -> Option<PathBuf> {
         let answer = process::output(
             &mut self.command(&["python", "dir"]).ok()?,
@@ -102,7 +102,7 @@ impl Uv {
         Some(PathBuf::from(String::from_utf8(answer).ok()?.trim())).filter(|it| it.is_absolute())
     }
 
-    /// Has uv install an interpreter and gives its program.
+    /// Installs an interpreter with uv and returns its program.
     pub(crate) fn install_python(&self, version: PythonVersion, sink: &Sink) -> Result<PathBuf> {
         let mut command = self.command(&["python", "install"])?;
         command.arg("--no-bin").arg(version.to_string());
@@ -117,13 +117,13 @@ impl Uv {
             })
     }
 
-    /// An ordinary user's store lies in the data directory; where that cannot be written, ours must do.
+    /// An ordinary user's store is in the data directory; if that is not writable, ours is used.
     fn has_user_store(&self) -> bool {
         env::var_os("UV_PYTHON_INSTALL_DIR").is_some() || !self.home.root().starts_with("/var/tmp")
     }
 }
 
-/// Returns the pinned uv in the cache, fetched now if it is not there.
+/// Returns the pinned uv in the cache, fetching it if it is missing.
 #[cfg(feature = "download")]
 fn fetched(home: &Home, sink: &Sink) -> Result<PathBuf> {
     let program = fetch::place(home)?;
@@ -144,7 +144,7 @@ fn fetched(_: &Home, _: &Sink) -> Result<PathBuf> {
     Err(ImageError::NoUv)
 }
 
-/// Runs a command of uv, telling its news.
+/// Runs a command of uv and reports its progress.
 pub(crate) fn run(command: &mut Command, action: &'static str, sink: &Sink) -> Result<()> {
     let mut speech = Speech::default();
     process::run(command, action, |line| speech.hear(line, sink))

@@ -1,8 +1,8 @@
-//! What uv says on its stderr where that is no terminal.
+//! uv's messages on its stderr if that is not a terminal.
 
 use crate::progress::Sink;
 
-/// Follows uv's lines and turns them into progress.
+/// Parses uv's lines and turns them into progress reports.
 #[derive(Debug, Default)]
 pub(crate) struct Speech {
     downloading: Vec<(String, u64)>,
@@ -11,7 +11,7 @@ pub(crate) struct Speech {
 }
 
 impl Speech {
-    /// Hears one line.
+    /// Parses one line.
     pub(crate) fn hear(&mut self, line: &str, sink: &Sink) {
         let line = line.trim();
         if let Some((name, size)) = line.strip_prefix("Downloading ").and_then(package_and_size) {
@@ -48,7 +48,7 @@ fn bytes(text: &str) -> Option<u64> {
         "GiB" => 30,
         _ => return None,
     };
-    // Whole and tenth parts apart, so that no rounding of floats comes in.
+    // Integer and fractional parts separately, to avoid rounding errors of floats.
     let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
     let tenths = part.get(..1).unwrap_or("0").parse::<u64>().ok()?;
     let whole = whole.parse::<u64>().ok().filter(|it| *it < 1 << 20)?;

@@ -1,4 +1,4 @@
-//! Where a server is, and what is proved there.
+//! Addresses of servers, with their headers.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::allowed::UrlPattern;
 
-/// Headers that a request has anyway.
+/// Headers that are always set here.
 const OWN: [&str; 12] = [
     "accept",
     "connection",
@@ -23,10 +23,10 @@ const OWN: [&str; 12] = [
     "upgrade",
     "user-agent",
 ];
-/// Headers of one server, and their bytes.
+/// Maximum number of headers of a server, and their size in bytes.
 const MOST_HEADERS: usize = 32;
 const MOST_BYTES: usize = 16 << 10;
-/// Bytes of a URL.
+/// Maximum length of a URL in bytes.
 const MOST_URL: usize = 2048;
 
 /// A server's URL, with the headers of every request.
@@ -34,32 +34,32 @@ const MOST_URL: usize = 2048;
 pub struct Address {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
-    /// Where a redirect may lead to, where that is less than the whole server.
+    /// Limit for redirects, if it is narrower than the whole server.
     pub(super) within: Option<Box<UrlPattern>>,
 }
 
-/// Why there is no server at an address.
+/// The reason why an address is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// It is none.
+    /// The URL is invalid.
     #[error("read the server's URL: {0}")]
     Url(&'static str),
-    /// Anybody could read along.
+    /// The connection would be unencrypted.
     #[error(
-        "use the server's URL: over `http://` to another machine anybody on the way reads what is sent; use `https://`, or allow it by \
+        "use the server's URL: `http://` sends everything unencrypted to another machine; use `https://`, or permit it with \
          `allow_http: true`"
     )]
     Plain,
-    /// A header is none.
+    /// A header is invalid.
     #[error("read the server's headers: `{name}` {why}")]
     Header {
-        /// Its name.
+        /// Name of the header.
         name: String,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
-    /// There are too many.
+    /// There are too many headers.
     #[error(
         "read the server's headers: there are more than {MOST_HEADERS}, or more than {MOST_BYTES} bytes of them"
     )]
@@ -67,14 +67,15 @@ pub enum AddressError {
 }
 
 impl AddressError {
-    /// Whether it is about headers, and not about the URL.
+    /// Returns whether the error concerns headers rather than the URL.
     pub const fn is_of_headers(&self) -> bool {
         matches!(self, Self::Header { .. } | Self::Headers)
     }
 }
 
 impl Address {
-    /// A server at `https://`, or at `http://` on this machine; with `allow_http` on another one too.
+    /// Parses the address of a server at `https://`, or at `http://` on this machine; with
+    /// `allow_http`, also on others.
     pub fn new(url: &str, headers: &[(String, String)], allow_http: bool) -> Result<Self, AddressError> {
         let url = parse(url)?;
         if url.scheme() == "http" && !allow_http && !is_loopback(&url) {
@@ -87,35 +88,35 @@ impl Address {
         })
     }
 
-    /// The same, of which a redirect does not lead out.
+    /// Limits redirects to a pattern.
     pub(crate) fn within(mut self, pattern: UrlPattern) -> Self {
         self.within = Some(Box::new(pattern));
         self
     }
 }
 
-/// A URL of a server, in the one form that is compared and connected to.
+/// Parses a server's URL to the one form that is compared and connected to.
 pub(crate) fn parse(text: &str) -> Result<Url, AddressError> {
     let wrong = AddressError::Url;
     if text.len() > MOST_URL {
         return Err(wrong("it is longer than 2048 bytes"));
     }
-    // The parser drops or turns these; what a person reads should be what is connected to.
+    // The parser drops or changes these; people must see the URL that is connected to.
     if text
         .chars()
         .any(|character| character.is_control() || character.is_whitespace() || character == '\\')
     {
-        return Err(wrong("it holds blanks, control characters or `\\`"));
+        return Err(wrong("it contains blanks, control characters or `\\`"));
     }
-    let url = Url::parse(text).map_err(|_| wrong("it is none"))?;
+    let url = Url::parse(text).map_err(|_| wrong("it is not a valid URL"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-        return Err(wrong("it has to begin with `https://` or `http://` and a host"));
+        return Err(wrong("it must start with `https://` or `http://` and a host"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("it must not hold a user or a password; send a header"));
+        return Err(wrong("it must not contain a user or a password; use a header"));
     }
     if url.fragment().is_some() {
-        return Err(wrong("it must not have a `#`"));
+        return Err(wrong("it must not contain a `#`"));
     }
     Ok(url)
 }
@@ -131,24 +132,24 @@ fn read(headers: &[(String, String)]) -> Result<HeaderMap, AddressError> {
             name: crate::words::told(name, 100),
             why,
         };
-        let parsed: HeaderName = name.parse().map_err(|_| wrong("is no name of a header"))?;
+        let parsed: HeaderName = name.parse().map_err(|_| wrong("is not a valid header name"))?;
         if OWN.contains(&parsed.as_str())
             || parsed.as_str().starts_with("mcp-")
             || parsed.as_str().starts_with("proxy-")
         {
-            return Err(wrong("is set here; remove it"));
+            return Err(wrong("is set automatically; remove it"));
         }
         let mut value = HeaderValue::from_str(value)
-            .map_err(|_| wrong("has a value with characters that no header may have"))?;
+            .map_err(|_| wrong("has a value with characters that are invalid in a header"))?;
         value.set_sensitive(true);
         if read.insert(parsed, value).is_some() {
-            return Err(wrong("is there twice"));
+            return Err(wrong("is duplicated"));
         }
     }
     Ok(read)
 }
 
-/// Whether a URL leads nowhere but to this machine.
+/// Returns whether a URL leads only to this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host_str() {
         Some(host) if host == "localhost" || host.ends_with(".localhost") => true,
@@ -163,7 +164,7 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
 impl fmt::Debug for Address {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<_> = self.headers.keys().collect();
-        // A query can hold a secret.
+        // A query can contain a secret.
         let (origin, path) = (self.url.origin().ascii_serialization(), self.url.path());
         formatter
             .debug_struct("Address")
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn another_machine_is_reached_in_the_clear_only_where_that_is_said() {
+    fn unencrypted_connections_to_other_machines_need_permission() {
         for url in [
             "https://a.example/mcp",
             "http://127.0.0.1:1/mcp",
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plain_url_is_an_error() {
+    fn invalid_and_ambiguous_urls_are_errors() {
         for url in [
             "a.example/mcp",
             "ftp://a.example/",
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_those_that_may_be_set_and_are_never_shown() {
+    fn headers_are_checked_and_never_shown() {
         let address = Address::new(
             "https://a.example/mcp?key=hunter2",
             &header("Authorization", "Bearer hunter2"),

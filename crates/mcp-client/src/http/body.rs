@@ -1,4 +1,4 @@
-//! Bodies and streams of a server, bounded while they are read.
+//! Bodies and streams of a server, limited while they are read.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use reqwest::Response;
 use crate::failure::Failure;
 use crate::wire::Wire;
 
-/// The whole of a body.
+/// Reads a whole body.
 pub(super) async fn whole(mut response: Response, wire: &Wire) -> Result<String, Failure> {
     let announced = response.content_length();
     if announced.is_some_and(|announced| announced > wire.most()) {
@@ -26,7 +26,7 @@ pub(super) async fn whole(mut response: Response, wire: &Wire) -> Result<String,
     String::from_utf8(body).map_err(|error| Failure::unread("it is not UTF-8", error.utf8_error()))
 }
 
-/// The bytes of a stream of events, up to the first event that is too large.
+/// Returns the bytes of a stream of events, up to the first event that is too large.
 pub(super) fn stream(
     response: Response,
     wire: Arc<Wire>,
@@ -42,7 +42,7 @@ pub(super) fn stream(
     })
 }
 
-/// The size of the event that is being read. An empty line ends it.
+/// The size of the current event. An empty line ends it.
 #[derive(Debug, Default)]
 struct Event {
     size: u64,
@@ -51,7 +51,7 @@ struct Event {
 }
 
 impl Event {
-    /// Reads on; gives the size of the largest event that was open meanwhile.
+    /// Continues with more bytes; returns the size of the largest event that was open meanwhile.
     fn grow(&mut self, bytes: &[u8]) -> u64 {
         let mut most = 0;
         for byte in bytes {
@@ -76,7 +76,7 @@ impl Event {
     }
 }
 
-/// A connection that broke. Its error holds no URL, in which there can be a secret.
+/// Converts the error of a broken connection, without the URL, which can contain a secret.
 pub(super) fn broken(error: reqwest::Error) -> Failure {
     Failure::Unreachable(Some(Arc::new(error.without_url())))
 }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_as_large_as_its_lines_and_ends_with_an_empty_one() {
+    fn an_event_has_the_size_of_its_lines_and_ends_with_an_empty_one() {
         let grown = |pieces: &[&str]| {
             let mut event = Event::default();
             pieces

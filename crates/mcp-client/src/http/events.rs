@@ -1,4 +1,4 @@
-//! Events of a server, of which the library sees only what it has to.
+//! Events of a server, of which the library sees only the necessary parts.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::body;
 use crate::failure::Failure;
 use crate::wire::Wire;
 
-/// The events of a response. Where they answer a request, what is wrong with them is its failure.
+/// Reads the events of a response. If they answer a request, a problem with them fails it.
 pub(super) fn read(
     response: Response,
     request: Option<RequestId>,
@@ -26,7 +26,7 @@ pub(super) fn read(
         .boxed()
 }
 
-/// An event as the library sees it.
+/// Converts an event for the library.
 fn one(event: Result<Sse, SseError>, request: Option<&RequestId>, wire: &Wire) -> Result<Sse, SseError> {
     let mut event = match event {
         Ok(event) => event,
@@ -55,13 +55,13 @@ fn one(event: Result<Sse, SseError>, request: Option<&RequestId>, wire: &Wire) -
             event.data = serde_json::to_string(&message).ok();
             Ok(event)
         }
-        // Its id may still matter: the stream can be taken up after it.
+        // Its id may still matter: the stream can be resumed after it.
         Ok(None) => Ok(event),
         Err(failure) => failed(event, failure, request, wire),
     }
 }
 
-/// The end of a request whose answer is of no use.
+/// Ends a request whose response is useless.
 fn failed(
     mut event: Sse,
     failure: Failure,

@@ -1,4 +1,4 @@
-//! Servers behind a URL, talked to over streamable HTTP.
+//! Servers behind a URL, connected over streamable HTTP.
 
 mod address;
 mod body;

@@ -1,4 +1,4 @@
-//! Requests to a server. The library says what to send; what comes back is bounded and sorted here.
+//! Requests to a server. The library decides what to send; responses are limited and sorted here.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,30 +26,30 @@ use super::events;
 use crate::failure::Failure;
 use crate::wire::Wire;
 
-/// Bytes of an answer that is an error.
+/// Maximum number of bytes of an error response.
 const ERROR: u64 = 64 << 10;
-/// How often a redirect is followed.
+/// Maximum number of redirects.
 const REDIRECTS: usize = 3;
-/// How often a stream that broke off is taken up again, and the longest wait before that.
+/// Maximum number of times that a broken stream is resumed, and the maximum pause before that.
 const RESUMED: usize = 5;
 const RESUME_WAIT: Duration = Duration::from_secs(30);
 
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Error = StreamableHttpError<Failure>;
 
-/// A connection to the server at an address. Nothing is sent yet.
+/// Creates a connection to the server at an address, without sending anything.
 pub(crate) fn start(
     address: &Address,
     connect: Duration,
     wire: Arc<Wire>,
 ) -> Result<StreamableHttpClientTransport<Http>, Failure> {
-    // An error means that a provider of cryptography is there already, which serves as well.
+    // An error means that a cryptography provider is already installed, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
         .connect_timeout(connect)
         .default_headers(address.headers.clone())
         .redirect(following(address.clone()));
-    // Proxies are those of the environment; this machine is never behind one.
+    // The environment configures proxies; this machine is never behind one.
     let builder = if is_loopback(&address.url) {
         builder.no_proxy()
     } else {
@@ -67,7 +67,8 @@ pub(crate) fn start(
     ))
 }
 
-/// Follows redirects that repeat a request at the same server, as some add or drop a `/`; all others are answers.
+/// Follows redirects that repeat a request at the same server, as some add or remove a `/`; all
+/// others are responses.
 fn following(address: Address) -> redirect::Policy {
     redirect::Policy::custom(move |attempt| {
         let repeats = matches!(
@@ -126,7 +127,7 @@ impl Http {
                 match message {
                     Some(message) if answers => Ok(StreamableHttpPostResponse::Json(message, session)),
                     _ => Err(Failure::malformed(
-                        "it answers another request than the one that was sent",
+                        "it responds to another request",
                     )),
                 }
             }
@@ -134,7 +135,7 @@ impl Http {
         }
     }
 
-    /// An answer that is none of success.
+    /// Handles an unsuccessful response.
     async fn refused(
         &self,
         sent: &ClientJsonRpcMessage,
@@ -164,7 +165,8 @@ impl Http {
                 _ => None,
             });
         let told = told.or_else(|| {
-            // Servers of before refuse to be discovered, in whatever way; the library then begins as they know it.
+            // Servers of earlier revisions reject discovery in various ways; the library then
+            // starts the older handshake.
             let discovers = matches!(sent, ClientJsonRpcMessage::Request(sent) if matches!(sent.request, ClientRequest::DiscoverRequest(_)));
             let refused = || ErrorData::invalid_request(format!("HTTP status {}", status.as_u16()), None);
             (discovers && status.is_client_error()).then(|| ServerJsonRpcMessage::error(refused(), Some(id)))
@@ -201,7 +203,7 @@ impl StreamableHttpClient for Http {
             Err(error) => Err(body::broken(error)),
         };
         answered.or_else(|failure| {
-            // Who awaits it is told by the wire, exactly; others by the error.
+            // The wire reports it precisely to a waiting caller, the error to others.
             let told = request(&message).and_then(|id| self.wire.fail(&id, &failure));
             told.map(|message| StreamableHttpPostResponse::Json(message, None))
                 .ok_or(Error::Client(failure))
@@ -262,7 +264,7 @@ fn with(mut request: RequestBuilder, session: Option<Arc<str>>, headers: Headers
     request
 }
 
-/// What a body is said to be.
+/// Declared type of a body.
 enum Kind {
     Json,
     Events,
@@ -297,12 +299,12 @@ fn request(message: &ClientJsonRpcMessage) -> Option<RequestId> {
     }
 }
 
-/// Some servers give numbers back as text.
+/// Compares ids; some servers return numbers as text.
 fn same(answered: &RequestId, asked: &RequestId) -> bool {
     answered == asked || answered.to_string() == asked.to_string()
 }
 
-/// An error that names no request is of the one that it answers.
+/// Assigns an error without an id to the request that it answers.
 fn of(message: ServerJsonRpcMessage, id: &RequestId) -> ServerJsonRpcMessage {
     match message {
         ServerJsonRpcMessage::Error(mut error) if error.id.is_none() => {

@@ -1,4 +1,5 @@
-//! The process of a server: in a group of its own, with little of our environment, and gone with everything that it started.
+//! The process of a server, in its own process group, with little of our environment, and ended
+//! with everything that it started.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -14,21 +15,21 @@ use crate::failure::Failure;
 use crate::wire::Wire;
 use crate::words;
 
-/// What a server gets of our environment. Everything else may be a secret of somebody else.
+/// Variables that a server inherits. All others may be secrets.
 const INHERITED: [&str; 9] = [
     "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ",
 ];
 
-/// Bytes of a line of stderr.
+/// Maximum length of a line of stderr in bytes.
 const STDERR_LINE: usize = 64 << 10;
-/// Characters of it in the log.
+/// Maximum length of a log entry in characters.
 const LOGGED: usize = 1000;
 
 /// Starts a server.
 pub(crate) fn start(program: &Program, label: &str, wire: Arc<Wire>) -> Result<Transport, Failure> {
     let failed = |error: std::io::Error| Failure::NotStarted(Arc::new(error));
     let Some((first, arguments)) = program.command.split_first() else {
-        return Err(failed(std::io::Error::other("its command is empty")));
+        return Err(failed(std::io::Error::other("the command is empty")));
     };
     let inherited = INHERITED
         .into_iter()
@@ -45,16 +46,16 @@ pub(crate) fn start(program: &Program, label: &str, wire: Arc<Wire>) -> Result<T
         .spawn()
         .map_err(failed)?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    // Made before anything can fail, so that it is ended on every path.
+    // Created before anything can fail, so that the process is ended on every path.
     let process = Process::new(child);
     let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
-        return Err(failed(std::io::Error::other("its streams are not there")));
+        return Err(failed(std::io::Error::other("the process has no streams")));
     };
     tokio::spawn(log(stderr, label.to_owned()));
     Ok(Transport::new(process, stdin, stdout, wire))
 }
 
-/// Tells what a server says of itself, a bounded line each.
+/// Logs a server's stderr, line by line and limited.
 async fn log(stderr: impl AsyncRead + Unpin, label: String) {
     let mut lines = Lines::new(BufReader::new(stderr), STDERR_LINE);
     loop {
@@ -63,18 +64,18 @@ async fn log(stderr: impl AsyncRead + Unpin, label: String) {
                 let line = words::told(&String::from_utf8_lossy(&line), LOGGED);
                 tracing::info!(target: "cellblock::mcp_server", server = label, "{line}");
             }
-            // The rest of it begins a line of its own.
+            // The rest of it is logged as another line.
             Ok(Line::TooLong) => {}
             Ok(Line::End) | Err(_) => return,
         }
     }
 }
 
-/// A process with everything that it started. Dropped, all of it is killed.
+/// A process with everything that it started. Dropping it kills all of it.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
-    /// While the child was not waited for, the number is that of no other group.
+    /// As long as the child was not reaped, no other group has this number.
     group: Option<Pid>,
 }
 
@@ -84,7 +85,7 @@ impl Process {
         Self { child, group }
     }
 
-    /// Kills what is left, and waits for the process.
+    /// Kills the remaining processes, and waits for the main one.
     pub(super) async fn end(&mut self) -> Option<std::process::ExitStatus> {
         self.kill();
         self.child.wait().await.ok()
@@ -92,7 +93,7 @@ impl Process {
 
     fn kill(&mut self) {
         if let Some(group) = self.group.take() {
-            // An error means that nothing is left of it.
+            // An error means that none remains.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }

@@ -1,8 +1,8 @@
-//! Lines of a stream, each of a bounded length.
+//! Lines of a stream, with limited length.
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
-/// Reads lines. A read that is given up and begun again loses nothing.
+/// Reads lines. A canceled read loses nothing.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     from: R,
@@ -10,14 +10,14 @@ pub(super) struct Lines<R> {
     limit: usize,
 }
 
-/// What comes next.
+/// The next part of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// A line, without its end.
     Whole(Vec<u8>),
-    /// More bytes than a line may have. What is left of it would be read as a line of its own.
+    /// The line exceeds the limit. Its rest would be read as another line.
     TooLong,
-    /// Nothing more comes.
+    /// The stream has ended.
     End,
 }
 
@@ -30,7 +30,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         }
     }
 
-    /// The next line. What stands after the last line end is a line too.
+    /// Returns the next line. Text after the last line end is also a line.
     pub(super) async fn next(&mut self) -> std::io::Result<Line> {
         loop {
             let read = self.from.fill_buf().await?;
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn lines_have_ends_and_a_bound() {
+    async fn lines_are_split_and_limited() {
         let text: &[u8] = b"one\r\n\n1234\nlast";
         let mut lines = Lines::new(text, 4);
         for expected in ["one", "", "1234", "last"] {

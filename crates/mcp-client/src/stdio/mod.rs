@@ -1,4 +1,4 @@
-//! Servers that are programs, started here, talked to over their stdin and stdout.
+//! Servers that are programs, started here and connected over their stdin and stdout.
 
 mod child;
 mod lines;
@@ -13,7 +13,8 @@ pub(super) use child::start;
 pub struct Program {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// What its environment holds besides `PATH`, `HOME` and a few more of this process' own. It may hold secrets.
+    /// Environment variables in addition to `PATH`, `HOME` and a few more of this process. May
+    /// contain secrets.
     pub environment: Vec<(String, String)>,
 }
 

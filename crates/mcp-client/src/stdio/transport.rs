@@ -17,11 +17,12 @@ use crate::failure::Failure;
 use crate::wire::Wire;
 use crate::words;
 
-/// Messages that wait to be read by the server.
+/// Maximum number of messages that wait until the server reads them.
 const QUEUE: usize = 64;
-/// Lines that are no messages before a server is given up: some greet, or log to the wrong stream.
+/// Maximum number of lines that are not messages: some servers print a greeting, or log to the
+/// wrong stream.
 const NOISE: usize = 1000;
-/// How long a server whose stdin ended may take to end by itself.
+/// Maximum time for a server to exit after the end of its stdin.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A connection to a server that is a process.
@@ -55,7 +56,7 @@ impl Stdio {
         }
     }
 
-    /// The next message, or why there is none.
+    /// Returns the next message, or why there is none.
     async fn next(&mut self) -> Result<ServerJsonRpcMessage, Failure> {
         loop {
             let line = match self.lines.next().await {
@@ -72,11 +73,11 @@ impl Stdio {
                 self.noise += usize::from(!text.trim().is_empty());
                 tracing::debug!(
                     line = words::told(&text, 200),
-                    "a tool server printed what is no message"
+                    "a tool server printed a line that is not a message"
                 );
                 if self.noise > NOISE {
                     return Err(Failure::malformed(format!(
-                        "{NOISE} lines of its stdout were no JSON objects; it has to log to stderr"
+                        "{NOISE} lines of its stdout were not JSON objects; it must log to stderr"
                     )));
                 }
                 continue;
@@ -90,7 +91,7 @@ impl Stdio {
 
 fn ended(error: Option<std::io::Error>) -> Failure {
     Failure::Ended {
-        when: "before it answered",
+        when: "before it responded",
         source: error.map(|error| Arc::new(error) as _),
     }
 }
@@ -130,17 +131,17 @@ impl Transport<RoleClient> for Stdio {
     }
 
     async fn close(&mut self) -> Result<(), Failure> {
-        // The end of its stdin asks a server to end.
+        // The end of its stdin tells a server to exit.
         self.queue = None;
         let ends = async { while matches!(self.lines.next().await, Ok(Line::Whole(_))) {} };
         let in_time = timeout(GRACE, ends).await.is_ok();
         let status = self.process.end().await;
-        tracing::debug!(?status, in_time, "a tool server ended");
+        tracing::debug!(?status, in_time, "a tool server exited");
         Ok(())
     }
 }
 
-/// A message as it is written.
+/// Formats a message.
 fn line(message: &ClientJsonRpcMessage) -> Result<Vec<u8>, Failure> {
     let mut line = serde_json::to_vec(message)
         .map_err(|error| Failure::unread("a message of ours cannot be written", error))?;
@@ -148,7 +149,7 @@ fn line(message: &ClientJsonRpcMessage) -> Result<Vec<u8>, Failure> {
     Ok(line)
 }
 
-/// Writes what is to be sent, until nothing more is or nobody reads.
+/// Writes messages until there are no more, or the server stops reading.
 async fn write(mut stdin: ChildStdin, mut messages: mpsc::Receiver<Message>, wire: Arc<Wire>) {
     while let Some(Message { request, line }) = messages.recv().await {
         if stdin.write_all(&line).await.is_err() || stdin.flush().await.is_err() {

@@ -1,4 +1,4 @@
-//! A call that nobody awaits any more is cancelled at its server.
+//! Canceled calls are canceled at their server.
 
 use cellblock_agent::ToolServer;
 use serde_json::Map;
@@ -7,7 +7,7 @@ use crate::http::{Kind, serve};
 use crate::support::{at, good, options, scripted_with, until};
 
 #[tokio::test]
-async fn over_stdio_the_server_is_told() {
+async fn over_stdio_the_server_receives_the_cancellation() {
     for revision in ["before", "newest"] {
         let scripted = scripted_with(&["slow", revision], options());
         let server = scripted.server.clone();
@@ -22,7 +22,7 @@ async fn over_stdio_the_server_is_told() {
 }
 
 #[tokio::test]
-async fn over_http_the_stream_of_the_newest_is_closed_and_the_one_before_is_told() {
+async fn over_http_both_revisions_cancel_the_call() {
     for kind in [Kind::Newest, Kind::Before] {
         let (tools, url) = serve(kind).await;
         let server = std::sync::Arc::new(at(&url, options()));

@@ -1,4 +1,4 @@
-//! A server by others: `@modelcontextprotocol/server-everything`, over both of its transports.
+//! A third-party server: `@modelcontextprotocol/server-everything`, over both of its transports.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -17,11 +17,11 @@ fn script() -> PathBuf {
     folder.join("@modelcontextprotocol/server-everything/dist/index.js")
 }
 
-/// The server over HTTP. Dropped, it ends.
+/// The server over HTTP, ended when dropped.
 struct Served(Child, u16);
 
 impl Served {
-    /// Ends it with all that it started: what is called `node` may be a program that starts Node.
+    /// Ends it with everything that it started: `node` may be a program that starts Node.
     fn end(&mut self) {
         if let Ok(None) = self.0.try_wait() {
             let _gone_already = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
@@ -73,7 +73,7 @@ fn over_stdio(options: ServerOptions) -> ForeignServer {
     ForeignServer::new("everything", Transport::Stdio(program), options)
 }
 
-/// What holds over both transports.
+/// Behavior over both transports.
 async fn works(server: &ForeignServer) {
     let offered = server.tools().await.unwrap();
     assert_eq!(offered.left_out, []);
@@ -145,7 +145,7 @@ async fn a_foreign_server_over_http_works() {
 }
 
 #[tokio::test]
-async fn a_foreign_server_that_takes_too_long_goes_on_afterwards() {
+async fn a_foreign_server_continues_after_a_timeout() {
     require!(EverythingServer);
     let process = serve().await;
     let short = ServerOptions {
@@ -177,7 +177,7 @@ async fn a_foreign_server_that_takes_too_long_goes_on_afterwards() {
 }
 
 #[tokio::test]
-async fn a_foreign_server_that_was_started_anew_is_found_again() {
+async fn a_restarted_foreign_server_is_reconnected() {
     require!(EverythingServer);
     let mut process = serve().await;
     let server = at(&format!("http://127.0.0.1:{}/mcp", process.1), options());
@@ -186,7 +186,7 @@ async fn a_foreign_server_that_was_started_anew_is_found_again() {
     let refused = refused(&server).await;
     assert_eq!(
         refused,
-        "the server `weather` cannot be reached; go on without it, or try again later"
+        "the server `weather` cannot be reached; continue without it, or try again later"
     );
     process.0 = spawn(process.1);
     let port = process.1;
@@ -198,7 +198,7 @@ async fn a_foreign_server_that_was_started_anew_is_found_again() {
 }
 
 #[test]
-fn the_foreign_server_is_locked_with_hashes_and_from_no_registry_by_name() {
+fn the_foreign_server_is_locked_with_hashes() {
     let read = |file: &str| -> Value {
         let path = workspace_root().join("tests/clients/everything").join(file);
         serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()

@@ -1,4 +1,4 @@
-//! Good servers over HTTP, made with the library that others use too, in both revisions.
+//! Correct servers over HTTP, built with a common library, in both revisions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 
 use crate::support::{at, names, object, options, refused, result};
 
-/// Tools, and how often something was done with them.
+/// Tools, with counts of their actions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tools {
     waiting: Arc<AtomicUsize>,
@@ -99,7 +99,7 @@ impl ServerHandler for Tools {
     }
 }
 
-/// How a server speaks.
+/// Kind of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Newest,
@@ -109,7 +109,7 @@ pub(crate) enum Kind {
     BeforeJson,
 }
 
-/// A server of before knows nothing of what came after it.
+/// A server of the earlier revision does not know later features.
 async fn before(request: Request, next: Next) -> Response {
     let newest = request
         .headers()
@@ -144,7 +144,7 @@ fn router(kind: Kind) -> (Tools, axum::Router) {
     (tools, router)
 }
 
-/// A server with sessions, which forgets the one of a call when it is told to: 1 becomes 2.
+/// A server with sessions, which forgets a call's session on command: 1 becomes 2.
 pub(crate) async fn serve_forgetting(forget: Arc<AtomicUsize>) -> (Tools, String) {
     let (tools, router) = router(Kind::Before);
     let router = router.layer(from_fn(move |request: Request, next: Next| {
@@ -163,7 +163,7 @@ pub(crate) async fn serve_forgetting(forget: Arc<AtomicUsize>) -> (Tools, String
     (tools, listen(router).await + "/mcp")
 }
 
-/// Serves at a port of its own.
+/// Serves on a separate port.
 pub(crate) async fn listen(router: axum::Router) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -202,7 +202,7 @@ async fn a_server_of_either_revision_lists_its_tools_and_answers() {
         assert_eq!(reply, ToolReply::Failed("no such city".to_owned()));
         assert_eq!(
             refused(&server).await,
-            "the server `weather` refused: no tool work (code -32602)"
+            "the server `weather` rejected the request: no tool work (code -32602)"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Servers over HTTP that do something wrong.
+//! Servers over HTTP that misbehave.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use crate::http::{listen, serve_forgetting};
 use crate::support::{SHORT, at, good, names, options, refused, result};
 
-/// A server that answers a call of `work` in a way of its own, and everything else as it should.
+/// A server that misbehaves in calls of `work`, and only there.
 #[derive(Clone)]
 struct Wrong {
     how: &'static str,
@@ -177,16 +177,16 @@ async fn wrong(how: &'static str) -> (Wrong, String) {
 }
 
 #[tokio::test]
-async fn an_answer_of_no_use_is_named_and_the_next_call_works() {
+async fn a_useless_response_is_reported_and_the_next_call_works() {
     let large =
-        "answered with more than 1 MiB, which are the most; ask for less, such as fewer rows or columns";
-    let message = "sent what is no message of the Model Context Protocol: ";
-    let asked = "asked its client 32 things at once without waiting for an answer; it was cut off";
-    let ended = "ended before it answered; it is started again when it is used next";
+        "returned more than the limit of 1 MiB; request less, such as fewer rows or columns";
+    let message = "sent an invalid message of the Model Context Protocol: ";
+    let asked = "sent its client 32 requests at once without reading a response; it was disconnected";
+    let ended = "exited before it responded; it is started again for the next call";
     for (how, told) in [
         (
             "large",
-            "answered with 2097210 bytes, of which 1 MiB are the most; ask for less, such as fewer rows or columns".to_owned(),
+            "returned 2097210 bytes, the limit is 1 MiB; request less, such as fewer rows or columns".to_owned(),
         ),
         ("large chunks", large.to_owned()),
         ("large event", large.to_owned()),
@@ -194,11 +194,11 @@ async fn an_answer_of_no_use_is_named_and_the_next_call_works() {
         ("asks", asked.to_owned()),
         ("no answer", ended.to_owned()),
         ("no event", format!("{message}it is not valid JSON of such a message")),
-        ("breaks off", "cannot be reached; go on without it, or try again later".to_owned()),
+        ("breaks off", "cannot be reached; continue without it, or try again later".to_owned()),
         ("no JSON", format!("{message}it is not valid JSON of such a message")),
-        ("other id", format!("{message}it answers another request than the one that was sent")),
+        ("other id", format!("{message}it responds to another request")),
         ("HTML", format!("{message}its content type is `text/html`")),
-        ("status", "answered with the HTTP status 503; try again later, or go on without it".to_owned()),
+        ("status", "returned HTTP status 503; try again later, or continue without it".to_owned()),
     ] {
         let (_, url) = wrong(how).await;
         let limits = ServerOptions {
@@ -211,7 +211,7 @@ async fn an_answer_of_no_use_is_named_and_the_next_call_works() {
     }
 }
 
-/// Why a call of `work` failed; a content type has a `/`.
+/// Returns why a call of `work` failed; a content type contains a `/`.
 async fn refused_told(server: &ForeignServer) -> String {
     let told = server.call("work", Map::new()).await.unwrap_err().to_string();
     assert!(!told.contains("127.0.0.1") && !told.contains("secret"), "{told}");
@@ -219,7 +219,7 @@ async fn refused_told(server: &ForeignServer) -> String {
 }
 
 #[tokio::test]
-async fn what_stands_around_an_answer_does_no_harm() {
+async fn data_around_a_response_is_ignored() {
     let (_, url) = wrong("events").await;
     let server = at(&url, options());
     assert_eq!(result(&server, "work", json!({})).await, 5);
@@ -238,7 +238,7 @@ async fn a_server_that_hangs_ends_at_the_limit() {
         );
         assert_eq!(
             refused(&server).await,
-            "the server `weather` did not answer the call of `work` within 0.4 s, the limit `timeout`; ask for less, or try again later",
+            "the server `weather` did not answer the call of `work` within 0.4 s, the limit `timeout`; request less, or try again later",
             "{how}"
         );
         assert_eq!(good(&server).await, json!([1, ""]), "{how}");
@@ -251,20 +251,20 @@ async fn a_server_that_hangs_ends_at_the_limit() {
     let error = at(&url, limits).tools().await.unwrap_err().to_string();
     assert_eq!(
         error,
-        "the server `weather` did not list its tools within 2 s, the limit `connect_timeout`; go on without it, or try again later"
+        "the server `weather` did not list its tools within 2 s, the limit `connect_timeout`; continue without it, or try again later"
     );
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_talked_to_says_why_and_is_left_alone() {
+async fn a_failed_handshake_is_explained_and_not_repeated_immediately() {
     for (how, told) in [
         (
             "unauthorized",
-            "the server `weather` answered with the HTTP status 401; its operator has to give it other credentials",
+            "the server `weather` returned HTTP status 401; its operator must configure other credentials",
         ),
         (
             "redirects",
-            "the server `weather` answered with the HTTP status 307, which leads elsewhere; its operator has to write the address that it \
+            "the server `weather` returned HTTP status 307, a redirect; its operator must configure the address that it \
              leads to",
         ),
     ] {
@@ -282,7 +282,7 @@ async fn a_server_that_cannot_be_talked_to_says_why_and_is_left_alone() {
     drop(listener);
     assert_eq!(
         refused_told(&at(&url, options())).await,
-        "the server `weather` cannot be reached; go on without it, or try again later"
+        "the server `weather` cannot be reached; continue without it, or try again later"
     );
 }
 
@@ -315,7 +315,7 @@ async fn headers_are_sent_with_every_request() {
 }
 
 #[tokio::test]
-async fn a_server_that_forgot_a_session_gets_another_one() {
+async fn a_forgotten_session_is_replaced() {
     let forgotten = Arc::new(AtomicUsize::new(0));
     let (_, url) = serve_forgetting(forgotten.clone()).await;
     let server = at(&url, options());

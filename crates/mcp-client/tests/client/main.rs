@@ -1,4 +1,5 @@
-//! Cellblock as a client of servers of tools: good ones, in both revisions and over both transports, and those that do something wrong.
+//! Cellblock as a client of tool servers: correct ones, in both revisions and over both transports,
+//! and misbehaving ones.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

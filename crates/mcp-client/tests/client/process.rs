@@ -1,4 +1,4 @@
-//! The process of a server: what it gets, and what is left of it.
+//! The process of a server: its environment, and its complete end.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::{good, options, refused, result, runs, scripted, until};
 
-/// What the log was told by any test: one for a thread alone would miss what another thread came by first.
+/// The log of all tests: a thread's own log would miss events that another thread reached first.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -81,7 +81,7 @@ async fn a_server_gets_little_of_our_environment_and_its_stderr_goes_to_the_log(
 }
 
 #[tokio::test]
-async fn what_a_server_started_ends_with_it() {
+async fn processes_that_a_server_started_end_with_it() {
     let scripted = scripted("children", options());
     good(&scripted.server).await;
     let pids = scripted.pids();
@@ -92,7 +92,7 @@ async fn what_a_server_started_ends_with_it() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_given_up_while_it_is_made_leaves_no_process() {
+async fn a_canceled_connection_attempt_leaves_no_process() {
     let scripted = scripted("connect", options());
     let asked = tokio::time::timeout(std::time::Duration::from_secs(1), scripted.server.tools());
     assert!(asked.await.is_err());
@@ -102,7 +102,7 @@ async fn a_connection_that_is_given_up_while_it_is_made_leaves_no_process() {
 }
 
 #[test]
-fn a_runtime_that_ends_leaves_no_process() {
+fn the_end_of_the_runtime_leaves_no_process() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -39,14 +39,14 @@ async fn nothing_is_started_before_it_is_used() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_when_it_is_asked_for_the_newest_is_asked_the_way_before() {
+async fn a_server_that_exits_on_the_newest_revision_gets_the_previous_one() {
     let scripted = scripted("before", options());
     assert_eq!(names(&scripted.server).await, ["work"]);
     assert_eq!(scripted.pids().len(), 2);
 }
 
 #[tokio::test]
-async fn tools_that_change_are_listed_anew() {
+async fn changed_tools_are_listed_again() {
     let scripted = scripted("changes", options());
     assert_eq!(names(&scripted.server).await, ["work"]);
     assert_eq!(result(&scripted.server, "work", json!({})).await, "changed");
@@ -54,14 +54,14 @@ async fn tools_that_change_are_listed_anew() {
 }
 
 #[tokio::test]
-async fn a_tool_says_that_it_failed_and_a_server_that_it_refuses() {
+async fn failures_of_tools_and_rejections_of_servers_are_reported() {
     let failing = scripted("failed", options());
     let reply = failing.server.call("work", Map::new()).await.unwrap();
     assert_eq!(reply, ToolReply::Failed("no such city".to_owned()));
     let refusing = scripted("refuses", options());
     assert_eq!(
         refused(&refusing.server).await,
-        "the server `weather` refused: wrong argument (code -32602)"
+        "the server `weather` rejected the request: wrong argument (code -32602)"
     );
     assert_eq!(good(&refusing.server).await, json!("call 2"));
 }
@@ -77,13 +77,13 @@ async fn only_allowed_tools_are_offered_and_called() {
     assert_eq!(scripted.server.tools().await.unwrap().left_out, []);
     assert_eq!(
         refused(&scripted.server).await,
-        "the server `weather` may not be asked for its tool `work`, but for `good`"
+        "the server `weather` does not permit its tool `work`, only `good`"
     );
     assert_eq!(scripted.notes().len(), 1);
 }
 
 #[tokio::test]
-async fn what_a_server_asks_for_is_refused() {
+async fn requests_of_a_server_are_rejected() {
     let scripted = scripted("asks", options());
     let told = result(&scripted.server, "work", json!({})).await;
     assert_eq!(told, json!([-32601, -32601, -32601, "answered"]));

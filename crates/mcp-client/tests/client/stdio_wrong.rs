@@ -1,4 +1,5 @@
-//! Servers over stdio that do something wrong: each is bounded and named, and the next call works where it can.
+//! Servers over stdio that misbehave: each is limited and named, and the next call works if
+//! possible.
 
 use cellblock_agent::ToolServer;
 use cellblock_mcp_client::ServerOptions;
@@ -15,41 +16,41 @@ fn small() -> ServerOptions {
     }
 }
 
-/// Answers that are useless, and what is told of them. After each the server is asked for something good.
+/// Useless responses, with the expected errors. Each is followed by a valid call.
 const WRONG: [(&str, &str); 7] = [
     (
         "large",
-        "the server `weather` answered with more than 1 MiB, which are the most; ask for less, such as fewer rows or columns",
+        "the server `weather` returned more than the limit of 1 MiB; request less, such as fewer rows or columns",
     ),
     (
         "endless",
-        "the server `weather` answered with more than 1 MiB, which are the most; ask for less, such as fewer rows or columns",
+        "the server `weather` returned more than the limit of 1 MiB; request less, such as fewer rows or columns",
     ),
     (
         "invalid",
-        "the server `weather` sent what is no message of the Model Context Protocol: it is not valid JSON of such a message",
+        "the server `weather` sent an invalid message of the Model Context Protocol: it is not valid JSON",
     ),
     (
         "binary",
-        "the server `weather` sent what is no message of the Model Context Protocol: it is not UTF-8",
+        "the server `weather` sent an invalid message of the Model Context Protocol: it is not UTF-8",
     ),
     (
         "noise",
-        "the server `weather` sent what is no message of the Model Context Protocol: 1000 lines of its stdout were no JSON objects; it has to \
+        "the server `weather` sent an invalid message of the Model Context Protocol: 1000 lines of its stdout were not JSON objects; it must \
          log to stderr",
     ),
     (
         "dies",
-        "the server `weather` ended before it answered; it is started again when it is used next",
+        "the server `weather` exited before it responded; it is started again for the next call",
     ),
     (
         "floods",
-        "the server `weather` asked its client 32 things at once without waiting for an answer; it was cut off",
+        "the server `weather` sent its client 32 requests at once without reading a response; it was disconnected",
     ),
 ];
 
 #[tokio::test]
-async fn a_server_that_breaks_the_connection_is_named_and_started_again() {
+async fn a_server_that_breaks_the_connection_is_restarted() {
     for (how, told) in WRONG {
         let scripted = scripted(how, small());
         assert_eq!(
@@ -57,22 +58,22 @@ async fn a_server_that_breaks_the_connection_is_named_and_started_again() {
             told,
             "{how}"
         );
-        // Another process counts anew.
+        // The new process starts counting again.
         assert_eq!(good(&scripted.server).await, "call 1", "{how}");
         assert_eq!(scripted.pids().len(), 2, "{how}");
     }
 }
 
 #[tokio::test]
-async fn a_result_of_no_use_leaves_the_connection_standing() {
+async fn a_useless_result_keeps_the_connection() {
     for (how, told) in [
         (
             "deep",
-            "the server `weather` answered with JSON that is nested more than 100 levels deep; ask for something flatter",
+            "the server `weather` returned JSON that is nested more than 100 levels deep; request something flatter",
         ),
         (
             "input",
-            "the server `weather` asks a person for more, which nobody here can answer",
+            "the server `weather` requests input from a person, which is not supported here",
         ),
     ] {
         let scripted = scripted(how, options());
@@ -88,19 +89,19 @@ async fn a_result_of_no_use_leaves_the_connection_standing() {
     );
     assert_eq!(
         refused(&scripted.server).await,
-        "the server `weather` answered with JSON of more than 37500 values; ask for less, such as fewer rows or columns"
+        "the server `weather` returned JSON with more than 37500 values; request less, such as fewer rows or columns"
     );
     assert_eq!(good(&scripted.server).await, "call 2");
 }
 
 #[tokio::test]
-async fn some_lines_that_are_no_messages_do_no_harm() {
+async fn some_lines_that_are_not_messages_are_ignored() {
     let scripted = scripted("noisy", options());
     assert_eq!(result(&scripted.server, "work", json!({})).await, "done");
 }
 
 #[tokio::test]
-async fn one_broken_tool_leaves_the_others_standing() {
+async fn one_broken_tool_does_not_affect_the_others() {
     let scripted = scripted("names", options());
     assert_eq!(names(&scripted.server).await, ["good"]);
     let offered = scripted.server.tools().await.unwrap();
@@ -115,32 +116,32 @@ async fn one_broken_tool_leaves_the_others_standing() {
             ("work", "2 tools of the server have this name"),
             (
                 "a b",
-                "its name is none of the protocol: 1 to 128 letters, digits and `_`, `-`, `.`, `/`"
+                "its name is invalid: must be 1 to 128 letters, digits and `_`, `-`, `.`, `/`"
             ),
             (
                 "schema",
-                "its input schema is none: `/properties` is no object of schemas"
+                "its input schema is invalid: `/properties` is not an object of schemas"
             ),
             (
                 "away",
-                "its input schema is none: `/properties/a/$ref` leads out of the schema, where nothing is fetched"
+                "its input schema is invalid: `/properties/a/$ref` refers to another document, which is not fetched"
             ),
         ]
     );
 }
 
 #[tokio::test]
-async fn a_list_without_an_end_is_cut() {
+async fn an_endless_list_is_cut() {
     let scripted = scripted("pages", options());
     let offered = scripted.server.tools().await.unwrap();
     assert_eq!(offered.tools.len(), 32);
     assert_eq!(
         offered.left_out[0].reason,
-        "the list of tools has more than 32 pages, which are the most"
+        "the list of tools has more than the limit of 32 pages"
     );
 }
 
-/// Asks for tools twice: the second time costs nothing, and the server is left alone.
+/// Lists the tools twice: the second attempt is not sent and takes no time.
 async fn useless(how: &str, connect_timeout: std::time::Duration, told: &str, most_started: usize) {
     let limits = ServerOptions {
         connect_timeout,
@@ -155,28 +156,28 @@ async fn useless(how: &str, connect_timeout: std::time::Duration, told: &str, mo
         "{again}"
     );
     assert!(refused(&scripted.server).await.starts_with(told));
-    // One that is killed at once had no time to say so.
+    // A process that is killed immediately cannot report it.
     assert!(scripted.pids().len() <= most_started, "{how}");
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_or_ends_before_it_is_ready_does_not_cost_every_turn_its_time() {
-    let silent = "the server `weather` was not ready within 0.4 s, the limit `connect_timeout`; go on without it, or try again later";
+async fn a_server_that_is_never_ready_does_not_delay_every_turn() {
+    let silent = "the server `weather` was not ready within 0.4 s, the limit `connect_timeout`; continue without it, or try again later";
     useless("connect", SHORT, silent, 1).await;
-    let ended = "the server `weather` ended before it was ready; it is started again when it is used next";
+    let ended = "the server `weather` exited before it was ready; it is started again for the next call";
     useless("starts", options().connect_timeout, ended, 2).await;
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_while_it_lists_its_tools_is_left_alone() {
-    // Long enough to begin on a busy machine, and it is waited for once.
+async fn a_server_that_hangs_while_listing_tools_is_not_retried_immediately() {
+    // Long enough to start on a busy machine, and it is waited for only once.
     let limit = std::time::Duration::from_secs(5);
-    let silent = "the server `weather` did not list its tools within 5 s, the limit `connect_timeout`; go on without it, or try again later";
+    let silent = "the server `weather` did not list its tools within 5 s, the limit `connect_timeout`; continue without it, or try again later";
     useless("list", limit, silent, 1).await;
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_told_without_its_path() {
+async fn a_missing_program_is_reported_without_its_path() {
     let program = cellblock_mcp_client::Program {
         command: vec!["/nowhere/secret/server".to_owned(), "--key=hunter2".to_owned()],
         environment: vec![("KEY".to_owned(), "hunter2".to_owned())],
@@ -186,7 +187,7 @@ async fn a_program_that_is_not_there_is_told_without_its_path() {
     let server = cellblock_mcp_client::ForeignServer::new("weather", transport, options());
     assert_eq!(
         refused(&server).await,
-        "the server `weather` could not be started; its operator finds the reason in the log, go on without it"
+        "the server `weather` could not be started (the operator's log has the reason); continue without it"
     );
     let error = server.tools().await.unwrap_err();
     let cause = std::error::Error::source(&error).unwrap().to_string();
@@ -194,13 +195,13 @@ async fn a_program_that_is_not_there_is_told_without_its_path() {
 }
 
 #[tokio::test]
-async fn a_call_that_hangs_ends_at_its_limit_and_the_next_one_finds_a_server_that_answers() {
+async fn a_hanging_call_ends_at_its_limit_and_the_next_one_works() {
     let limits = ServerOptions {
         timeout: SHORT,
         ..options()
     };
-    let told = "the server `weather` did not answer the call of `work` within 0.4 s, the limit `timeout`; ask for less, or try again later";
-    // Its one thread is stuck: after a sign of life was waited for, another process is asked.
+    let told = "the server `weather` did not answer the call of `work` within 0.4 s, the limit `timeout`; request less, or try again later";
+    // Its only thread is stuck: after waiting for a sign of life, another process is used.
     let stuck = scripted("hang", limits.clone());
     assert_eq!(names(&stuck.server).await, ["work"]);
     assert_eq!(refused(&stuck.server).await, told);
@@ -208,7 +209,7 @@ async fn a_call_that_hangs_ends_at_its_limit_and_the_next_one_finds_a_server_tha
     let again: Value = good(&stuck.server).await;
     assert_eq!(again, "call 1");
     assert_eq!(stuck.pids().len(), 2);
-    // It only takes long: it is the same process that goes on.
+    // It is only slow: the same process continues.
     for revision in ["before", "newest"] {
         let slow = scripted_with(&["slow", revision], limits.clone());
         assert_eq!(names(&slow.server).await, ["work"]);
@@ -219,11 +220,11 @@ async fn a_call_that_hangs_ends_at_its_limit_and_the_next_one_finds_a_server_tha
 }
 
 #[tokio::test]
-async fn a_server_that_ended_since_the_last_call_is_started_again_without_a_word() {
+async fn a_server_that_exited_between_calls_is_restarted_silently() {
     let scripted = scripted("leaves", options());
     for _ in 0..3 {
         assert_eq!(result(&scripted.server, "work", json!({})).await, "gone");
-        // What it is sent until then may be lost, and nobody can say whether it was.
+        // Messages sent until then may be lost, and it is unknown whether they were.
         let pid = *scripted.pids().last().unwrap();
         until("it ended", || !runs(pid)).await;
     }

@@ -1,4 +1,4 @@
-//! Servers for the tests, and what they told.
+//! Servers for the tests, and their recordings.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/client/servers/stdio.py")
 }
 
-/// A server that is a script; what it notes goes to a file.
+/// A server that is a script; its records are in a file.
 #[derive(Debug)]
 pub(crate) struct Scripted {
     pub(crate) server: Arc<ForeignServer>,
@@ -55,7 +55,7 @@ pub(crate) fn scripted_with(arguments: &[&str], options: ServerOptions) -> Scrip
 }
 
 impl Scripted {
-    /// The lines that the server noted so far.
+    /// The lines that the server has recorded so far.
     pub(crate) fn notes(&self) -> Vec<String> {
         noted(&self.folder)
     }
@@ -67,7 +67,7 @@ impl Scripted {
     }
 }
 
-/// The lines that a server noted in a folder so far.
+/// The lines that a server has recorded in a folder so far.
 pub(crate) fn noted(folder: &tempfile::TempDir) -> Vec<String> {
     let text = std::fs::read_to_string(folder.path().join("notes")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
@@ -105,7 +105,7 @@ pub(crate) async fn refused_with(server: &ForeignServer, arguments: Value) -> St
     told
 }
 
-/// A call that the server answers as it should, whatever else it does.
+/// A call that every server answers correctly.
 pub(crate) async fn good(server: &ForeignServer) -> Value {
     result(server, "work", json!({"be": "good"})).await
 }
@@ -115,7 +115,7 @@ pub(crate) async fn names(server: &ForeignServer) -> Vec<String> {
     offered.tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + LONG;
     while !is_so() {
@@ -124,7 +124,7 @@ pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process runs, or is a zombie of somebody.
+/// Returns whether a process runs or is a zombie.
 pub(crate) fn runs(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.is_ok_and(|stat| !stat.contains(") Z "))

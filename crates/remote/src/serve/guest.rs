@@ -1,4 +1,5 @@
-//! Passes on what a client asks of its guest, frame by frame: what it sends is read before the guest sees any of it.
+//! Relays a client's requests to its guest, frame by frame: they are checked before the guest sees
+//! any of them.
 
 use cellblock_protocol::{Blob, Decoder, Frame, FromGuest, Limits, ToGuest, encode};
 
@@ -7,14 +8,15 @@ use cellblock_sandbox::{Error, Result};
 
 use cellblock_sandbox::guest::{MAX_REPLACE, Relay, Requests};
 
-/// How large a client's frames may be: the largest file that is written in one step, and what is said about it.
+/// Maximum size of a client's frames: the largest file that is written in one step, with its
+/// description.
 #[expect(clippy::cast_possible_truncation, reason = "a few megabytes")]
 const LIMITS: Limits = Limits {
     header_bytes: 1 << 20,
     frame_bytes: MAX_REPLACE as u32 + (1 << 20) + 4,
 };
 
-/// Passes on until one of the two sides is gone, or the client sends what is no request.
+/// Relays until one side has ended, or the client sends an invalid request.
 pub(super) async fn pass(relay: Relay, sending: Sending, mut receiving: Receiving) -> Result<()> {
     let requests = relay.requests();
     let mut answers = relay.answers;
@@ -37,7 +39,7 @@ pub(super) async fn pass(relay: Relay, sending: Sending, mut receiving: Receivin
             answer(frame, &sending).await?;
         }
         sending.end().await;
-        // The client may still ask, and hears that nobody is there.
+        // The client may still send requests, and learns that the guest is gone.
         std::future::pending().await
     };
     tokio::select! {
@@ -66,8 +68,8 @@ async fn answer(frame: Frame<FromGuest>, sending: &Sending) -> Result<()> {
     for blob in &frame.blobs {
         match blob {
             Blob::Memory(bytes) => blobs.push(bytes),
-            // Nothing as large is ever asked for.
-            Blob::File(..) => return Err(Error::protocol("guest", "a huge blob")),
+            // No request asks for as much.
+            Blob::File(..) => return Err(Error::protocol("guest", "an oversized blob")),
         }
     }
     let head = encode(&frame.message, &blobs, &Limits::default())

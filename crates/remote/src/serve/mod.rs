@@ -1,4 +1,4 @@
-//! The server's half: one connection, one sandbox of this machine, which ends with it.
+//! The server's half: one connection with one local sandbox, which ends with it.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -27,45 +27,48 @@ mod room;
 use pump::Orders;
 use room::Room;
 
-/// Asks that wait while another one is served.
+/// Maximum number of requests that wait while another one is served.
 const ASKS: usize = 8;
 
-/// What a server has to give.
+/// The resources that a server offers.
 pub trait Host: Send + Sync + 'static {
-    /// The image that its sandboxes start from.
+    /// Returns the image of its sandboxes.
     fn manifest(&self) -> &Manifest;
 
-    /// What they are confined by.
+    /// Returns the state of their protections.
     fn report(&self) -> Report;
 
-    /// The most that a client may ask for in one sandbox.
+    /// Returns the maximum limits that a client may request for a sandbox.
     fn most(&self) -> &Limits;
 
-    /// A directory of its own for files that clients show in their sandboxes, which the server owns and sweeps; `None` where they cannot.
+    /// Returns a separate directory for files that clients mount, which the server owns and cleans
+    /// up; `None` if it does not support mounts.
     fn spool(&self) -> Option<PathBuf>;
 
-    /// A sandbox with a running kernel.
+    /// Provides a sandbox with a running kernel.
     fn lease<'a>(&'a self, limits: &'a Limits) -> BoxFuture<'a, Result<Lease, Refusal>>;
 
-    /// A sandbox that [`lease`](Self::lease) gave has ended.
+    /// Reports that a sandbox of [`lease`](Self::lease) has ended.
     fn returned(&self, sandbox: &str);
 
-    /// Completes once kernels start without waiting, with the modules that could not be imported.
+    /// Completes once kernels start without waiting; returns the modules that failed to import.
     fn warmed(&self) -> BoxFuture<'_, Result<Vec<String>, Refusal>>;
 
-    /// The network clients that the image holds.
+    /// Returns the image's network clients.
     fn audit(&self) -> BoxFuture<'_, Result<Audit, Refusal>>;
 
-    /// The id of a layer with these requirements, installed if need be.
+    /// Returns the id of a layer with these requirements, installing it if necessary.
     fn layer<'a>(&'a self, requirements: &'a [String]) -> BoxFuture<'a, Result<String, Refusal>>;
 }
 
-/// What one kernel's stream can be told, by the stream's number.
+/// Pending orders for the kernel of each stream, by the stream's number.
 type Signalled = Arc<Mutex<HashMap<u32, Arc<Orders>>>>;
 
-/// Serves one connection to its end. What it held is given back when this completes; dropping it destroys the sandbox as well.
+/// Serves one connection until its end. Its resources are released when this completes; dropping it
+/// also destroys the sandbox.
 ///
-/// Whoever calls this has checked that the client may have a sandbox. An error says why a connection was cut; a client that goes is none.
+/// The caller must have checked that the client may have a sandbox. An error says why a connection
+/// was cut; it is not an error if the client closes it.
 pub async fn serve<T, E>(transport: T, host: Arc<dyn Host>, pulse: Pulse) -> Result<()>
 where
     T: Transport<E>,
@@ -103,7 +106,7 @@ where
             Ok(answer) => ToClient::Answer { id, answer },
             Err(refusal) => ToClient::Refused { id, refusal },
         };
-        // That the connection is lost is heard of above.
+        // The branch above notices that the connection is lost.
         let _ = mux.tell(&message).await;
     };
     if let Err(error) = &result {
@@ -116,7 +119,7 @@ where
     }
 }
 
-/// Sorts what the client says, until it says no more.
+/// Sorts the client's messages until there are no more.
 async fn hear(
     mut controls: mpsc::Receiver<Bytes>,
     asks: mpsc::Sender<(u64, Ask)>,
@@ -133,7 +136,7 @@ async fn hear(
                 if asks.try_send((id, ask)).is_err() {
                     return Err(Error::protocol(
                         "client",
-                        format!("it asks for more than {ASKS} things at a time"),
+                        format!("it sent more than {ASKS} requests at a time"),
                     ));
                 }
             }

@@ -1,4 +1,5 @@
-//! A kernel's frames as they are sent on: unread, but for whether one ends a cell.
+//! A kernel's frames in the form in which they are forwarded: unread, except for whether one ends a
+//! cell.
 
 use bytes::{Bytes, BytesMut};
 use cellblock_protocol::{FromKernel, Limits, Prefix};
@@ -7,21 +8,21 @@ use cellblock_protocol::{FromKernel, Limits, Prefix};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) bytes: Bytes,
-    /// Whether what the kernel has written has to be sent before it: nobody listens for that afterwards.
+    /// Whether the kernel's output must be sent first: the client does not read it afterward.
     pub(super) ends: bool,
 }
 
-/// Cuts what a kernel says into parts. A header is kept back until it is whole.
+/// Splits a kernel's frames into parts. A header is held back until it is complete.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     held: BytesMut,
-    /// How much of the frame that was begun is still to come.
+    /// Number of outstanding bytes of the current frame.
     rest: u64,
-    /// Whether it has said something that is no frame. It is for its client to judge that.
+    /// Whether the kernel has sent an invalid frame. The client decides what that means.
     broken: bool,
 }
 
-/// What stands where a frame begins.
+/// Content at the start of a frame.
 enum Begun {
     /// A part of a header.
     Partly,
@@ -34,11 +35,11 @@ enum Begun {
 
 impl Parts {
     pub(super) fn push(&mut self, bytes: BytesMut) {
-        // Moved and not copied where nothing is kept back, as mostly.
+        // Moved, not copied, in the usual case that nothing is held back.
         self.held.unsplit(bytes);
     }
 
-    /// The next part, of at most so many bytes; `None` until more has come.
+    /// Returns the next part, of at most `most` bytes; `None` until more bytes arrive.
     pub(super) fn take(&mut self, most: usize) -> Option<Part> {
         let mut begins_end = false;
         if !self.broken && self.rest == 0 {
@@ -59,7 +60,7 @@ impl Parts {
         })
     }
 
-    /// What was kept back of a header that will never be whole.
+    /// Returns the held-back bytes of a header that will never be complete.
     pub(super) fn remainder(&mut self) -> Bytes {
         self.held.split().freeze()
     }
@@ -106,7 +107,7 @@ mod tests {
         [first, whole(&done), whole(&standby)]
     }
 
-    /// All parts, where so many bytes come at a time.
+    /// Returns all parts if `size` bytes arrive at a time.
     fn parts(bytes: &[u8], at_a_time: usize) -> (Vec<Part>, Bytes) {
         let (mut parts, mut taken) = (Parts::default(), Vec::new());
         for piece in bytes.chunks(at_a_time) {
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_frame_that_ends_a_cell_waits_for_what_was_written_however_the_bytes_come() {
+    fn only_the_frame_that_ends_a_cell_waits_for_output() {
         let said = said();
         let bytes = said.concat();
         for at_a_time in [1, 3, 64, 999, 4096] {
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_carried_as_it_came() {
+    fn invalid_frames_are_forwarded_unchanged() {
         for wrong in [&[255_u8; 8][..], b"\0\0\0\x0a\0\0\0\x06{\"a\":}"] {
             let bytes = [&said()[2], wrong, b"and on"].concat();
             let (parts, remainder) = parts(&bytes, 5);
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_is_cut_off_is_what_remains() {
+    fn a_truncated_header_is_the_remainder() {
         let done = &said()[1];
         let (parts, remainder) = parts(&done[..done.len() - 1], 7);
         assert_eq!(parts, []);

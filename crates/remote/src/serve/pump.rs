@@ -1,4 +1,4 @@
-//! Carries a kernel's bytes to and from its client.
+//! Transports a kernel's bytes from and to its client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,15 +20,16 @@ use cellblock_sandbox::backend::{Ending, Kernel, LAST_WORDS, read_in_order, read
 use cellblock_sandbox::channel::FrameReader;
 use cellblock_sandbox::incoming::Incoming;
 
-/// Bytes taken from a pipe at once.
+/// Number of bytes that are read from a pipe at once.
 const READ: usize = 32 * 1024;
-/// Reads of a pipe before the end of a cell goes out: more than a pipe holds, so that whoever writes all the time does not keep it back.
+/// Maximum number of reads from a pipe before the end of a cell is sent: more than a pipe can hold,
+/// so that a continuous writer does not delay it.
 const READS: usize = 64;
 
-/// How often is looked for what a kernel said before it ended.
+/// Maximum number of reads after a kernel's exit.
 const LAST_READS: usize = 64;
 
-/// What a client wants done to a kernel, until it is done.
+/// A client's pending orders for a kernel.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
     interrupts: Interrupts,
@@ -42,7 +43,7 @@ impl Orders {
         self.raised.notify_one();
     }
 
-    /// Completes when the kernel has been sent the interrupts that were ordered until now.
+    /// Completes when the kernel has received the interrupts that were ordered until now.
     pub(super) async fn settled(&self) {
         self.interrupts.settled().await;
     }
@@ -53,7 +54,7 @@ impl Orders {
     }
 }
 
-/// A kernel whose bytes are carried. Dropping it gives the kernel up.
+/// Transports a kernel's bytes. Dropping it drops the kernel.
 #[derive(Debug)]
 pub(super) struct Pump {
     task: Option<JoinHandle<Kernel>>,
@@ -70,7 +71,7 @@ impl Pump {
         }
     }
 
-    /// Gives the kernel back; bytes that are on their way are lost.
+    /// Stops and returns the kernel; bytes in transit are lost.
     pub(super) async fn stop(mut self) -> Option<Kernel> {
         let _ = self.stop.take()?.send(());
         self.task.take()?.await.ok()
@@ -116,7 +117,7 @@ async fn carry(
         }
     };
     let outwards = give_out(frames, [stdout, stderr], end, &sending);
-    // In this order: what was sent before an interrupt is with the kernel before it.
+    // In this order, the kernel receives messages that were sent before an interrupt first.
     let carried = async {
         tokio::pin!(inwards, signals, outwards);
         let (mut in_open, mut out_open) = (true, true);
@@ -136,16 +137,16 @@ async fn carry(
     kernel
 }
 
-/// What the client says to the kernel.
+/// Transports the client's messages to the kernel.
 async fn take_in(writer: &mut OwnedWriteHalf, receiving: &mut Receiving) {
     while let Some(bytes) = receiving.next().await {
-        // A kernel that is gone reads nothing; the client hears of its end.
+        // A kernel that has ended reads nothing; the client learns of its end.
         let _ = writer.write_all(&bytes).await;
         receiving.done(bytes.len()).await;
     }
 }
 
-/// What the kernel says and writes, until it has ended or nobody listens.
+/// Transports the kernel's messages and output until it has ended or the client is gone.
 async fn give_out(
     frames: &mut FrameReader<Incoming, FromKernel>,
     pipes: [&pipe::Receiver; 2],
@@ -172,7 +173,8 @@ async fn give_out(
             ready = pipes[1].readable(), if speech.open[1] => speech.take(ready, 1, frames).await?,
         }
     }
-    // Its end may be told before its last words are seen to be there. Others may hold its channel open, so they are not waited for without end.
+    // Its end can be reported before its last frames are readable. Other processes may hold its
+    // channel open, so the wait is limited.
     for _ in 0..LAST_READS {
         if !speaks {
             break;
@@ -187,8 +189,8 @@ async fn give_out(
     sending.send(&Record::Ended(ending).encode()).await
 }
 
-/// What goes out of a kernel, in the order in which it came about: see [`read_in_order`]. Only the end of a cell does not wait for the reader
-/// of what was written before it.
+/// A kernel's outgoing data in order: see [`read_in_order`]. Only the end of a cell does not wait
+/// until earlier output has been read.
 struct Speech<'a> {
     pipes: [&'a pipe::Receiver; 2],
     open: [bool; 2],
@@ -219,7 +221,7 @@ impl Speech<'_> {
         Ok(true)
     }
 
-    /// Sends what the pipes hold now.
+    /// Sends the current content of the pipes.
     async fn written(&mut self) -> Result<()> {
         for which in 0..2 {
             for _ in 0..READS {
@@ -245,7 +247,7 @@ impl Speech<'_> {
     ) -> Result<()> {
         match ready.and_then(|()| read_in_order(self.pipes[which], frames, &mut self.buffer)) {
             Ok(Some(length @ 1..)) => self.sending.send(&record(which, &self.buffer[..length])).await?,
-            // The frame is read as soon as the runtime has been told of it, too.
+            // The frame is also read as soon as the runtime has noticed it.
             Ok(None) => tokio::task::yield_now().await,
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             Ok(Some(0)) | Err(_) => self.open[which] = false,

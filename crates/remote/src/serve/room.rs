@@ -1,4 +1,4 @@
-//! What one connection holds: a sandbox, its kernel, and a file on its way there.
+//! The resources of one connection: a sandbox, its kernel, and a file that is being uploaded.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -25,17 +25,17 @@ pub(super) struct Room {
     host: Arc<dyn Host>,
     signalled: Signalled,
     sandbox: Option<Box<dyn Sandbox>>,
-    /// A kernel that came with the sandbox and was not asked for yet.
+    /// A kernel that came with the sandbox and was not requested yet.
     ready: Option<Kernel>,
     pump: Option<Pump>,
     relay: Option<JoinHandle<()>>,
     upload: Option<Upload>,
-    /// Files that the sandbox shows.
+    /// Files that are mounted in the sandbox.
     shown: Vec<NamedTempFile>,
     limits: Limits,
 }
 
-/// A file that comes from the client.
+/// A file that the client uploads.
 struct Upload {
     stream: Receiving,
     bytes: u64,
@@ -65,7 +65,7 @@ impl Room {
         }
     }
 
-    /// Does what is asked. A kill meanwhile reaches the sandbox at once.
+    /// Executes a request. A kill reaches the sandbox immediately.
     pub(super) async fn serve(&mut self, ask: Ask, killed: &Notify) -> Served {
         match ask {
             Ask::Create { limits } => self.create(limits).await,
@@ -95,7 +95,7 @@ impl Room {
             Ask::Upload { stream, bytes } => self.expect(stream, bytes),
             Ask::Mount { name } => self.mount(&name).await,
             Ask::Usage {} => {
-                // Whoever wants to know that an interrupt has been sent asks this.
+                // Callers that need to know that an interrupt has been sent use this request.
                 self.interrupted().await;
                 let sandbox = self.sandbox()?;
                 let usage = unless_killed(sandbox, sandbox.usage(), killed).await?;
@@ -118,7 +118,7 @@ impl Room {
         }
     }
 
-    /// Completes when the kernel has been sent what interrupts were ordered.
+    /// Completes when the kernel has received the ordered interrupts.
     async fn interrupted(&self) {
         let orders: Vec<_> = {
             let signalled = self.signalled.lock().unwrap_or_else(PoisonError::into_inner);
@@ -137,11 +137,11 @@ impl Room {
 
     async fn create(&mut self, limits: Limits) -> Served {
         if self.sandbox.is_some() {
-            return Err(Refusal::request("a connection has one sandbox"));
+            return Err(Refusal::request("a connection can have only one sandbox"));
         }
         if let Some(above) = limits.above(self.host.most()) {
             return Err(Refusal::request(format!(
-                "more was asked for than is given: {above}"
+                "the requested limits exceed the maximum: {above}"
             )));
         }
         let lease = self.host.lease(&limits).await?;
@@ -165,7 +165,7 @@ impl Room {
         let (sending, receiving) = self.mux.open(stream);
         let orders = Arc::new(Orders::default());
         let mut signalled = self.signalled.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those of earlier kernels reach nobody any more.
+        // Orders for earlier kernels have no recipient any more.
         signalled.clear();
         signalled.insert(stream, Arc::clone(&orders));
         drop(signalled);
@@ -178,7 +178,7 @@ impl Room {
         let folder = self
             .host
             .spool()
-            .ok_or_else(|| Refusal::request("this server takes no files to mount"))?;
+            .ok_or_else(|| Refusal::request("this server does not support mounts"))?;
         let held: u64 = self
             .shown
             .iter()
@@ -211,7 +211,7 @@ impl Room {
         let written = upload.receive().await;
         written.map_err(|error| match error {
             Received::Length { actual } => Refusal::request(format!(
-                "a file of {} bytes was announced and {actual} came",
+                "a file of {} bytes was announced, but {actual} bytes arrived",
                 upload.bytes
             )),
             Received::Io(error) => internal(format!("keep a dataset: {error}")),
@@ -222,7 +222,7 @@ impl Room {
         Ok(Answer::Done {})
     }
 
-    /// Gives everything back.
+    /// Releases everything.
     pub(super) async fn close(&mut self) {
         self.pump = None;
         self.ready = None;
@@ -267,7 +267,7 @@ impl From<std::io::Error> for Received {
 }
 
 impl Upload {
-    /// Writes what comes to the file.
+    /// Writes the received bytes to the file.
     async fn receive(&mut self) -> Result<(), Received> {
         let mut file = tokio::fs::File::from_std(self.file.as_file().try_clone()?);
         let mut actual = 0;
@@ -291,7 +291,7 @@ impl Upload {
     }
 }
 
-/// A file that everybody may read who is shown it, under a name that tells nothing.
+/// Creates a file that is readable by every user who can see it, under a meaningless name.
 fn empty(folder: &PathBuf) -> std::io::Result<NamedTempFile> {
     let file = tempfile::Builder::new()
         .prefix("")
@@ -302,7 +302,7 @@ fn empty(folder: &PathBuf) -> std::io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// Waits for something of a sandbox, which a kill of the sandbox reaches meanwhile.
+/// Waits for an operation of a sandbox; a kill reaches the sandbox meanwhile.
 async fn unless_killed<T>(
     sandbox: &dyn Sandbox,
     done: impl Future<Output = cellblock_sandbox::Result<T>>,

@@ -18,7 +18,7 @@ use crate::support::{
 };
 
 #[test]
-fn a_kernel_runs_cells_until_it_exits_and_tells_how() {
+fn a_kernel_runs_cells_and_reports_its_exit() {
     block_on(async {
         let pair = backend().await;
         let mut lease = lease(&pair).await;
@@ -50,7 +50,7 @@ fn interrupt_and_kill_reach_a_kernel() {
 }
 
 #[test]
-fn what_was_written_before_a_frame_is_there_with_the_frame() {
+fn output_before_a_frame_arrives_before_it() {
     block_on(async {
         let pair = backend().await;
         let mut lease = lease(&pair).await;
@@ -70,11 +70,11 @@ fn what_was_written_before_a_frame_is_there_with_the_frame() {
 }
 
 #[test]
-fn a_flood_that_nobody_reads_is_held_back_in_the_sandbox_and_comes_whole() {
+fn unread_output_stays_in_the_sandbox_and_arrives_complete() {
     block_on(async {
         let pair = backend().await;
         let mut lease = lease(&pair).await;
-        // The window and the buffers on the way hold far less than is written.
+        // The window and the buffers on the way hold far less than the output.
         let code = "import os\nfor _ in range(4096):\n    os.write(1, b'x' * 1024);\n1";
         start(&mut lease.kernel, code).await;
         let finished = tokio::time::timeout(Duration::from_millis(500), finish(&mut lease.kernel)).await;
@@ -89,7 +89,7 @@ fn a_flood_that_nobody_reads_is_held_back_in_the_sandbox_and_comes_whole() {
 }
 
 #[test]
-fn use_of_memory_is_counted_over_there() {
+fn memory_is_counted_at_the_server() {
     require!(CgroupV1);
     block_on(async {
         let pair = backend().await;
@@ -108,7 +108,7 @@ fn use_of_memory_is_counted_over_there() {
 }
 
 #[test]
-fn a_sandbox_that_is_killed_takes_its_kernel_along() {
+fn killing_a_sandbox_kills_its_kernel() {
     block_on(async {
         let pair = backend().await;
         let lease = lease(&pair).await;
@@ -120,7 +120,7 @@ fn a_sandbox_that_is_killed_takes_its_kernel_along() {
     });
 }
 
-/// Waits for what the kernel says of its standby.
+/// Waits for the kernel's report of its standby.
 async fn standby(kernel: &mut Kernel) -> u32 {
     loop {
         let frame = tokio::time::timeout(Duration::from_secs(20), kernel.frames.next());
@@ -131,7 +131,7 @@ async fn standby(kernel: &mut Kernel) -> u32 {
 }
 
 #[test]
-fn a_standby_takes_over_and_what_was_written_before_is_dropped() {
+fn a_standby_takes_over_and_unread_output_is_dropped() {
     block_on(async {
         let pair = backend().await;
         let mut lease = create(&pair, &Limits::default()).await.unwrap();
@@ -172,7 +172,7 @@ fn a_standby_takes_over_and_what_was_written_before_is_dropped() {
 }
 
 #[test]
-fn a_dataset_is_sent_once_and_shown() {
+fn a_dataset_is_sent_once_and_mounted() {
     block_on(async {
         let pair = backend().await;
         let mut lease = lease(&pair).await;
@@ -199,7 +199,7 @@ fn a_dataset_is_sent_once_and_shown() {
 }
 
 #[test]
-fn more_than_the_server_gives_is_refused_by_name() {
+fn limits_beyond_the_servers_maximum_are_rejected_by_name() {
     block_on(async {
         let pair = backend().await;
         let error = pair
@@ -208,8 +208,8 @@ fn more_than_the_server_gives_is_refused_by_name() {
             .unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the remote could not make a sandbox: more was asked for than is given: \
-             `memory_bytes` is 4294967296, the most is 2147483648"
+            "the remote could not make a sandbox: the requested limits exceed the maximum: \
+             `memory_bytes` is 4294967296; the maximum is 2147483648"
         );
         assert_eq!((error.blame(), error.retry()), (Blame::Caller, Retry::Never));
         assert!(pair.site.lent.lock().unwrap().is_empty());
@@ -229,7 +229,7 @@ fn more_than_the_server_gives_is_refused_by_name() {
 }
 
 #[test]
-fn a_server_that_lacks_what_the_policy_asks_for_is_not_used() {
+fn a_server_without_a_required_protection_is_not_used() {
     block_on(async {
         let pair = backend().await;
         let mut demands = Demands::default();
@@ -257,7 +257,7 @@ fn a_server_that_lacks_what_the_policy_asks_for_is_not_used() {
 }
 
 #[test]
-fn a_key_that_is_wrong_is_refused_and_not_tried_again() {
+fn a_wrong_key_is_rejected_without_a_retry() {
     block_on(async {
         let pair = backend().await;
         let config = cellblock_remote::RemoteConfig::new(&pair.server.url())
@@ -270,7 +270,7 @@ fn a_key_that_is_wrong_is_refused_and_not_tried_again() {
         assert!(
             error
                 .to_string()
-                .ends_with("it answered with HTTP status 401: it wants another key"),
+                .ends_with("it returned HTTP status 401: it requires another key"),
             "{error}"
         );
         assert_eq!((error.blame(), error.retry()), (Blame::Policy, Retry::Never));

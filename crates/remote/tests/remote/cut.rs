@@ -1,4 +1,4 @@
-//! Connections that end when nobody expects it.
+//! Connections that end unexpectedly.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::hostile_client::Raw;
 use crate::support::{backend, block_on, ended, lease, reads, shows, start, until};
 
 #[test]
-fn a_connection_that_is_cut_in_a_cell_ends_the_kernel_here_and_the_sandbox_there() {
+fn a_lost_connection_ends_the_kernel_and_the_sandbox() {
     block_on(async {
         let pair = backend().await;
         let mut lease = lease(&pair).await;
@@ -43,7 +43,7 @@ fn a_connection_that_is_cut_in_a_cell_ends_the_kernel_here_and_the_sandbox_there
 }
 
 #[test]
-fn a_client_that_is_silent_loses_its_sandbox() {
+fn a_silent_client_loses_its_sandbox() {
     block_on(async {
         let pair = backend().await;
         let mut silent = Raw::connect(&pair).await;
@@ -56,7 +56,7 @@ fn a_client_that_is_silent_loses_its_sandbox() {
 }
 
 #[test]
-fn a_server_that_is_gone_is_an_error_after_a_few_tries() {
+fn an_unreachable_server_is_an_error_after_a_few_attempts() {
     block_on(async {
         let pair = backend().await;
         pair.server.stop();
@@ -70,13 +70,13 @@ fn a_server_that_is_gone_is_an_error_after_a_few_tries() {
             "{error}"
         );
         assert_eq!(error.blame(), Blame::Backend);
-        // The pauses between the tries.
+        // The pauses between the attempts.
         assert!(before.elapsed() >= Duration::from_millis(700));
     });
 }
 
 #[test]
-fn a_pool_keeps_remote_sandboxes_ready_and_replaces_those_whose_connection_is_lost() {
+fn a_pool_replaces_remote_sandboxes_that_lost_their_connection() {
     block_on(async {
         let pair = std::sync::Arc::new(backend().await);
         let config = PoolConfig {

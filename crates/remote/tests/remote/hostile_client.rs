@@ -1,4 +1,5 @@
-//! Clients that send what no client of ours sends: they lose their connection and their sandbox, and nobody else does.
+//! Clients that violate the protocol: they lose their connection and sandbox, without affecting
+//! others.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use cellblock_remote::MAX_MESSAGE;
@@ -11,7 +12,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::support::{KEY, Pair, backend, block_on, lease, until};
 
-/// A connection that is spoken on by hand.
+/// A connection that is driven by hand.
 pub(crate) struct Raw(WebSocketStream<TcpStream>);
 
 impl Raw {
@@ -28,7 +29,7 @@ impl Raw {
     }
 
     pub(crate) async fn send(&mut self, message: impl Into<Bytes>) {
-        // A server that has cut the connection hears nothing more.
+        // A server that has cut the connection reads nothing more.
         let _ = self.0.send(Message::Binary(message.into())).await;
     }
 
@@ -38,7 +39,7 @@ impl Raw {
         self.send(bytes).await;
     }
 
-    /// The next control message.
+    /// Returns the next control message.
     async fn hears(&mut self) -> Value {
         loop {
             let message = self.0.next().await.unwrap().unwrap().into_data();
@@ -53,7 +54,7 @@ impl Raw {
         self.hears().await
     }
 
-    /// Has a sandbox with a kernel that speaks on stream 1.
+    /// Creates a sandbox with a kernel on stream 1.
     async fn with_kernel(pair: &Pair) -> Self {
         let mut raw = Self::connect(pair).await;
         let made = raw.ask(json!({"ask": "create", "limits": {}})).await;
@@ -76,7 +77,7 @@ fn data(stream: u32, bytes: &[u8]) -> Bytes {
     message.freeze()
 }
 
-/// A frame with a header as given.
+/// Encodes a frame with a given header.
 fn frame(header: &Value, blobs: &[u8]) -> Vec<u8> {
     let header = header.to_string().into_bytes();
     let mut bytes = BytesMut::new();
@@ -87,7 +88,7 @@ fn frame(header: &Value, blobs: &[u8]) -> Vec<u8> {
     bytes.to_vec()
 }
 
-/// The one who sends these messages is cut for this reason, and others go on.
+/// Checks that the sender of these messages is cut off for this reason, and that others continue.
 async fn is_cut_for(pair: &Pair, messages: Vec<Bytes>, reason: &str) {
     let mut raw = Raw::with_kernel(pair).await;
     for message in messages {
@@ -102,7 +103,7 @@ async fn is_cut_for(pair: &Pair, messages: Vec<Bytes>, reason: &str) {
 }
 
 #[test]
-fn whoever_sends_what_is_none_of_the_protocol_loses_the_connection_alone() {
+fn a_client_that_violates_the_protocol_loses_only_its_connection() {
     block_on(async {
         let pair = backend().await;
         let mut other = lease(&pair).await;
@@ -135,7 +136,7 @@ fn whoever_sends_what_is_none_of_the_protocol_loses_the_connection_alone() {
             json!({"type": "ask", "id": 1, "ask": {"ask": "create", "limits": {"memory_bytes": -1}}});
         let forged: Bytes = [&[1][..], forged.to_string().as_bytes()].concat().into();
         is_cut_for(&pair, vec![forged], "a message that cannot be read").await;
-        // Nobody waits for any of the answers.
+        // No caller waits for any of the responses.
         let warm = Bytes::from_static(b"\x01{\"type\":\"ask\",\"id\":1,\"ask\":{\"ask\":\"audit\"}}");
         let mut raw = Raw::with_kernel(&pair).await;
         for _ in 0..100 {
@@ -151,7 +152,7 @@ fn whoever_sends_what_is_none_of_the_protocol_loses_the_connection_alone() {
 }
 
 #[test]
-fn whoever_floods_a_kernel_that_does_not_read_is_cut_at_the_window() {
+fn a_client_that_floods_a_kernel_is_cut_off_at_the_window() {
     block_on(async {
         let pair = backend().await;
         let other = lease(&pair).await;
@@ -159,7 +160,7 @@ fn whoever_floods_a_kernel_that_does_not_read_is_cut_at_the_window() {
         is_cut_for(
             &pair,
             flood,
-            "it sent more than 262144 bytes of a stream that nobody asked for",
+            "it sent more than the permitted 262144 bytes of a stream",
         )
         .await;
         drop(other);
@@ -167,7 +168,7 @@ fn whoever_floods_a_kernel_that_does_not_read_is_cut_at_the_window() {
 }
 
 #[test]
-fn a_guest_sees_nothing_of_frames_that_are_no_requests() {
+fn a_guest_never_sees_invalid_requests() {
     block_on(async {
         let pair = backend().await;
         let other = lease(&pair).await;
@@ -187,7 +188,7 @@ fn a_guest_sees_nothing_of_frames_that_are_no_requests() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_the_connection_goes_on() {
+fn impossible_requests_are_rejected_and_the_connection_continues() {
     block_on(async {
         let pair = backend().await;
         let mut raw = Raw::connect(&pair).await;
@@ -214,7 +215,7 @@ fn what_cannot_be_is_refused_and_the_connection_goes_on() {
         }
         raw.ask(json!({"ask": "create", "limits": {}})).await;
         let again = raw.ask(json!({"ask": "create", "limits": {}})).await;
-        assert_eq!(reason(again), "a connection has one sandbox");
+        assert_eq!(reason(again), "a connection can have only one sandbox");
         // An announced file that does not come, and one that is longer.
         for sent in [&b"ab"[..], b"abcdef"] {
             let ready = raw.ask(json!({"ask": "upload", "stream": 5, "bytes": 4})).await;
@@ -228,7 +229,7 @@ fn what_cannot_be_is_refused_and_the_connection_goes_on() {
                 format!("a file of 4 bytes was announced and {actual} came")
             );
         }
-        // A name that leads out is the guest's and the keep's to refuse.
+        // The guest and the keep reject a name that leads outside.
         let ready = raw.ask(json!({"ask": "upload", "stream": 6, "bytes": 1})).await;
         assert_eq!(ready["answer"]["answer"], "done", "{ready}");
         raw.send(data(6, b"x")).await;

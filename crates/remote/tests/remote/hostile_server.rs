@@ -1,4 +1,5 @@
-//! Servers that lie: each lie is an error of the backend, none a panic, a wait without end or memory without bound.
+//! Servers that violate the protocol: each violation is an error of the backend, without a panic,
+//! an endless wait or unlimited memory.
 
 use std::time::Duration;
 
@@ -14,10 +15,10 @@ use serde_json::{Value, json};
 
 use crate::support::{KEY, Site, block_on, config, ended, site};
 
-/// What a server says to a question, by its first word.
+/// A server's responses by the first word of the request.
 type Answers = fn(&str, &Truth) -> Vec<Bytes>;
 
-/// What an honest server would say.
+/// The response of an honest server.
 #[derive(Clone, Debug)]
 struct Truth {
     hello: Value,
@@ -53,7 +54,8 @@ fn data(stream: u32, bytes: &[u8]) -> Bytes {
     message.freeze()
 }
 
-/// A server that answers as told. The number of an ask is put in by hand: each connection asks a few things only.
+/// A server with given responses. The number of a request is inserted by hand: each connection
+/// makes only a few.
 async fn lying(truth: Truth, answers: Answers) -> WebSockets {
     WebSockets::start(KEY, move |messages| speak(messages, truth.clone(), answers))
         .await
@@ -73,7 +75,7 @@ async fn speak(mut messages: Messages, truth: Truth, answers: Answers) {
         let asked: Value = serde_json::from_slice(&message[1..]).unwrap();
         let word = asked["ask"]["ask"].as_str().unwrap_or_default();
         for answer in answers(word, &truth) {
-            // Answers carry the number of what they answer.
+            // Responses repeat the number of their request.
             let answer = match answer.split_first() {
                 Some((1, json)) => match serde_json::from_slice::<Value>(json) {
                     Ok(mut json) if json["type"] == "answer" => {
@@ -106,7 +108,7 @@ async fn start(server: &WebSockets) -> cellblock_sandbox::Result<RemoteBackend> 
 }
 
 #[test]
-fn a_first_word_that_is_wrong_is_an_error_that_says_how() {
+fn an_invalid_introduction_is_an_error_that_explains_it() {
     block_on(async {
         let truth = truth().await;
         let other_generation: Answers = |_, truth| {
@@ -129,11 +131,11 @@ fn a_first_word_that_is_wrong_is_an_error_that_says_how() {
         let cases: [(Answers, &str); 8] = [
             (
                 other_generation,
-                "the remote broke the protocol: it speaks generation 99.",
+                "the remote broke the protocol: its protocol generation is 99.",
             ),
             (
                 other_image,
-                "the remote broke the protocol: it describes another image than it has",
+                "the remote broke the protocol: its description is of another image",
             ),
             (
                 no_manifest,
@@ -149,7 +151,7 @@ fn a_first_word_that_is_wrong_is_an_error_that_says_how() {
             ),
             (
                 |_, _| vec![Bytes::from_static(b"nonsense")],
-                "the connection to the other side was lost: the other side broke the protocol: it sent a message of kind 110",
+                "the connection to the other side was lost: the peer broke the protocol: it sent a message of kind 110",
             ),
             (
                 |_, _| vec![Bytes::from(vec![1; 3 << 20])],
@@ -173,18 +175,18 @@ fn a_first_word_that_is_wrong_is_an_error_that_says_how() {
 }
 
 #[test]
-fn a_server_that_says_nothing_is_given_up_in_time() {
+fn waiting_for_a_silent_server_is_limited() {
     block_on(async {
         let server = lying(truth().await, |_, _| Vec::new()).await;
         let error = start(&server).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the connection to the other side was lost: nothing was heard for 8 s; the sandbox has ended"
+            "the connection to the other side was lost: no message was received for 8 s; the sandbox has ended"
         );
     });
 }
 
-/// What becomes of a kernel whose server sends these on its stream.
+/// Returns the end of a kernel whose server sends these messages on its stream.
 async fn kernel_of(truth: &Truth, answers: Answers) -> (Ending, cellblock_sandbox::Error) {
     let server = lying(truth.clone(), answers).await;
     let backend = start(&server).await.unwrap();
@@ -197,7 +199,7 @@ async fn kernel_of(truth: &Truth, answers: Answers) -> (Ending, cellblock_sandbo
 }
 
 #[test]
-fn what_a_kernels_stream_must_not_carry_ends_the_connection() {
+fn invalid_records_of_a_kernel_end_the_connection() {
     block_on(async {
         let truth = truth().await;
         let cases: [(Answers, &str); 3] = [
@@ -225,14 +227,14 @@ fn what_a_kernels_stream_must_not_carry_ends_the_connection() {
                 |word, truth| {
                     let mut said = honest(word, truth);
                     if word == "start_kernel" {
-                        // More than the window, and nobody reads.
+                        // More than the window, without a reader.
                         let mut record = vec![1, 0, 0, 0x80, 0];
                         record.resize(record.len() + 0x8000, b'x');
                         said.extend((0..40).map(|_| data(1, &record)));
                     }
                     said
                 },
-                "more than 262144 bytes of a stream that nobody asked for",
+                "more than the permitted 262144 bytes of a stream",
             ),
         ];
         for (answers, reason) in cases {
@@ -245,7 +247,7 @@ fn what_a_kernels_stream_must_not_carry_ends_the_connection() {
 }
 
 #[test]
-fn a_layer_whose_name_is_no_id_is_not_put_into_a_path() {
+fn a_layer_with_an_invalid_id_is_never_part_of_a_path() {
     block_on(async {
         let server = lying(truth().await, |word, truth| match word {
             "layer" => vec![answer(json!({"answer": "layer", "id": "../../workspace"}))],
@@ -256,13 +258,13 @@ fn a_layer_whose_name_is_no_id_is_not_put_into_a_path() {
         let error = backend.layer(&["six".to_owned()]).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the remote broke the protocol: it answered something else than was asked"
+            "the remote broke the protocol: it sent an unexpected response"
         );
     });
 }
 
 #[test]
-fn a_server_whose_image_has_changed_is_not_used_as_if_it_had_not() {
+fn a_server_whose_image_has_changed_is_not_used() {
     use std::sync::atomic::{AtomicU32, Ordering};
     static HELLOS: AtomicU32 = AtomicU32::new(0);
     block_on(async {
@@ -279,7 +281,7 @@ fn a_server_whose_image_has_changed_is_not_used_as_if_it_had_not() {
         let error = backend.create(&Limits::default()).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the remote broke the protocol: its image is another one than at the start; start again to go on with that"
+            "the remote broke the protocol: its image has changed since the start; restart to use the new one"
         );
     });
 }

@@ -1,4 +1,4 @@
-//! The remote backend: the tests of guests on it, and what only a connection can do wrong.
+//! The remote backend: the guest tests, and errors that only a connection can cause.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -25,13 +25,13 @@ mod local;
 
 pub(crate) const KEY: &str = "sk-of-the-tests";
 
-/// Quick enough for a test that waits for a silence, long enough for a busy machine.
+/// Short enough for a test that waits for a silence, long enough for a busy machine.
 pub(crate) const PULSE: Pulse = Pulse {
     every: Duration::from_millis(500),
     limit: Duration::from_secs(8),
 };
 
-/// What a server has, and what it was asked for.
+/// A server's resources, and the requests that it received.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) backend: ProcessBackend,
@@ -165,14 +165,14 @@ pub(crate) fn config(url: &str) -> RemoteConfig {
         .with_pulse(PULSE)
 }
 
-/// A sandbox with a kernel that has run a cell.
+/// Creates a sandbox with a kernel that has run a cell.
 pub(crate) async fn lease(pair: &Pair) -> Lease {
     let mut lease = create(pair, &Limits::default()).await.unwrap();
     assert_eq!(execute(&mut lease.kernel, "6 * 7").await, shows(42));
     lease
 }
 
-/// Everything that comes from a pipe of a kernel until `enough`.
+/// Reads everything from a pipe of a kernel until `enough`.
 pub(crate) async fn reads(kernel: &Kernel, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut all = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
