@@ -14,10 +14,10 @@ pub const TOOL_CALLS: &str = "cellblock_tool_calls_total";
 /// Durations of tool calls that were not canceled, by server.
 pub const TOOL_CALL_SECONDS: &str = "cellblock_tool_call_seconds";
 
-/// The label of all servers that requests name by an address. No server that is set up can be called this.
+/// Label of all servers that requests name by an address. Configured servers cannot have this name.
 const REQUESTED: &str = "(requested)";
 
-/// A turn has ended.
+/// Counts a turn that has ended.
 pub(crate) fn turn_ended(status: ResponseStatus) {
     let status = match status {
         ResponseStatus::Completed => "completed",
@@ -28,7 +28,8 @@ pub(crate) fn turn_ended(status: ResponseStatus) {
     counter!(TURNS, "status" => status).increment(1);
 }
 
-/// A call of a server's tool. Without an end, as when its turn was given up, it was cancelled.
+/// A call of a server's tool. Dropping it without an end, as when its turn is dropped, counts it as
+/// canceled.
 #[derive(Debug)]
 pub(crate) struct ToolCall {
     server: String,
@@ -37,7 +38,8 @@ pub(crate) struct ToolCall {
 }
 
 impl ToolCall {
-    /// Begins a call; `server` is one that the operator has set up, `None` one that a request named by its address.
+    /// Starts a call; `server` is one that the operator has configured, `None` one that a request
+    /// named by its address.
     pub(crate) fn begin(server: Option<&str>) -> Self {
         Self {
             server: server.unwrap_or(REQUESTED).to_owned(),
@@ -46,7 +48,7 @@ impl ToolCall {
         }
     }
 
-    /// It has ended.
+    /// Records the end of the call.
     pub(crate) fn ended(mut self, reply: &Result<ToolReply, ToolServerError>) {
         self.outcome = match reply {
             Ok(ToolReply::Result(_)) => "completed",

@@ -1,4 +1,5 @@
-//! Servers of tools that fetch data for turns, behind whichever protocol. They are called on the host, never in a sandbox.
+//! Tool servers that fetch data for turns, with any protocol. They are called on the host, never in
+//! a sandbox.
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -9,13 +10,14 @@ use serde_json::{Map, Value};
 
 /// A server of tools.
 pub trait ToolServer: Send + Sync + Debug {
-    /// Its name, by which operators and users tell servers apart.
+    /// Returns its name, by which operators and users identify it.
     fn label(&self) -> &str;
 
-    /// What it offers, from memory where that is fresh.
+    /// Returns its tools, from a cache if that is fresh.
     fn tools(&self) -> BoxFuture<'_, Result<Arc<OfferedTools>, ToolServerError>>;
 
-    /// Calls one of its tools. Dropping the future cancels the call. It ends within a time of the server's own, whatever is at the other end.
+    /// Calls one of its tools. Dropping the future cancels the call. The server's own timeout
+    /// always applies.
     fn call(
         &self,
         tool: &str,
@@ -23,64 +25,67 @@ pub trait ToolServer: Send + Sync + Debug {
     ) -> BoxFuture<'_, Result<ToolReply, ToolServerError>>;
 }
 
-/// Finds servers that are not set up beforehand but named by a request.
+/// Finds servers that are not configured but named by a request.
 pub trait ToolServers: Send + Sync + Debug {
-    /// The server at an address. One that the operator does not allow is an error in words for the caller, and nothing is sent to it.
+    /// Returns the server at an address. If the operator does not allow the address, the error is
+    /// for the caller, and nothing is sent.
     fn at(&self, address: ToolServerAddress) -> Result<Arc<dyn ToolServer>, ToolServerError>;
 }
 
-/// Where a server is, and what a caller proves there.
+/// Address of a server, with the caller's credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ToolServerAddress {
-    /// What the caller calls it.
+    /// The caller's name for it.
     pub label: String,
     /// Its URL.
     pub url: String,
-    /// Headers that are sent with every request. They may hold secrets.
+    /// Headers of every request. They may contain secrets.
     pub headers: Vec<(String, String)>,
 }
 
-/// What a server offers.
+/// Tools that a server offers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OfferedTools {
-    /// The tools, each name once, in the server's order.
+    /// Tools with unique names, in the server's order.
     pub tools: Vec<ServerTool>,
-    /// Those that cannot be offered to a model, and why: a name twice, a schema that is none.
+    /// Tools that cannot be offered to a model, with the reason: a duplicate name, or an invalid
+    /// schema.
     pub left_out: Vec<LeftOutTool>,
 }
 
 /// A tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerTool {
-    /// Its name at its server.
+    /// Name at its server.
     pub name: String,
     /// Description of the tool.
     pub description: Option<String>,
-    /// A JSON Schema of its arguments, which are an object.
+    /// JSON Schema of its arguments, which must be an object.
     pub input_schema: Map<String, Value>,
-    /// What its server alleges about it, such as `readOnlyHint`.
+    /// The server's claims about it, such as `readOnlyHint`; not verified.
     pub annotations: Option<Value>,
 }
 
 /// A tool that cannot be offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOutTool {
-    /// Its name, as far as it has one.
+    /// Name, if it has one.
     pub name: String,
-    /// Why.
+    /// Reason why it cannot be offered.
     pub reason: String,
 }
 
-/// What a tool gave.
+/// Response of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolReply {
-    /// Its result, whole.
+    /// The whole result.
     Result(Value),
-    /// It says that it failed, in words of its own.
+    /// A failure, in the tool's own words.
     Failed(String),
 }
 
-/// Why a server gave nothing, in words for a model: which server, what failed, the limit and the actual, and no place of the host.
+/// A failure of a server, in words for a model: the server, the failed action, the limit and the
+/// actual value, without paths of the host.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolServerError {
@@ -89,7 +94,7 @@ pub struct ToolServerError {
 }
 
 impl ToolServerError {
-    /// A failure in words.
+    /// Creates a failure with a message.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -97,7 +102,7 @@ impl ToolServerError {
         }
     }
 
-    /// What caused it, for the operator's log.
+    /// Adds the cause, for the operator's log.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());

@@ -399,7 +399,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .contains("it holds httpx (HTTP client, at httpx);"),
+                .contains("it contains httpx (HTTP client, at httpx);"),
             "{error}"
         );
     }

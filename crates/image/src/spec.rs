@@ -282,7 +282,7 @@ mod tests {
         let cases = [
             (
                 "name = \"x\"",
-                "it names neither `packages` nor a `requirements` file",
+                "it has neither `packages` nor a `requirements` file",
             ),
             (
                 "name = \"x\"\npackages = [\"-r /etc/passwd\"]",
@@ -290,7 +290,7 @@ mod tests {
             ),
             (
                 "name = \"x\"\npackages = []\npython = \"3.8\"",
-                "the oldest supported is 3.11",
+                "the oldest supported version is 3.11",
             ),
             (
                 "name = \"x\"\npackages = []\npython = \"three\"",

@@ -148,9 +148,7 @@ fn tool(mut tool: Value) -> Result<ServerTool, String> {
     let size = schema.to_string().len();
     if size > schema::MOST_BYTES {
         let limit = words::bytes(schema::MOST_BYTES as u64);
-        return Err(format!(
-            "its input schema has {size} bytes, the limit is {limit}"
-        ));
+        return Err(format!("its input schema has {size} bytes, the limit is {limit}"));
     }
     let input_schema: Map<String, Value> = schema::read(schema)?;
     let description = tool["description"].as_str().map(|text| cut(text, DESCRIPTION));
@@ -226,10 +224,7 @@ mod tests {
                 ("a b", name),
                 ("", "2 tools of the server have this name"),
                 ("none", "its input schema is not a JSON object"),
-                (
-                    "large",
-                    "its input schema has 70018 bytes, the limit is 64 KiB"
-                ),
+                ("large", "its input schema has 70018 bytes, the limit is 64 KiB"),
             ]
         );
     }

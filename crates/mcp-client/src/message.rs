@@ -38,8 +38,7 @@ impl<'a> Envelope<'a> {
         if !text.trim_start().starts_with('{') {
             return Err(Failure::malformed("it is not a JSON object"));
         }
-        serde_json::from_str(text)
-            .map_err(|error| Failure::unread("it is not valid JSON", error))
+        serde_json::from_str(text).map_err(|error| Failure::unread("it is not valid JSON", error))
     }
 
     /// Returns the kind of the message.

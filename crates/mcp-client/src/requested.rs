@@ -57,9 +57,8 @@ impl RequestedServers {
 
     fn find(&self, address: ToolServerAddress) -> Result<Arc<ForeignServer>, ToolServerError> {
         let label = words::told(&address.label, 100);
-        let refused = |why: &dyn fmt::Display| {
-            ToolServerError::new(format!("the server `{label}` is not used: {why}"))
-        };
+        let refused =
+            |why: &dyn fmt::Display| ToolServerError::new(format!("the server `{label}` is not used: {why}"));
         let url = parse(&address.url).map_err(|error| refused(&error))?;
         let pattern = self.allowed.iter().find(|pattern| pattern.allows(&url)).ok_or_else(|| {
             refused(&"the operator does not allow its URL; use another server, or ask the operator to allow it")

@@ -95,7 +95,9 @@ fn keyword(key: &str, value: &Value, place: &str) -> Result<(), String> {
         "type" => wrong(place, "is not a JSON type"),
         "enum" if !value.is_array() => wrong(place, "is not a list"),
         "required" if !is_names(value) => wrong(place, "is not a list of names"),
-        "pattern" | "format" | "title" | "description" if !value.is_string() => wrong(place, "is not a string"),
+        "pattern" | "format" | "title" | "description" if !value.is_string() => {
+            wrong(place, "is not a string")
+        }
         "items" => match value {
             Value::Array(schemas) => each(schemas, place),
             schema => check(schema, place),

@@ -174,10 +174,7 @@ impl ForeignServer {
         Failure::Unsupported {
             what: match allowed.as_slice() {
                 [] => format!("does not permit its tool `{tool}`, nor any other"),
-                _ => format!(
-                    "does not permit its tool `{tool}`, only {}",
-                    allowed.join(", ")
-                ),
+                _ => format!("does not permit its tool `{tool}`, only {}", allowed.join(", ")),
             },
         }
     }

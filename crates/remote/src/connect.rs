@@ -311,7 +311,7 @@ mod tests {
             ),
             (
                 "https://user:secret@host/",
-                "must not hold a password; give the key by itself",
+                "must not contain a password; set the key separately",
             ),
         ] {
             let error = RemoteConfig::new(url).unwrap_err();

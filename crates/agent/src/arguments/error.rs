@@ -1,60 +1,60 @@
-//! What can be wrong with the arguments of a tool call.
+//! Errors in the arguments of a tool call.
 
-/// Why the arguments of a tool call cannot be used. Offsets count bytes from 0.
+/// The reason why the arguments of a tool call cannot be used. Offsets count bytes from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentsError {
-    /// A byte that JSON does not allow where it stands.
+    /// A byte is not valid JSON at its position.
     #[error("the arguments are not valid JSON: expected {expected} at byte {offset}; send one JSON object")]
     Malformed {
-        /// Where it stands.
+        /// Position of the byte.
         offset: usize,
-        /// What may stand there.
+        /// What is valid at this position.
         expected: &'static str,
     },
-    /// They end before the object does.
+    /// The arguments end before the object does.
     #[error(
         "the arguments are not valid JSON: they end at byte {offset}, before the JSON object is complete"
     )]
     Unfinished {
-        /// Where they end.
+        /// Position of the end.
         offset: usize,
     },
-    /// They are longer than allowed.
+    /// The arguments exceed the maximum size.
     #[error("the arguments have more than {limit} bytes, which is the limit; send less code at a time")]
     TooLong {
-        /// The most bytes that are allowed.
+        /// Maximum size in bytes.
         limit: usize,
     },
-    /// Values are nested more deeply than allowed.
+    /// Values are nested too deeply.
     #[error(
         "the arguments are nested more than {limit} levels deep at byte {offset}; send a flat JSON object"
     )]
     TooDeep {
-        /// Where the limit is crossed.
+        /// Position of the first value that is too deep.
         offset: usize,
-        /// The deepest nesting that is allowed.
+        /// Maximum nesting depth.
         limit: usize,
     },
-    /// The field is there but is not a string.
+    /// The field is not a string.
     #[error("the value of `{field}` at byte {offset} of the arguments is not a string")]
     NotText {
-        /// The field.
+        /// Name of the field.
         field: String,
-        /// Where its value begins.
+        /// Position of its value.
         offset: usize,
     },
-    /// The field is there twice, so that which of both is meant is not known.
+    /// The field occurs twice, so its value is ambiguous.
     #[error("the arguments have `{field}` a second time at byte {offset}; send it once")]
     Repeated {
-        /// The field.
+        /// Name of the field.
         field: String,
-        /// Where its second name ends.
+        /// Position after its second name.
         offset: usize,
     },
-    /// The object is whole but lacks the field.
+    /// The object is complete but lacks the field.
     #[error("the arguments lack `{field}`")]
     Missing {
-        /// The field.
+        /// Name of the field.
         field: String,
     },
 }

@@ -6,8 +6,9 @@
 //! }  finish                           -> {"requirements": [], "code": "print(1)é\n"}
 //! ```
 //!
-//! One string field is handed out as it grows. Pieces may be cut anywhere, also within an escape, a surrogate pair or a character. What was
-//! handed out is what the arguments hold in the end: a field that comes a second time is refused, since readers disagree which of both counts.
+//! One string field is returned as it grows. Pieces may be split anywhere, even within an escape, a
+//! surrogate pair or a character. The returned text equals the final value: a field that occurs
+//! twice is rejected, because parsers disagree which one counts.
 
 mod error;
 #[cfg(test)]
@@ -20,9 +21,9 @@ pub use error::ArgumentsError;
 
 use text::Text;
 
-/// The most bytes that arguments may have, unless told otherwise.
+/// Default maximum size of arguments in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
-/// The deepest nesting, the object itself included. Below what `serde_json` refuses.
+/// Maximum nesting depth, including the object itself. Lower than the limit of `serde_json`.
 pub const MAX_DEPTH: usize = 64;
 
 /// Reads one JSON object that arrives in pieces.
@@ -33,7 +34,7 @@ pub struct ArgumentsDecoder {
     raw: Vec<u8>,
     state: State,
     nesting: Vec<Nest>,
-    /// The key that was read last in the outermost object.
+    /// The last key of the outermost object.
     key: String,
     seen: bool,
     failed: Option<ArgumentsError>,
@@ -48,7 +49,7 @@ enum Nest {
 #[derive(Clone, Debug)]
 enum State {
     Start,
-    /// After `{`, or after a comma where no end may follow.
+    /// After `{`, or after a comma, where the object cannot end.
     Key {
         or_end: bool,
     },
@@ -58,7 +59,7 @@ enum State {
     Value {
         or_end: bool,
     },
-    /// In the field that is handed out.
+    /// In the field that is returned as it grows.
     InField(Text),
     InString(Text),
     Number {
@@ -68,7 +69,8 @@ enum State {
         left: &'static [u8],
     },
     AfterValue,
-    /// After the object. Some servers send the whole once more at the end: how much of it was repeated.
+    /// After the object. Some servers send it once more at the end; the number counts the repeated
+    /// bytes.
     End {
         whole: usize,
         repeated: usize,
@@ -76,7 +78,7 @@ enum State {
 }
 
 impl ArgumentsDecoder {
-    /// A decoder that hands out `field` as it grows.
+    /// Creates a decoder that returns `field` as it grows.
     pub fn new(field: impl Into<String>) -> Self {
         Self {
             field: field.into(),
@@ -90,14 +92,15 @@ impl ArgumentsDecoder {
         }
     }
 
-    /// Allows so many bytes in all.
+    /// Sets the maximum size in bytes.
     #[must_use]
     pub const fn limit(mut self, bytes: usize) -> Self {
         self.limit = bytes;
         self
     }
 
-    /// Takes the next piece, and gives by how much the field has grown. After an error every call gives the same error.
+    /// Takes the next piece, and returns the new part of the field. After an error, every call
+    /// returns the same error.
     pub fn push(&mut self, piece: impl AsRef<[u8]>) -> Result<String, ArgumentsError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -112,7 +115,8 @@ impl ArgumentsDecoder {
         }
     }
 
-    /// The whole arguments, in which the field is certainly there and a string. Nothing at all counts as `{}`.
+    /// Returns the whole arguments, whose field exists and is a string. No input at all counts as
+    /// `{}`.
     pub fn finish(self) -> Result<Map<String, Value>, ArgumentsError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -152,7 +156,7 @@ impl ArgumentsDecoder {
         let blank = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         match &mut self.state {
             State::InKey(text) => {
-                // Keys of inner objects are read to be skipped.
+                // Keys of inner objects are skipped.
                 let mut inner = String::new();
                 let key = if self.nesting.len() == 1 {
                     &mut self.key
@@ -228,7 +232,7 @@ impl ArgumentsDecoder {
         Ok(())
     }
 
-    /// The first byte of a value.
+    /// Handles the first byte of a value.
     fn begin(&mut self, byte: u8, offset: usize) -> Result<(), ArgumentsError> {
         let wanted = self.nesting.len() == 1 && self.key == self.field;
         self.state = match byte {
@@ -292,13 +296,13 @@ impl ArgumentsDecoder {
     }
 }
 
-/// After the object: blanks, or the same bytes once more.
+/// Handles bytes after the object: blanks, or the same bytes once more.
 fn repeat(raw: &[u8], whole: usize, repeated: &mut usize, byte: u8) -> Result<(), &'static str> {
     let blank = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
     if blank && (*repeated == 0 || *repeated == whole) {
         return Ok(());
     }
-    // A blank before the object was taken for one after it, so that the repetition may begin without it.
+    // The blank could belong to the repetition, whose start is then without it.
     let start = raw.iter().position(|&byte| byte == b'{').unwrap_or_default();
     let at = if *repeated == 0 { start } else { *repeated };
     if at < whole && raw[at] == byte {
@@ -308,7 +312,8 @@ fn repeat(raw: &[u8], whole: usize, repeated: &mut usize, byte: u8) -> Result<()
     Err("nothing after the object")
 }
 
-/// Where in `whole` an error of `serde_json` lies; its lines count from 1, its columns bytes from 1.
+/// Returns the offset in `whole` of an error of `serde_json`; its lines count from 1, its columns
+/// bytes from 1.
 fn offset_of(whole: &[u8], error: &serde_json::Error) -> usize {
     let lines = whole.split_inclusive(|&byte| byte == b'\n');
     let before: usize = lines.take(error.line().saturating_sub(1)).map(<[u8]>::len).sum();

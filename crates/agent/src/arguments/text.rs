@@ -1,10 +1,10 @@
-//! One JSON string, decoded byte by byte: escapes, surrogate pairs and UTF-8 may be cut anywhere.
+//! One JSON string, decoded byte by byte: escapes, surrogate pairs and UTF-8 may be split anywhere.
 
 /// A string whose opening quote was read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Text {
     state: State,
-    /// The bytes so far of a character that takes several.
+    /// The bytes so far of a multibyte character.
     pending: [u8; 4],
     held: usize,
 }
@@ -15,20 +15,21 @@ enum State {
     Plain,
     /// After a backslash.
     Escape,
-    /// In the four digits of `\u`; `high` is the first half of a pair whose second half this is.
+    /// In the four digits of `\u`; `high` is the first half of a pair if these are the second.
     Hex {
         digits: u8,
         value: u16,
         high: Option<u16>,
     },
-    /// A first half was read: a backslash has to follow.
+    /// After a first half: a backslash must follow.
     PairBackslash { high: u16 },
-    /// A first half and a backslash were read: `u` has to follow.
+    /// After a first half and a backslash: `u` must follow.
     PairU { high: u16 },
 }
 
 impl Text {
-    /// Takes a byte, appends what it completes, and tells whether it was the closing quote; or what had to stand there instead.
+    /// Takes a byte, appends what it completes, and returns whether it was the closing quote, or
+    /// else the expected input.
     pub(super) fn push(&mut self, byte: u8, out: &mut String) -> Result<bool, &'static str> {
         match self.state {
             State::Plain => return self.plain(byte, out),
@@ -66,7 +67,7 @@ impl Text {
     }
 
     fn hold(&mut self, byte: u8, out: &mut String) -> Result<(), &'static str> {
-        // Four bytes are always a whole character or an error, so that the array is never full here.
+        // Four bytes are always a whole character or an error, so the array is never full here.
         self.pending[self.held] = byte;
         self.held += 1;
         match std::str::from_utf8(&self.pending[..self.held]) {
@@ -105,7 +106,7 @@ fn escape(byte: u8, out: &mut String) -> Result<State, &'static str> {
     Ok(State::Plain)
 }
 
-/// A whole `\uXXXX`: a character, half of one, or nothing that may stand alone.
+/// Handles a complete `\uXXXX`: a character, one half, or an invalid half.
 fn unit(value: u16, high: Option<u16>, out: &mut String) -> Result<State, &'static str> {
     if let (None, 0xD800..=0xDBFF) = (high, value) {
         return Ok(State::PairBackslash { high: value });

@@ -1,4 +1,5 @@
-//! A provider without a model that shows what the interpreter does: it runs the Python that the user wrote, or a small analysis of its own.
+//! A provider without a model that demonstrates the interpreter: it runs the Python in the user's
+//! message, or a small analysis of its own.
 
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
@@ -8,10 +9,10 @@ use super::scripted::Answer;
 use super::{INTERPRETER, ModelRequest, ModelStream, Provider, ProviderError};
 use crate::wire::{FunctionCallOutput, Item, Output, Part, Role};
 
-/// What is run where the user wrote no Python.
+/// Code that runs if the message contains no Python.
 const ANALYSIS: &str = include_str!("demo.py");
 
-/// Answers each user by running code once and telling what came of it.
+/// Answers each message by running code once and repeating its output.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Demo;
 
@@ -23,7 +24,7 @@ impl Provider for Demo {
 }
 
 fn answer(request: &ModelRequest) -> Answer {
-    // What came after the last thing that the user said.
+    // Items after the user's last message.
     let said = request.items.iter().rposition(|item| from_user(item).is_some());
     let ran = request.items[said.map_or(0, |at| at + 1)..]
         .iter()
@@ -79,7 +80,7 @@ fn texts(parts: &[Part]) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The first block between three backticks whose language is Python, or not said.
+/// Returns the first block between three backticks whose language is Python or unspecified.
 fn python_block(text: &str) -> Option<String> {
     let mut rest = text;
     while let Some((_, after)) = rest.split_once("```") {

@@ -1,8 +1,8 @@
-//! Why a provider gave no answer, or not the whole.
+//! Errors of a provider.
 
 use std::time::Duration;
 
-/// How servers say that a conversation is too long.
+/// Words with which servers report that a conversation is too long.
 const TOO_LONG: &[&str] = &[
     "context_length_exceeded",
     "context length",
@@ -14,48 +14,48 @@ const TOO_LONG: &[&str] = &[
     "too many tokens",
 ];
 
-/// What went wrong at a provider. Messages never hold its key.
+/// An error of a provider. Messages never contain its key.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
     /// The request cannot be sent as it is.
     #[error("prepare the request to the provider: {message}")]
     Request {
-        /// What is wrong with it.
+        /// The problem.
         message: String,
     },
-    /// The request has a parameter that its API does not have.
+    /// The request has a parameter that the provider's API lacks.
     #[error("{message}")]
     Unsupported {
-        /// The parameter.
+        /// Name of the parameter.
         param: &'static str,
         /// Suggested fix.
         message: String,
     },
-    /// It cannot be reached, or the connection broke.
+    /// The provider cannot be reached, or the connection broke.
     #[error("reach the provider; is it running, and its address right?")]
     Connection(#[source] reqwest::Error),
-    /// It said nothing for too long.
+    /// The provider sent nothing for too long.
     #[error("wait for the provider: {waited} after {limit:?}; raise the timeout if the model is slow")]
     Timeout {
-        /// What was waited for.
+        /// The awaited event.
         waited: &'static str,
-        /// How long.
+        /// Maximum duration.
         limit: Duration,
     },
-    /// It refused.
+    /// The provider rejected the request.
     #[error("ask the provider: status {status}: {message}")]
     Status {
-        /// The HTTP status.
+        /// HTTP status.
         status: u16,
-        /// In its words, shortened.
+        /// The provider's message, shortened.
         message: String,
-        /// When to try again, as it says.
+        /// Delay that the provider requests before a retry.
         retry_after: Option<Duration>,
     },
-    /// It reported an error in the middle of its answer.
+    /// The provider reported an error in the middle of its response.
     #[error("read the provider's answer: it reports: {message}")]
     Reported {
-        /// In its words, shortened.
+        /// The provider's message, shortened.
         message: String,
         /// Its word for programs.
         code: Option<String>,
@@ -80,7 +80,7 @@ pub enum ProviderError {
 }
 
 impl ProviderError {
-    /// Whether another try may help, as long as nothing of the answer was used.
+    /// Returns whether a retry may help, as long as nothing of the response was used.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Connection(error) => !error.is_builder(),
@@ -89,7 +89,8 @@ impl ProviderError {
         }
     }
 
-    /// Whether the conversation is longer than the model reads. Servers agree on no code for it, so their words count as well.
+    /// Returns whether the conversation is too long for the model. Servers share no code for this,
+    /// so their words are checked, too.
     pub fn is_too_long(&self) -> bool {
         let (message, code) = match self {
             Self::Status {

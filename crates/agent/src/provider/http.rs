@@ -1,4 +1,4 @@
-//! Requests to a provider: one POST, tried again only as long as there is no answer.
+//! Requests to a provider: one POST, retried only until there is a response.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use super::OwnModel;
 use super::error::ProviderError;
 use super::key::Key;
 
-/// The most bytes of an answer that is not a stream.
+/// Maximum size in bytes of a response that is not a stream.
 const MAX_BODY: usize = 8 << 20;
-/// The most bytes of a stream.
+/// Maximum size of a stream in bytes.
 const MAX_STREAM: usize = 256 << 20;
-/// The most connections to a provider that are kept without a request.
+/// Maximum number of idle connections to a provider.
 const MAX_IDLE: usize = 8;
-/// The most characters of a provider's message that are shown.
+/// Maximum length in characters of a provider's message in an error.
 const MAX_MESSAGE: usize = 500;
 
-/// A server that speaks OpenAI's protocol, and how it is spoken to.
+/// A server with an OpenAI-compatible API, and the settings of its connection.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     base: Url,
@@ -33,16 +33,16 @@ pub struct Endpoint {
     client: Client,
 }
 
-/// How long a provider may say nothing.
+/// Maximum times that a provider may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until it is connected to.
+    /// To connect.
     pub connect: Duration,
-    /// Until its answer begins.
+    /// Until its response starts.
     pub first: Duration,
-    /// Between two pieces of its answer.
+    /// Between two pieces of its response.
     pub idle: Duration,
-    /// Until the end of its answer, however busy it is.
+    /// For the whole response, even if data keeps arriving.
     pub total: Duration,
 }
 
@@ -57,14 +57,14 @@ impl Default for Timeouts {
     }
 }
 
-/// How often a request is tried again, and when. A provider's own `Retry-After` counts, up to `most`.
+/// Number and delays of retries. A provider's own `Retry-After` is respected, up to `most`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
-    /// Tries after the first.
+    /// Number of attempts after the first.
     pub count: u32,
-    /// The wait before the second try; each later one is twice as long.
+    /// Delay before the second attempt; each later one is twice as long.
     pub first: Duration,
-    /// The longest wait.
+    /// Maximum delay.
     pub most: Duration,
 }
 
@@ -79,32 +79,33 @@ impl Default for Retries {
 }
 
 impl Endpoint {
-    /// The server at `base`, which ends before the name of an operation, as in `http://127.0.0.1:8000/v1`.
+    /// Creates an endpoint for the server at `base`, which ends before the name of an operation, as
+    /// in `http://127.0.0.1:8000/v1`.
     ///
-    /// A key over `http://` to another machine is refused; [`Endpoint::in_the_clear`] does it.
+    /// Rejects a key with `http://` to another machine; [`Endpoint::in_the_clear`] permits it.
     pub fn new(base: &str, key: Option<Key>) -> Result<Self, ProviderError> {
         let endpoint = Self::in_the_clear(base, key)?;
         if endpoint.key.is_some() && endpoint.base.scheme() == "http" && !is_loopback(&endpoint.base) {
             return Err(request(
-                "the key would go over `http://` to another machine, and anybody on the way could read it; use `https://`, or allow it by \
+                "the key would be sent unencrypted over `http://` to another machine; use `https://`, or permit it with \
                  `allow_http: true`",
             ));
         }
         Ok(endpoint)
     }
 
-    /// The same, also where anybody on the way can read the key.
+    /// Does the same, but permits sending the key unencrypted.
     pub fn in_the_clear(base: &str, key: Option<Key>) -> Result<Self, ProviderError> {
         let mut base =
             Url::parse(base).map_err(|error| request(format!("the address cannot be read: {error}")))?;
         if !matches!(base.scheme(), "http" | "https") || base.host().is_none() {
             return Err(request(
-                "the address has to begin with `http://` or `https://` and a host",
+                "the address must start with `http://` or `https://` and a host",
             ));
         }
         if !base.username().is_empty() || base.password().is_some() {
             return Err(request(
-                "the address must not hold a password; give the key by itself",
+                "the address must not contain a password; set the key separately",
             ));
         }
         if base.query().is_some() || base.fragment().is_some() {
@@ -123,21 +124,21 @@ impl Endpoint {
         })
     }
 
-    /// Waits as long as these say.
+    /// Sets the timeouts.
     pub fn timeouts(mut self, timeouts: Timeouts) -> Result<Self, ProviderError> {
         self.client = client(timeouts, &self.base)?;
         self.timeouts = timeouts;
         Ok(self)
     }
 
-    /// Tries as often as these say.
+    /// Sets the retries.
     #[must_use]
     pub const fn retries(mut self, retries: Retries) -> Self {
         self.retries = retries;
         self
     }
 
-    /// Sends a request until there is an answer, which no later failure repeats.
+    /// Sends a request, retrying until there is a response.
     pub(super) async fn post(&self, operation: &str, body: &Value) -> Result<Body, ProviderError> {
         let url = self.base.join(operation);
         let url = url.map_err(|error| request(format!("the operation's address cannot be made: {error}")))?;
@@ -152,7 +153,7 @@ impl Endpoint {
                         None
                     };
                     let pause = asked.unwrap_or(wait).min(self.retries.most);
-                    tracing::debug!(%error, ?pause, "ask the provider again");
+                    tracing::debug!(%error, ?pause, "retrying the request to the provider");
                     sleep(pause).await;
                     wait = wait.saturating_mul(2);
                 }
@@ -162,7 +163,7 @@ impl Endpoint {
         self.try_once(url, body).await
     }
 
-    /// The models that the server lists, asked once.
+    /// Returns the models that the server lists, without retries.
     pub(super) async fn models(&self) -> Result<Vec<OwnModel>, ProviderError> {
         let url = self.base.join("models");
         let url = url.map_err(|error| request(format!("the operation's address cannot be made: {error}")))?;
@@ -194,7 +195,7 @@ impl Endpoint {
         let total = self.timeouts.total;
         let deadline = Instant::now() + total;
         let late = |_| ProviderError::Timeout {
-            waited: "no answer",
+            waited: "no response",
             limit,
         };
         let response = timeout(limit, request.send())
@@ -213,7 +214,7 @@ impl Endpoint {
         if status.is_success() {
             return Ok(body);
         }
-        // A body that cannot be read says less than the status does.
+        // The status says more than an unreadable body.
         let text = body
             .whole(Vec::new())
             .await
@@ -226,7 +227,8 @@ impl Endpoint {
         })
     }
 
-    /// An error as a provider reports it, in whichever form: its message, shortened and without the key.
+    /// Returns an error as the provider reports it, in any form: its message, shortened and without
+    /// the key.
     pub(super) fn told(&self, error: &Value) -> String {
         let message = [
             &error["error"]["message"],
@@ -247,28 +249,28 @@ impl Endpoint {
     }
 }
 
-/// An answer whose status is known and whose bytes come.
+/// A response whose status is known and whose bytes are still arriving.
 #[derive(Debug)]
 pub(super) struct Body {
     response: Response,
     idle: Duration,
     total: Duration,
     deadline: Instant,
-    /// How many bytes were read.
+    /// Number of bytes that were read.
     read: usize,
 }
 
 impl Body {
-    /// The next bytes. However busy a server is, there are not more of them than allowed, and not for longer.
+    /// Returns the next bytes, within the maximum size and time.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, ProviderError> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         let (waited, limit) = if left < self.idle {
-            ("the answer had no end", self.total)
+            ("the response did not end", self.total)
         } else {
-            ("the answer stopped and nothing came", self.idle)
+            ("the response stopped", self.idle)
         };
         let late = || ProviderError::Timeout { waited, limit };
-        // What is there at once is never late for `timeout`.
+        // For `timeout`, data that is already there is never late.
         if left.is_zero() {
             return Err(late());
         }
@@ -284,7 +286,7 @@ impl Body {
         Ok(piece)
     }
 
-    /// All bytes after those that were read already, which are bounded.
+    /// Returns all remaining bytes, up to the maximum.
     pub(super) async fn whole(&mut self, mut read: Vec<u8>) -> Result<Vec<u8>, ProviderError> {
         while let Some(bytes) = self.next().await? {
             read.extend_from_slice(&bytes);
@@ -297,7 +299,7 @@ impl Body {
     }
 }
 
-/// Whether an address leads nowhere but to this machine.
+/// Returns whether an address leads only to this machine.
 fn is_loopback(base: &Url) -> bool {
     match base.host_str() {
         Some(host) if host == "localhost" || host.ends_with(".localhost") => true,
@@ -310,15 +312,16 @@ fn is_loopback(base: &Url) -> bool {
 }
 
 fn client(timeouts: Timeouts, base: &Url) -> Result<Client, ProviderError> {
-    // An error means that a provider of cryptography is there already, which serves as well.
+    // An error means that a cryptography provider is already installed, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
         .connect_timeout(timeouts.connect)
-        // Many requests at once would otherwise leave a connection each.
+        // Otherwise, many concurrent requests would leave a connection each.
         .pool_max_idle_per_host(MAX_IDLE)
-        // A key is for the server that it was given for.
+        // A key is only for its own server.
         .redirect(reqwest::redirect::Policy::none());
-    // Proxies are those of the environment (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`); this machine is never behind one.
+    // The environment configures proxies (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`);
+    // this machine is never behind one.
     let builder = if is_loopback(base) {
         builder.no_proxy()
     } else {
@@ -327,7 +330,7 @@ fn client(timeouts: Timeouts, base: &Url) -> Result<Client, ProviderError> {
     builder.build().map_err(connection)
 }
 
-/// An error without the address, in which a key may stand.
+/// Returns an error without the address, which may contain a key.
 fn connection(error: reqwest::Error) -> ProviderError {
     ProviderError::Connection(error.without_url())
 }
@@ -338,7 +341,7 @@ fn request(message: impl Into<String>) -> ProviderError {
     }
 }
 
-/// Seconds; dates are rare, and then our own waits count.
+/// Parses seconds; for the rare dates, our own delays are used.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))

@@ -7,30 +7,30 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 
-/// Why there is no key.
+/// The reason why there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The variable is not set.
+    /// The environment variable is not set.
     #[error("read the provider's key: the environment variable `{name}` is not set or is not text")]
     Variable {
-        /// Its name.
+        /// Name of the variable.
         name: String,
     },
     /// The file cannot be read.
     #[error("read the provider's key from `{}`", path.display())]
     File {
-        /// Where it should be.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// It is empty, or holds what no header may.
-    #[error("read the provider's key: it is empty, or holds characters other than visible ASCII")]
+    /// The key is empty or contains characters that are invalid in a header.
+    #[error("read the provider's key: it is empty, or contains characters other than visible ASCII")]
     Unfit,
 }
 
 impl Key {
-    /// A key; blanks around it are dropped.
+    /// Creates a key; surrounding blanks are removed.
     pub fn new(key: &str) -> Result<Self, KeyError> {
         let key = key.trim();
         if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -39,14 +39,14 @@ impl Key {
         Ok(Self(key.to_owned()))
     }
 
-    /// The key in an environment variable.
+    /// Reads the key from an environment variable.
     pub fn from_environment(name: &str) -> Result<Self, KeyError> {
         let name = name.to_owned();
         let key = std::env::var(&name).map_err(|_| KeyError::Variable { name })?;
         Self::new(&key)
     }
 
-    /// The key in a file.
+    /// Reads the key from a file.
     pub fn from_file(path: &Path) -> Result<Self, KeyError> {
         let path = path.to_owned();
         match std::fs::read_to_string(&path) {
@@ -55,19 +55,19 @@ impl Key {
         }
     }
 
-    /// The key itself, for a client that makes its own header.
+    /// Returns the key itself, for a client that builds its own header.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// The header that carries it.
+    /// Returns the header with the key.
     pub fn header(&self) -> Option<reqwest::header::HeaderValue> {
         let mut value = reqwest::header::HeaderValue::from_str(&format!("Bearer {}", self.0)).ok()?;
         value.set_sensitive(true);
         Some(value)
     }
 
-    /// A text without it: some providers repeat a key that they refuse.
+    /// Removes the key from a text: some providers repeat a key that they reject.
     pub fn remove_from(&self, text: &str) -> String {
         text.replace(&self.0, "[key]")
     }

@@ -1,6 +1,7 @@
-//! Model providers: where answers and tool calls come from.
+//! Model providers, which generate answers and tool calls.
 //!
-//! A [`Provider`] takes a [`ModelRequest`] and streams [`ModelEvent`]s, always in this order however its server behaves:
+//! A [`Provider`] takes a [`ModelRequest`] and streams [`ModelEvent`]s, always in this order
+//! regardless of its server:
 //!
 //! ```text
 //! (Text | Refusal | Reasoning | Sealed | CallBegin{n} | Arguments{n})*  CallEnd{n}*  Usage?  Finish
@@ -32,81 +33,83 @@ pub use request::{INTERPRETER, ModelRequest, called};
 
 use crate::wire::Usage;
 
-/// Where answers come from.
+/// A source of answers.
 pub trait Provider: Send + Sync {
-    /// Asks a model. What fails before there is an answer is an error here, and may have been tried again; later failures are in the stream.
+    /// Calls a model. Failures before the response are returned as an error, possibly after
+    /// retries; later failures are in the stream.
     fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>>;
 
-    /// Tokens that the model would read, as its server counts them; nothing where the server cannot. By default it cannot.
+    /// Returns the number of tokens that the model would read, as counted by its server; none if
+    /// the server cannot count.
     fn count(&self, _request: ModelRequest) -> BoxFuture<'_, Result<Option<u64>, ProviderError>> {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Which models it says that it has. By default none: it answers for whatever it is asked.
+    /// Lists its models. Empty by default: such a provider accepts any model name.
     fn models(&self) -> BoxFuture<'_, Result<Vec<OwnModel>, ProviderError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 }
 
-/// A model, as its provider lists it.
+/// A model in a provider's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnModel {
-    /// Its name.
+    /// Name of the model.
     pub id: String,
-    /// When it was made, in seconds since 1970, where that is told.
+    /// Creation time in seconds since 1970, if it is known.
     pub created: Option<u64>,
 }
 
-/// What a model does, as it comes. Dropping it ends the request.
+/// A stream of a model's events. Dropping it cancels the request.
 pub type ModelStream = BoxStream<'static, Result<ModelEvent, ProviderError>>;
 
-/// A step of a model's answer.
+/// An event in a model's response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelEvent {
-    /// Text was added.
+    /// A piece of text.
     Text(String),
-    /// A refusal was added to.
+    /// A piece of a refusal.
     Refusal(String),
-    /// Reasoning was added.
+    /// A piece of reasoning.
     Reasoning(String),
-    /// The reasoning so far is whole, and this is it in the form that only its provider reads.
+    /// The reasoning so far is complete; this is it in the form that only its provider reads.
     Sealed(String),
-    /// A call of a tool begins.
+    /// A call of a tool starts.
     CallBegin {
-        /// Its place among the calls, from 0.
+        /// Index among the calls, from 0.
         call: usize,
-        /// The provider's id of it, or one of ours where it gives none.
+        /// The provider's id, or a generated one.
         id: String,
-        /// The tool.
+        /// Name of the tool.
         name: String,
     },
-    /// Arguments were added: a piece of JSON, cut anywhere.
+    /// A piece of a call's arguments: JSON, split anywhere.
     Arguments {
-        /// Of which call.
+        /// Index of the call.
         call: usize,
         /// The piece.
         delta: String,
     },
-    /// A call is whole.
+    /// A call is complete.
     CallEnd {
-        /// Which one.
+        /// Index of the call.
         call: usize,
     },
-    /// What it took.
+    /// Token usage.
     Usage(Usage),
-    /// The end.
+    /// The end of the response.
     Finish(Finish),
 }
 
-/// Why a model stopped.
+/// The reason why a model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// It had said everything.
+    /// Its answer is complete.
     Stop,
     /// It waits for the results of its calls.
     Calls,
-    /// It had no tokens left.
+    /// It reached the maximum number of tokens.
     Length,
-    /// The provider stopped it.
+    /// The provider's content filter stopped it.
     ContentFilter,
 }

@@ -1,4 +1,4 @@
-//! An answer that is being read: bytes, events, and what they mean to one protocol.
+//! Reading a response: bytes, events, and their meaning in one protocol.
 
 use std::collections::VecDeque;
 
@@ -9,25 +9,26 @@ use super::http::{Body, Endpoint};
 use super::sse::{MAX_EVENT, Sse};
 use super::{ModelEvent, ModelStream, ProviderError};
 
-/// What the events of a protocol mean.
+/// The meaning of a protocol's events.
 pub(super) trait Assemble: Send + 'static {
     /// Takes one event.
     fn take(&mut self, event: &Value, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError>;
 
-    /// Takes the whole of an answer that was not streamed.
+    /// Takes a whole response that was not streamed.
     fn take_whole(&mut self, answer: &Value, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError>;
 
-    /// Whether the server has said that, or why, it stopped: what follows may be missing.
+    /// Returns whether the server has reported that the model stopped: the rest may be missing.
     fn finished(&self) -> bool;
 
-    /// Ends the answer. `told` is whether the server sent the end of the stream, rather than only stopped.
+    /// Ends the response. `told` says whether the server sent the end of the stream, rather than
+    /// just stopping.
     fn end(&mut self, told: bool, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError>;
 
-    /// The part of an event that reports an error.
+    /// Returns the part of an event that reports an error.
     fn failure(event: &Value) -> Option<&Value>;
 }
 
-/// Reads an answer to its end or its first error. What came before an error is given before it.
+/// Reads a response to its end or its first error. Events before an error are returned first.
 pub(super) fn read(endpoint: Endpoint, body: Body, assembler: impl Assemble) -> ModelStream {
     let reading = Reading {
         endpoint,
@@ -54,14 +55,14 @@ struct Reading<A> {
     end: Option<Result<(), ProviderError>>,
 }
 
-/// What an answer is, seen by how it begins: servers name the wrong type.
+/// Form of a response, detected from its start: servers declare the wrong type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// Nothing has come that says.
+    /// Still unknown.
     Unknown,
     /// Events.
     Events,
-    /// One JSON value, whatever was asked for.
+    /// One JSON value, whatever was requested.
     Json,
 }
 
@@ -76,7 +77,7 @@ impl Form {
             None => Ok(Self::Unknown),
             Some(b'{' | b'[') => Ok(Self::Json),
             Some(b'<') => Err(ProviderError::malformed(
-                "it is a web page, not an answer of a model; is the address right?",
+                "it is a web page, not a response of a model; check the address",
             )),
             Some(_) => Ok(Self::Events),
         }
@@ -113,7 +114,7 @@ impl<A: Assemble> Reading<A> {
                     _ => self.finish(false),
                 };
             }
-            // The connection broke after everything was said.
+            // The connection broke after the model had stopped.
             Err(_) if self.assembler.finished() => return self.finish(false),
             Err(error) => return Err(error),
         };

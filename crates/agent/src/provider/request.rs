@@ -1,4 +1,4 @@
-//! What a model is asked, whichever provider it has.
+//! A request to a model, independent of its provider.
 
 use serde_json::{Value, json};
 
@@ -8,43 +8,44 @@ use crate::wire::{
     InterpreterOutput, Item, ItemStatus, McpCall, Output, ReasoningOptions, Text, ToolChoice, ToolName,
 };
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelRequest {
     /// The provider's name of the model.
     pub model: String,
-    /// What the application tells it.
+    /// The application's instructions.
     pub instructions: Option<String>,
-    /// The conversation, the latest last.
+    /// The conversation, oldest first.
     pub items: Vec<Item>,
     /// Tools, each as a function.
     pub tools: Vec<Function>,
-    /// Which of them may or must be chosen. Names of hosted tools are those of their functions.
+    /// Which of them may or must be chosen. Hosted tools have the names of their functions.
     pub tool_choice: ToolChoice,
-    /// Whether several may be called at once.
+    /// Whether several tools may be called at once.
     pub parallel_tool_calls: bool,
-    /// The most tokens of output.
+    /// Maximum number of output tokens.
     pub max_output_tokens: Option<u64>,
-    /// How freely it samples, 0 to 2.
+    /// Sampling temperature, 0 to 2.
     pub temperature: Option<f64>,
     /// Sampling among the most probable tokens, 0 to 1.
     pub top_p: Option<f64>,
-    /// Against what was said already, -2 to 2.
+    /// Penalty for tokens that occurred before, -2 to 2.
     pub presence_penalty: Option<f64>,
-    /// Against what was said often, -2 to 2.
+    /// Penalty for tokens that occurred often, -2 to 2.
     pub frequency_penalty: Option<f64>,
     /// Sequences that end the answer.
     pub stop: Vec<String>,
-    /// Seed of the sampling, for providers that have one.
+    /// Seed of the sampling, for providers that support one.
     pub seed: Option<i64>,
-    /// The form of the answer.
+    /// Format of the answer.
     pub text: Text,
-    /// How it thinks.
+    /// Reasoning settings.
     pub reasoning: ReasoningOptions,
 }
 
 impl ModelRequest {
-    /// Returns a request for a plain answer to `items`: no tools, and everything else as the provider has it.
+    /// Creates a request for a plain answer to `items`, without tools and with the provider's
+    /// defaults.
     pub fn new(model: impl Into<String>, items: Vec<Item>) -> Self {
         Self {
             model: model.into(),
@@ -65,7 +66,7 @@ impl ModelRequest {
         }
     }
 
-    /// The tools that may be chosen. Of others, models are not even told.
+    /// Returns the tools that may be chosen. Others are not sent to the model.
     pub(super) fn offered(&self) -> impl Iterator<Item = &Function> {
         self.tools.iter().filter(|tool| match &self.tool_choice {
             ToolChoice::Allowed { tools, .. } => tools.iter().any(|name| function_name(name) == tool.name),
@@ -74,18 +75,18 @@ impl ModelRequest {
     }
 }
 
-/// What a model calls a tool.
+/// Returns the model's name of a tool.
 fn function_name(tool: &ToolName) -> &str {
     match tool {
-        // A turn names those in namespaces as the model knows them.
+        // A turn sets the model's names for functions in namespaces.
         ToolName::Function { name, .. } => name,
         ToolName::CodeInterpreter => INTERPRETER,
-        // A turn names the tools of servers as functions.
+        // A turn presents the tools of servers as functions.
         ToolName::Mcp { server_label, name } => name.as_ref().unwrap_or(server_label),
     }
 }
 
-/// What a model has to choose, as both APIs write it, but for one function by name, which each writes in a form of its own.
+/// Returns the tool choice in the form that both APIs share; they differ in naming one function.
 pub(super) fn choice(choice: &ToolChoice, named: impl FnOnce(&str) -> Value) -> Value {
     match choice {
         ToolChoice::Mode(ChoiceMode::None) => json!("none"),
@@ -99,19 +100,20 @@ pub(super) fn choice(choice: &ToolChoice, named: impl FnOnce(&str) -> Value) -> 
     }
 }
 
-/// The name under which a model knows the interpreter.
+/// The interpreter's name for models.
 pub const INTERPRETER: &str = "code_interpreter";
 
-/// The conversation in items that every provider knows: code that ran is a function's call and its output.
+/// Returns the conversation in items that every provider knows: executed code becomes a function
+/// call and its output.
 pub(super) fn plain(items: &[Item]) -> Vec<Item> {
     let mut plain = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         match item {
             Item::CodeInterpreterCall(call) => plain.extend(ran(call, index)),
             Item::McpCall(call) => plain.extend(called(call, index)),
-            // Tools are offered anew in each request.
+            // Each request offers its tools again.
             Item::McpListTools(_) => {}
-            // Where nothing is offered, as for a summary, no turn has put it under the name that the model knows.
+            // Without tools, as in a request for a summary, no turn has set the model's name.
             Item::FunctionCall(call) if call.namespace.is_some() => {
                 plain.push(Item::FunctionCall(flat(call)));
             }
@@ -144,11 +146,11 @@ fn ran(call: &CodeInterpreterCall, index: usize) -> [Item; 2] {
     pair(&call.id, index, INTERPRETER.to_owned(), arguments, text)
 }
 
-/// A call of a server's tool, as a function's.
+/// Returns a call of a server's tool as a function call.
 pub fn called(call: &McpCall, index: usize) -> [Item; 2] {
     let text = match (&call.output, &call.error) {
         (Some(output), _) => output.clone(),
-        (None, Some(error)) => format!("The tool gave nothing: {}", error.words()),
+        (None, Some(error)) => format!("The tool returned no result: {}", error.words()),
         (None, None) => "(the output was not kept)".to_owned(),
     };
     pair(
@@ -161,7 +163,7 @@ pub fn called(call: &McpCall, index: usize) -> [Item; 2] {
 }
 
 fn pair(id: &str, index: usize, name: String, arguments: String, text: String) -> [Item; 2] {
-    // Ids of calls have at most 64 characters, ids of items may be longer.
+    // Ids of calls have at most 64 characters; ids of items may be longer.
     let call_id = if id.len() <= 64 {
         id.to_owned()
     } else {

@@ -1,7 +1,8 @@
-//! A provider whose answers stand in a file, for tests and demonstrations.
+//! A provider whose answers are in a file, for tests and demonstrations.
 //!
-//! An answer is said, thought, called, delayed and failed as it is written. Which one a request gets is said by what the user wrote last
-//! (`conversations`), or else by the order of the file (`answers`).
+//! An answer can contain text, reasoning, calls, delays and failures. A request's answer is
+//! selected by the user's last message (`conversations`), or else by the order of the file
+//! (`answers`).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,30 +19,30 @@ use super::scripted::Answer;
 use super::{Finish, ModelEvent, ModelRequest, ModelStream, Provider, ProviderError};
 use crate::wire::Item;
 
-/// What stands in a text for the result of the last call.
+/// Placeholder for the result of the last call.
 const RESULT: &str = "{{result}}";
 
-/// The answers.
+/// A set of answers.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Script {
-    /// Answers to what users write; the first that fits counts.
+    /// Answers to certain messages of users; the first match counts.
     pub conversations: Vec<Conversation>,
-    /// Answers to everything else, each once and in this order.
+    /// Answers to all other requests, each used once and in this order.
     pub answers: Vec<Said>,
-    /// Whether they begin anew after the last.
+    /// Whether the answers start again after the last.
     pub repeat: bool,
     #[serde(skip)]
     next: AtomicUsize,
 }
 
-/// Answers to something that users write.
+/// Answers to a certain message.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Conversation {
-    /// What is in the user's last message, in whichever case.
+    /// Text in the user's last message, ignoring case.
     pub when: String,
-    /// The answer to it, the answer to the results of that one's calls, and so on.
+    /// The answer to it, then the answer to the results of that answer's calls, and so on.
     pub answers: Vec<Said>,
 }
 
@@ -49,21 +50,21 @@ pub struct Conversation {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Said {
-    /// Seconds before it begins.
+    /// Delay before it starts, in seconds.
     #[serde(deserialize_with = "seconds")]
     pub delay: Duration,
-    /// Seconds before each piece of it.
+    /// Delay before each piece, in seconds.
     #[serde(deserialize_with = "seconds")]
     pub pause: Duration,
-    /// What is thought first.
+    /// Reasoning, which comes first.
     pub reasoning: Option<String>,
-    /// What is said then. `{{result}}` in it is the result of the last call.
+    /// Text. `{{result}}` in it is replaced by the result of the last call.
     pub text: Option<String>,
-    /// What is called at the end.
+    /// Calls at the end.
     pub calls: Vec<Called>,
-    /// Why it ends, if not with what was said or called.
+    /// Reason for its end, if it differs from the usual one.
     pub finish: Option<Ending>,
-    /// How it fails after all of that.
+    /// Failure after everything else.
     pub fail: Option<Failure>,
 }
 
@@ -71,11 +72,11 @@ pub struct Said {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Called {
-    /// Its id; without one it is made up.
+    /// Id; generated if missing.
     pub id: Option<String>,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its arguments: a mapping, or text that is sent as it is, broken or not.
+    /// Arguments: a mapping, or text that is sent unchanged, valid or not.
     #[serde(default)]
     pub arguments: Arguments,
 }
@@ -84,9 +85,9 @@ pub struct Called {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Arguments {
-    /// As they are.
+    /// Sent unchanged.
     Text(String),
-    /// Written as JSON.
+    /// Sent as JSON.
     Keys(BTreeMap<String, Value>),
 }
 
@@ -96,32 +97,32 @@ impl Default for Arguments {
     }
 }
 
-/// Why an answer ends early.
+/// The reason why an answer ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// There were no tokens left.
+    /// The maximum number of tokens was reached.
     Length,
-    /// The provider stopped it.
+    /// The provider's content filter stopped it.
     ContentFilter,
 }
 
-/// How an answer fails.
+/// A failure of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Failure {
-    /// The connection ends in the middle.
+    /// The connection breaks.
     Cut,
-    /// Nothing comes any more.
+    /// The stream stops without an end.
     Silence,
-    /// The provider refuses with this HTTP status, before anything else.
+    /// The provider rejects the request with this HTTP status.
     Status(u16),
-    /// The provider reports an error in these words.
+    /// The provider reports an error with this message.
     Error(String),
 }
 
 impl Script {
-    /// The answer to a request.
+    /// Returns the answer to a request.
     fn answer(&self, request: &ModelRequest) -> Option<&Said> {
         let said = request.items.iter().rposition(|item| from_user(item).is_some());
         let text = said
@@ -145,7 +146,7 @@ impl Script {
     }
 }
 
-/// How often tools have answered.
+/// Returns how often tools have returned results.
 fn rounds(items: &[Item]) -> usize {
     let result = |item: &Item| matches!(item, Item::FunctionCallOutput(_) | Item::CodeInterpreterCall(_));
     let begins = |at: &usize| result(&items[*at]) && (*at == 0 || !result(&items[*at - 1]));
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_come_in_order_and_anew_where_they_repeat() {
+    async fn answers_come_in_order_and_start_again_if_they_repeat() {
         let answers = json!([{"text": "one"}, {"reasoning": "hm", "text": "two", "finish": "length"}]);
         let once = script(json!({"answers": answers}));
         let again = script(json!({"answers": answers, "repeat": true}));
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_conversation_goes_on_with_the_results_of_its_calls() {
+    async fn a_conversation_continues_with_the_results_of_its_calls() {
         let script = script(json!({"conversations": [{"when": "SUM", "answers": [
             {"calls": [{"name": "code_interpreter", "arguments": {"code": "1 + 1"}}, {"name": "f", "arguments": "{broken", "id": "x"}]},
             {"text": "It is {{result}}."},
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_fail_as_they_are_told_to() {
+    async fn answers_fail_as_scripted() {
         let script = script(json!({"answers": [
             {"text": "half", "fail": "cut"},
             {"fail": {"status": 503}},

@@ -1,4 +1,4 @@
-//! A provider without a model: answers that were written before, for tests and demonstrations.
+//! A provider without a model that returns prepared answers, for tests and demonstrations.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -9,17 +9,17 @@ use futures_util::{StreamExt as _, stream};
 use super::{Finish, ModelEvent, ModelRequest, ModelStream, Provider, ProviderError};
 use crate::wire::Usage;
 
-/// The most characters in one delta: text comes in pieces, as from a model.
+/// Maximum number of characters in one delta: text comes in pieces, as from a model.
 const PIECE: usize = 12;
 
-/// A provider whose answers were written before. Each request takes the next one.
+/// A provider with prepared answers. Each request takes the next one.
 #[derive(Debug, Default)]
 pub struct Scripted {
     answers: Mutex<VecDeque<Answer>>,
     asked: Mutex<Vec<ModelRequest>>,
 }
 
-/// An answer that was written before.
+/// A prepared answer.
 #[derive(Debug, Default)]
 pub struct Answer {
     events: Vec<ModelEvent>,
@@ -28,33 +28,33 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// An answer that is empty yet.
+    /// Creates an empty answer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Says something.
+    /// Adds text.
     #[must_use]
     pub fn text(mut self, text: &str) -> Self {
         self.events.extend(pieces(text).map(ModelEvent::Text));
         self
     }
 
-    /// Thinks something.
+    /// Adds reasoning.
     #[must_use]
     pub fn reasoning(mut self, text: &str) -> Self {
         self.events.extend(pieces(text).map(ModelEvent::Reasoning));
         self
     }
 
-    /// Gives what it thought in a form that only it reads.
+    /// Adds the sealed form of the reasoning, which only the provider reads.
     #[must_use]
     pub fn sealed(mut self, content: &str) -> Self {
         self.events.push(ModelEvent::Sealed(content.to_owned()));
         self
     }
 
-    /// Calls a tool with arguments as they are, broken ones too.
+    /// Adds a call with unchanged arguments, valid or not.
     #[must_use]
     pub fn call(mut self, id: &str, name: &str, arguments: &str) -> Self {
         let call = self.calls;
@@ -69,7 +69,7 @@ impl Answer {
         self
     }
 
-    /// Fails after what it has said so far, instead of ending.
+    /// Adds a failure in place of the end.
     #[must_use]
     pub fn fails(mut self, error: ProviderError) -> Self {
         self.failure = Some(error);
@@ -83,7 +83,7 @@ impl Answer {
             return steps;
         }
         steps.extend((0..self.calls).map(|call| Ok(ModelEvent::CallEnd { call })));
-        // As many tokens as there were pieces: counted, not made up.
+        // As many tokens as there were pieces: counted, not invented.
         let output_tokens = u64::try_from(steps.len() - self.calls).unwrap_or(u64::MAX);
         steps.push(Ok(ModelEvent::Usage(Usage {
             output_tokens,
@@ -101,7 +101,7 @@ impl Answer {
 }
 
 impl Scripted {
-    /// A provider with these answers, the first for the first request.
+    /// Creates a provider with these answers, the first for the first request.
     pub fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
         Self {
             answers: Mutex::new(answers.into_iter().collect()),
@@ -109,7 +109,7 @@ impl Scripted {
         }
     }
 
-    /// What it was asked so far.
+    /// Returns the requests so far.
     pub fn asked(&self) -> Vec<ModelRequest> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

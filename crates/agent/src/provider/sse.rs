@@ -1,8 +1,9 @@
-//! Server-sent events out of bytes that arrive in pieces. Sizes are bounded; ends of lines are LF, CR or both.
+//! Server-sent events from bytes that arrive in pieces. Sizes are limited; line ends are LF, CR or
+//! both.
 
 use super::error::ProviderError;
 
-/// The most bytes of one event. A line is never longer than its event.
+/// Maximum size of an event in bytes, and therefore of a line.
 pub(super) const MAX_EVENT: usize = 4 << 20;
 
 /// A decoder of one stream.
@@ -12,7 +13,7 @@ pub(super) struct Sse {
     line: Vec<u8>,
     data: Option<String>,
     name: String,
-    /// The last byte was CR, so that an LF is part of the same end.
+    /// The last byte was CR, so a following LF belongs to the same line end.
     after_cr: bool,
     first: bool,
 }
@@ -20,9 +21,9 @@ pub(super) struct Sse {
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// Its name, empty where it has none.
+    /// Name, empty if there is none.
     pub(super) name: String,
-    /// Its lines of data, joined.
+    /// Lines of data, joined.
     pub(super) data: String,
 }
 
@@ -38,7 +39,7 @@ impl Sse {
         }
     }
 
-    /// Takes a piece and gives the events that it completes.
+    /// Takes a piece and returns the events that it completes.
     pub(super) fn push(&mut self, piece: &[u8]) -> Result<Vec<Frame>, ProviderError> {
         let mut frames = Vec::new();
         for &byte in piece {
@@ -58,7 +59,7 @@ impl Sse {
         Ok(frames)
     }
 
-    /// The event that a server did not end: it closed the stream instead.
+    /// Returns the last event if the server closed the stream without ending it.
     pub(super) fn end(&mut self) -> Result<Option<Frame>, ProviderError> {
         let last = if self.line.is_empty() {
             None
@@ -102,7 +103,8 @@ impl Sse {
                 none => *none = Some(value.to_owned()),
             },
             "event" => value.clone_into(&mut self.name),
-            // Comments, which have an empty name, keep a connection alive; ids and delays are of no use here.
+            // Comments, which have an empty name, keep a connection alive; ids and delays are
+            // ignored.
             _ => {}
         }
         self.bound()?;
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_without_end_is_refused_before_it_fills_the_memory() {
+    fn an_endless_event_is_rejected_before_it_fills_the_memory() {
         let mut sse = Sse::new(64);
         let error = sse.push(&[b'x'; 65]).unwrap_err();
         assert!(matches!(error, ProviderError::TooLarge { limit: 64, .. }));
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_is_refused() {
+    fn invalid_utf8_is_rejected() {
         assert!(matches!(
             Sse::new(64).push(b"data: \xff\n"),
             Err(ProviderError::Malformed { .. })

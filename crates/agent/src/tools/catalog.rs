@@ -1,4 +1,4 @@
-//! What servers offer, under names that a model can call.
+//! The tools of servers, under names that a model can call.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -10,9 +10,10 @@ use super::source::Source;
 use crate::wire::{Function, ListedTool};
 use crate::{ServerTool, ToolServer};
 
-/// The most tools that a model is offered. Providers refuse more, and models are lost in fewer.
+/// Maximum number of tools offered to a model. Providers reject more, and fewer already confuse
+/// models.
 const MAX_TOOLS: usize = 128;
-/// Characters of a name, as providers allow them.
+/// Maximum length of a name in characters, as in providers' APIs.
 const MAX_NAME: usize = 64;
 
 /// The tools that one turn may call.
@@ -21,30 +22,31 @@ pub(crate) struct Catalog {
     tools: Vec<Bound>,
 }
 
-/// A tool, and who is behind it.
+/// A tool with its server.
 #[derive(Clone, Debug)]
 pub(crate) struct Bound {
-    /// What the model calls it.
+    /// The model's name for it.
     pub(crate) name: String,
-    /// Its server's label.
+    /// Label of its server.
     pub(crate) label: String,
     pub(crate) server: Arc<dyn ToolServer>,
     pub(crate) tool: ServerTool,
-    /// Whether its server is at an address that the request names.
+    /// Whether the request names its server by an address.
     requested: bool,
-    /// What its server is for, in the client's words.
+    /// The client's description of the server.
     about: Option<String>,
 }
 
-/// What a server answered that was asked for its tools.
+/// A server's response to the request for its tools.
 pub(crate) struct Answered {
     pub(crate) label: String,
-    /// What it offers to this request, or why nothing.
+    /// The tools that it offers to this request, or the reason why there are none.
     pub(crate) offers: Result<Vec<ListedTool>, String>,
 }
 
 impl Catalog {
-    /// Asks all servers at once, each for as long as it bounds itself. Names in `taken` are those of the request's own tools.
+    /// Requests the tools of all servers at once; each applies its own timeout. Names in `taken`
+    /// are those of the request's own tools.
     pub(crate) async fn ask(sources: &[Source], taken: &[&str]) -> (Self, Vec<Answered>) {
         let asked = sources.iter().map(|source| source.server.tools());
         let offered = join_all(asked).await;
@@ -53,7 +55,7 @@ impl Catalog {
         let mut answers = Vec::new();
         for (source, offered) in sources.iter().zip(offered) {
             let offers = match offered {
-                // What caused it is in the operator's log.
+                // The operator's log contains the cause.
                 Err(error) => Err(error.to_string()),
                 Ok(offered) => {
                     let allowed = offered.tools.iter().filter(|tool| source.allows(tool));
@@ -63,7 +65,7 @@ impl Catalog {
                             tracing::warn!(
                                 server = source.label,
                                 limit = MAX_TOOLS,
-                                "there are more tools than a model is offered"
+                                "the model cannot be offered more tools"
                             );
                             break;
                         }
@@ -97,12 +99,12 @@ impl Catalog {
         });
     }
 
-    /// The tool that a model calls by this name.
+    /// Returns the tool with this model name.
     pub(crate) fn find(&self, name: &str) -> Option<&Bound> {
         self.tools.iter().find(|bound| bound.name == name)
     }
 
-    /// The names by which a model knows the tools of a server, or one of them.
+    /// Returns the model names of a server's tools, or of one of them.
     pub(crate) fn names<'a>(
         &'a self,
         label: &'a str,
@@ -113,13 +115,13 @@ impl Catalog {
         self.tools.iter().filter(fits).map(|bound| bound.name.as_str())
     }
 
-    /// The tools as a model is told of them.
+    /// Returns the tools as functions for a model.
     pub(crate) fn functions(&self) -> impl Iterator<Item = Function> {
         self.tools.iter().map(|bound| {
             let mut description = bound.tool.description.clone().unwrap_or_default();
             if let Some(about) = &bound.about {
                 let before = if description.is_empty() { "" } else { "\n\n" };
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(description, "{before}(`{}`: {about})", bound.label);
             }
             Function {
@@ -133,7 +135,7 @@ impl Catalog {
 }
 
 impl Bound {
-    /// Its server among those that the operator has set up, if it is one of them.
+    /// Returns its server's label if the operator configured the server.
     pub(crate) fn configured(&self) -> Option<&str> {
         (!self.requested).then_some(&*self.label)
     }
@@ -148,12 +150,12 @@ fn shown(tool: &ServerTool) -> ListedTool {
     }
 }
 
-/// The name of a tool with that of what it belongs to before it.
+/// Returns the name of a tool, prefixed with that of its server.
 pub(crate) fn qualified(before: &str, name: &str) -> String {
     model_name(&format!("{before}__{name}"))
 }
 
-/// A name that is not taken: this one, or else with a number.
+/// Returns a free name: this one, or else one with a number.
 pub(crate) fn free(name: String, taken: &HashSet<String>) -> String {
     let numbered = (2..).map(|number: usize| {
         let number = format!("_{number}");
@@ -165,7 +167,7 @@ pub(crate) fn free(name: String, taken: &HashSet<String>) -> String {
     candidates.find(|name| !taken.contains(name)).unwrap_or(name)
 }
 
-/// A name as providers allow it: 1 to 64 of `a-z A-Z 0-9 _ -`.
+/// Converts a name to one that providers accept: 1 to 64 of `a-z A-Z 0-9 _ -`.
 pub(crate) fn model_name(name: &str) -> String {
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let name: String = name

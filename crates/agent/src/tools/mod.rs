@@ -1,10 +1,12 @@
-//! Tools of servers, which turns fetch data with. They are called here, on the host, and never see a sandbox.
+//! Tools of servers, with which turns fetch data. They are called here, on the host, and never see
+//! a sandbox.
 //!
 //! ```text
 //! Tools ──sources(request)──> [Source] ──Catalog::ask──> Catalog: names as the model knows them, and who is behind each
 //! ```
 //!
-//! Servers are set up by the operator, or named by a request where the operator allows their addresses.
+//! Servers are configured by the operator, or named by a request if the operator allows their
+//! addresses.
 
 mod catalog;
 mod options;
@@ -21,23 +23,24 @@ pub use source::{Source, sources};
 /// The servers that a gateway knows.
 #[derive(Clone, Debug, Default)]
 pub struct Tools {
-    /// Those that the operator has set up.
+    /// Servers that the operator has configured.
     pub configured: Vec<ConfiguredServer>,
-    /// Finds those that requests name; without it there are none.
+    /// Finds servers that requests name; without it, requests cannot name any.
     pub named: Option<Arc<dyn ToolServers>>,
 }
 
-/// A server that the operator has set up.
+/// A server that the operator has configured.
 #[derive(Clone, Debug)]
 pub struct ConfiguredServer {
     /// The server.
     pub server: Arc<dyn ToolServer>,
-    /// Whether its tools are offered in every turn with `code_interpreter`, or only where a request names its label.
+    /// Whether its tools are offered in every turn with `code_interpreter`, or only if a request
+    /// names its label.
     pub always: bool,
 }
 
 impl Tools {
-    /// Whether there can be any in a turn.
+    /// Returns whether a turn can have any.
     pub fn any(&self) -> bool {
         !self.configured.is_empty() || self.named.is_some()
     }

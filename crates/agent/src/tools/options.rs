@@ -1,32 +1,33 @@
-//! How turns fetch and derive.
+//! Settings for fetching and deriving in turns.
 
 use cellblock_interpreter::contract::Attempts;
 use cellblock_interpreter::derivation::LowCoverage;
 
-/// How turns fetch and derive.
+/// Settings for fetching and deriving in turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DerivationOptions {
-    /// Whether code declares what it derives from.
+    /// Whether code must declare what it derives from.
     pub contract: ContractRule,
-    /// How many derivations in a row may fail in a turn.
+    /// Maximum number of consecutive failed derivations in a turn.
     pub max_attempts: u32,
-    /// What becomes of a chart whose lines have gaps.
+    /// Handling of charts whose lines have gaps.
     pub low_coverage: LowCoverage,
-    /// Model calls on top of a turn's where a chart was asked for.
+    /// Additional model calls for turns in which a chart was requested.
     pub chart_boost: u32,
-    /// Tokens of tool results that a model rereads at each step. Names of aliases are kept beyond it.
+    /// Number of tokens of tool results that a model rereads at each step. Names of aliases are
+    /// kept even beyond it.
     pub tokens: usize,
 }
 
-/// Whether code declares what it derives from, in turns that have tools to fetch with.
+/// Whether code declares what it derives from, in turns that have tools for fetching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContractRule {
-    /// It does: code without a contract is not run.
+    /// Code without a contract is not run.
     #[default]
     Required,
-    /// It may: code without a contract is run, and does not see what was fetched.
+    /// Code without a contract is run, and does not see the fetched data.
     Optional,
-    /// There are no contracts, and no code sees what was fetched.
+    /// There are no contracts, and no code sees the fetched data.
     Off,
 }
 

@@ -9,22 +9,23 @@ use crate::{ServerTool, ToolServer, ToolServerAddress};
 /// A server whose tools one turn may call.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// What the client calls it.
+    /// The client's name for it.
     pub label: String,
     /// The server.
     pub server: Arc<dyn ToolServer>,
-    /// What it is for, in the client's words.
+    /// The client's description of it.
     pub description: Option<String>,
-    /// Which of its tools.
+    /// Selection of its tools.
     pub allowed: Option<AllowedTools>,
-    /// Whether the request names it, so that the client is told what it offers.
+    /// Whether the request names it, so that the client receives its list of tools.
     pub named: bool,
-    /// Whether the request names its address, too, rather than one that the operator has set up.
+    /// Whether the request names it by its address, rather than by the label of a configured
+    /// server.
     pub requested: bool,
 }
 
 impl Source {
-    /// Whether the request lets the model call this tool.
+    /// Returns whether the request permits the model to call this tool.
     pub(crate) fn allows(&self, tool: &ServerTool) -> bool {
         let (names, read_only) = match &self.allowed {
             None => return true,
@@ -44,8 +45,8 @@ impl Source {
     }
 }
 
-/// The servers whose tools a request's turn may call: those that it names, and with `code_interpreter` those that the operator always offers.
-/// Nothing is asked of them yet.
+/// Returns the servers whose tools a request's turn may call: those that it names, and with
+/// `code_interpreter` those that the operator always offers. Does not contact them.
 pub fn sources(tools: &Tools, request: &Request) -> Result<Vec<Source>, ApiError> {
     let mut sources = Vec::new();
     for (place, tool) in request.tools.iter().enumerate() {
@@ -88,7 +89,8 @@ fn named(tools: &Tools, tool: &McpTool, place: usize) -> Result<Source, ApiError
     })
 }
 
-/// A server that the operator has set up. Its credentials are the operator's, so a request cannot bring its own.
+/// Returns a configured server. Its credentials are the operator's, so a request cannot send its
+/// own.
 fn configured(tools: &Tools, tool: &McpTool, place: usize) -> Result<Arc<dyn ToolServer>, ApiError> {
     let label = &tool.server_label;
     if !tool.headers.0.is_empty() {
@@ -114,7 +116,7 @@ fn configured(tools: &Tools, tool: &McpTool, place: usize) -> Result<Arc<dyn Too
                 .map(|configured| format!("`{}`", configured.server.label()))
                 .collect();
             let known = if known.is_empty() {
-                "none is set up here".to_owned()
+                "none is configured here".to_owned()
             } else {
                 format!("there are {}", known.join(", "))
             };

@@ -1,4 +1,4 @@
-//! The text of an answer that is not whole: what there is, and what is missing.
+//! The text of an incomplete answer: the available data, and the gaps.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use cellblock_interpreter::alias::AliasStore;
 
 use super::outcome::Gap;
 
-/// Tokens of fetched data in a text without an answer.
+/// Maximum number of tokens of fetched data in a text without an answer.
 const FETCHED: usize = 2000;
 
-/// Returns the model's answer, or what there is instead of one, and the gaps.
+/// Returns the model's answer, or the available data in its place, and the gaps.
 pub(super) fn text(answer: Option<String>, derived: &[String], aliases: &AliasStore, gaps: &[Gap]) -> String {
     let mut sections = Vec::new();
     if let Some(answer) = answer {

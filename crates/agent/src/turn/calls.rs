@@ -1,4 +1,5 @@
-//! The calls of one step: code in different containers and tools of servers run side by side, code of one container one after the other.
+//! The calls of one step: code in different containers and tools of servers run concurrently, code
+//! of one container one after the other.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -13,12 +14,12 @@ use super::{Code, Place, Ran, Telling};
 use crate::arguments::ArgumentsError;
 use crate::wire::{FunctionCallOutput, InterpreterSlot, Item, ItemStatus, McpError, McpSlot, Output};
 
-/// The most calls that run at the same time; a model may make any number of them.
+/// Maximum number of concurrent calls; a model may make any number of them.
 const AT_ONCE: usize = 8;
 
 const NONE_LEFT: &str = "no calls are left; answer with what there is";
 
-/// What happens to a call that runs.
+/// An event of a running call.
 enum Moment {
     Begins(usize),
     Ended(usize, Box<Ran>),
@@ -26,7 +27,7 @@ enum Moment {
     Drawn(usize, Box<Drawn>),
 }
 
-/// What is done for a call of a tool.
+/// The work of a call.
 enum Work {
     Fetch(Fetch),
     Draw(Box<Drawing>),
@@ -44,10 +45,10 @@ impl Work {
 /// Code of one container, in order.
 type Line = Vec<(usize, Arc<dyn Place>, Code)>;
 
-/// The calls of one step, by their places in it.
+/// The calls of one step, by their index in it.
 #[derive(Default)]
 struct Calls {
-    /// The id of each call, and that of the item which will answer it.
+    /// The id of each call, and that of its result item.
     ids: Vec<(String, String)>,
     results: Vec<Option<Output>>,
     running: Vec<Option<Running>>,
@@ -55,13 +56,14 @@ struct Calls {
     works: Vec<(usize, Work)>,
 }
 
-/// A call that runs, as the client sees it.
+/// A running call, as the client sees it.
 enum Running {
     Code(InterpreterSlot),
     Tool(McpSlot),
 }
 
-/// Runs the calls of code and of servers' tools among these, at most `left` of them, and gives the results for the model in the calls' order.
+/// Runs the calls of code and of servers' tools among these, at most `left` of them, and returns
+/// the results for the model in the order of the calls.
 pub(super) async fn serve(
     asked: Vec<Call>,
     left: &mut u64,
@@ -77,13 +79,13 @@ pub(super) async fn serve(
     telling.flush().await?;
     let lines: Vec<_> = std::mem::take(&mut calls.lines).into_iter().map(follow).collect();
     let code = stream::iter(lines).flatten_unordered(AT_ONCE);
-    // Results are taken in the calls' order, so that aliases are numbered in it.
+    // Results are taken in the order of the calls, so that aliases are numbered in it.
     let works = stream::iter(std::mem::take(&mut calls.works))
         .map(|(index, work)| work.run(index))
         .buffered(AT_ONCE);
     let mut moments = stream::select(code, works.boxed());
     loop {
-        // Dropping what runs stops it.
+        // Dropping the running calls stops them.
         let moment = tokio::select! {
             moment = moments.next() => moment,
             () = telling.events.closed() => return Err(Stop::Gone),
@@ -96,7 +98,7 @@ pub(super) async fn serve(
 }
 
 impl Calls {
-    /// Begins the call that came last; what cannot be run is ended at once.
+    /// Starts the last call; one that cannot be run is ended immediately.
     fn begin(&mut self, call: Call, left: &mut u64, telling: &mut Telling<'_>) {
         let index = self.ids.len() - 1;
         match call.wants {
@@ -167,7 +169,7 @@ impl Calls {
         }
     }
 
-    /// What the model reads, in the calls' order.
+    /// Returns the results for the model, in the order of the calls.
     fn items(self) -> Vec<Item> {
         let results = self.ids.into_iter().zip(self.results);
         let item = |((call_id, id), output): ((String, String), Option<Output>)| {
@@ -192,7 +194,7 @@ fn follow(line: Line) -> BoxStream<'static, Moment> {
 }
 
 impl Telling<'_> {
-    /// What whole arguments want to be run; or why nothing is.
+    /// Returns the work of complete arguments, or the reason why nothing is run.
     fn code(&self, arguments: Result<Map<String, Value>, ArgumentsError>) -> Result<Code, Box<Ran>> {
         let refused = |why: String| Box::new(Ran::refused(why));
         let arguments = step::arguments(arguments).map_err(refused)?;
@@ -214,12 +216,12 @@ impl Telling<'_> {
         }
     }
 
-    /// Ends a call of code, and gives what the model reads of it.
+    /// Ends a call of code, and returns the result for the model.
     fn end(&mut self, slot: InterpreterSlot, ran: Ran) -> Output {
         let outputs = self.outputs.then_some(ran.outputs);
         self.draft.end_interpreter(slot, ran.status, outputs);
         for file in ran.made {
-            // Written again, it is the new file that texts refer to.
+            // If a file is written again, texts refer to the new one.
             let same = |other: &super::Made| other.container == file.container && other.path == file.path;
             self.made.retain(|other| !same(other));
             self.made.push(file);

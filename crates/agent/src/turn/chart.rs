@@ -1,4 +1,4 @@
-//! Charts that a model draws from one result, without code and without a sandbox.
+//! Charts that a model draws from one result, without code or a sandbox.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,20 +14,20 @@ use super::evidence::Evidence;
 use super::research::{Derivation, Deriving};
 use crate::wire::{McpCall, McpError, McpSlot, Output};
 
-/// Tokens that a model reads of a chart that was drawn.
+/// Maximum number of tokens in the model's result of a drawn chart.
 const TOKENS: usize = 1000;
 
-/// The server of the tool, as a client is told of it.
+/// The server of the tool, as shown to a client.
 pub(super) const LABEL: &str = "cellblock";
 
 impl McpCall {
-    /// Whether it drew a chart here, and so fetched nothing.
+    /// Returns whether the tool drew a chart here, and so fetched nothing.
     pub fn is_chart(&self) -> bool {
         self.server_label == LABEL && self.name == RENDER_CHART
     }
 }
 
-/// A chart that is to be drawn.
+/// A requested chart.
 pub(super) struct Drawing {
     deriving: Deriving,
     evidence: Evidence,
@@ -35,14 +35,14 @@ pub(super) struct Drawing {
     attempts: Arc<Mutex<Attempts>>,
 }
 
-/// What came of it; nothing where the host itself failed.
+/// Result of drawing; nothing if the host itself failed.
 pub(super) type Drawn = Option<Derivation>;
 
 impl Drawing {
-    /// Draws it. What is wrong with it counts as a failed attempt.
+    /// Draws the chart. An invalid chart counts as a failed attempt.
     pub(super) async fn run(self) -> Drawn {
         let left = *self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
-        // A session without a cell costs nothing: it has no sandbox.
+        // A session without cells has no sandbox and costs nothing.
         let session = self.deriving.interpreter.session(SessionOptions::default());
         let aliases = self.evidence.aliases().clone();
         let derivation = self
@@ -79,33 +79,33 @@ impl Drawing {
 }
 
 impl Telling<'_> {
-    /// Whether the model may draw charts.
+    /// Returns whether the model may draw charts.
     pub(super) fn draws(&self) -> bool {
         let own = self.functions.find(RENDER_CHART).is_some();
         !own && self.research.is_some_and(|research| research.deriving.is_some())
     }
 
-    /// A chart by the arguments of its call.
+    /// Reads a chart from the arguments of its call.
     pub(super) fn drawing(&self, arguments: &str) -> Result<Drawing, McpError> {
         let deriving = self.research.and_then(|it| Some((it, it.deriving.clone()?)));
         let (research, deriving) = deriving.ok_or_else(|| McpError::protocol("no charts are drawn here"))?;
         Ok(Drawing {
             deriving,
             evidence: research.evidence.clone(),
-            // What is no JSON is refused as what it is: text.
+            // Arguments that are not JSON are rejected as text.
             arguments: serde_json::from_str(arguments).unwrap_or_else(|_| arguments.into()),
             attempts: Arc::clone(&self.attempts),
         })
     }
 
-    /// Ends a chart's call, and gives what the model reads of it.
+    /// Ends a chart's call, and returns the result for the model.
     pub(super) fn end_drawing(&mut self, slot: McpSlot, drawn: Drawn) -> Output {
         let Some(derivation) = drawn else {
             self.progress.broke();
             return self.failed(
                 slot,
                 McpError::protocol(
-                    "the chart could not be drawn, for a reason that is not in it; go on without it",
+                    "the chart could not be drawn because of an internal error; continue without it",
                 ),
             );
         };

@@ -1,14 +1,15 @@
-//! Which ranges of a model's text refer to files that its code made.
+//! Finding the ranges of a model's text that refer to files made by its code.
 
 use super::Made;
 use crate::wire::Annotation;
 
-/// Cites files where a text names them: each link `sandbox:/mnt/data/name`, else the first place that has the path or the name. With `rest`
-/// those that it does not name are cited at its end, by an empty range. A file that is cited leaves `made`.
+/// Cites files that a text names: each link `sandbox:/mnt/data/name`, else the first occurrence of
+/// the path or the name. With `rest`, unnamed files are cited at its end, with an empty range. A
+/// cited file is removed from `made`.
 pub(super) fn cite(text: &str, made: &mut Vec<Made>, rest: bool) -> Vec<Annotation> {
     let mut taken: Vec<(usize, usize)> = Vec::new();
     let mut cited: Vec<(usize, usize, &Made)> = Vec::new();
-    // The latest first: of two files by the same name it is the one that is meant.
+    // The latest first: of two files with the same name, it is the one that the text means.
     for file in made.iter().rev() {
         for (from, to) in ranges(text, file) {
             if taken.iter().all(|taken| to <= taken.0 || taken.1 <= from) {
@@ -41,7 +42,7 @@ pub(super) fn cite(text: &str, made: &mut Vec<Made>, rest: bool) -> Vec<Annotati
     annotations
 }
 
-/// Where a text names a file, in bytes.
+/// Returns the ranges in bytes in which a text names a file.
 fn ranges(text: &str, file: &Made) -> Vec<(usize, usize)> {
     let link = format!("sandbox:{}", file.path);
     let mut found = places(text, &link);
@@ -58,14 +59,14 @@ fn ranges(text: &str, file: &Made) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Where a text has a name that is not a part of a longer one.
+/// Returns the ranges in which a text contains a name that is not a part of a longer one.
 fn places(text: &str, name: &str) -> Vec<(usize, usize)> {
     let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/');
     let whole = |from: usize, to: usize| {
         let before = text[..from].chars().next_back();
         let mut after = text[to..].chars();
         let next = after.next();
-        // A dot may end a sentence, or begin an extension.
+        // A dot may end a sentence, or start an extension.
         let goes_on =
             next.is_some_and(part) || (next == Some('.') && after.next().is_some_and(char::is_alphanumeric));
         !goes_on && !before.is_some_and(|c| part(c) || c == '.')
@@ -88,7 +89,7 @@ mod tests {
         }
     }
 
-    /// Which file, and the characters that it is cited by.
+    /// A file, and the characters of its citation.
     fn cited(text: &str, made: &mut Vec<Made>, rest: bool) -> Vec<(String, String)> {
         let characters: Vec<_> = text.chars().collect();
         let range = |annotation| match annotation {
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_text_names_is_cited_at_the_end_of_the_last_one() {
+    fn unnamed_files_are_cited_at_the_end_of_the_last_text() {
         let mut files = vec![made("a", "/mnt/data/a.csv"), made("b", "/mnt/data/b.csv")];
         assert_eq!(cited("I made b.csv", &mut files, false), owned(&[("b", "b.csv")]));
         assert_eq!(files.len(), 1);
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_files_by_one_name_the_later_is_meant() {
+    fn a_shared_name_refers_to_the_later_file() {
         let mut files = vec![made("old", "/mnt/data/a.csv"), made("new", "/mnt/data/a.csv")];
         assert_eq!(
             cited("See a.csv.", &mut files, true),

@@ -1,4 +1,4 @@
-//! What a turn that had tools to fetch with came to: its gaps, its artifacts, and the data behind it.
+//! The conclusion of a turn that had tools for fetching: its gaps, its artifacts, and its data.
 
 use std::error::Error;
 
@@ -15,7 +15,8 @@ use super::{End, Telling};
 use crate::wire::{Item, ItemStatus, Message, Part, Report, ReportedGap, Role};
 
 impl Telling<'_> {
-    /// Reports what came of the turn. One that ended without an answer says so, and says what there is.
+    /// Reports the turn's outcome. A turn that ended without an answer reports that, with the
+    /// available data.
     pub(super) async fn conclude(&mut self, ended: &Result<End, Stop>, conversation: &mut Vec<Item>) {
         let Some(research) = self.research else { return };
         let ending = match ended {
@@ -23,7 +24,7 @@ impl Telling<'_> {
             Ok(End::Steps) => Ending::Steps,
             Ok(End::Attempts) => Ending::Attempts,
             Err(Stop::Failed(error)) => Ending::Model(error.to_string()),
-            // The client goes on, or its own bounds ended the answer, or nobody reads it.
+            // The client continues, or its own limits ended the answer, or the client is gone.
             Ok(End::Client | End::Cut(_)) | Err(Stop::Gone | Stop::Ending) => return,
         };
         let progress = std::mem::take(&mut self.progress);
@@ -44,11 +45,11 @@ impl Telling<'_> {
             derivations: outcome.derivations,
         };
         self.draft.report(report);
-        // Whoever does not read any more is found out when the last event is sent.
+        // A disconnected client is noticed when the last event is sent.
         let _ = self.flush().await;
     }
 
-    /// Says something that the model did not, and remembers it as said.
+    /// Sends a text that the model did not write, and adds it to the conversation.
     fn say(&mut self, text: &str, conversation: &mut Vec<Item>) {
         let id = self.ids.mint("msg");
         let slot = self.draft.message(id.clone());
@@ -64,7 +65,8 @@ impl Telling<'_> {
     }
 }
 
-/// All that was fetched and the last result, in one document. Without it the answer still stands.
+/// Builds one document with all fetched data and the last result. A failure does not affect the
+/// answer.
 async fn dataset(research: &Research, result: Option<&Value>) -> Option<CanonicalDataset> {
     let aliases = research.evidence.aliases();
     let names = aliases.aliases();
@@ -76,7 +78,7 @@ async fn dataset(research: &Research, result: Option<&Value>) -> Option<Canonica
         .ok()
 }
 
-/// The artifacts of the answer, whole.
+/// Returns the artifacts of the answer.
 fn artifacts(of_answer: &[Emitted], emitted: &[ArtifactEnvelope]) -> Vec<Value> {
     let whole = of_answer.iter().filter_map(|one| {
         emitted
@@ -95,7 +97,7 @@ fn gaps(outcome: &TurnOutcome) -> Vec<ReportedGap> {
     gaps.collect()
 }
 
-/// A variant as it is written.
+/// Returns the serialized name of a variant.
 fn word(variant: &impl serde::Serialize) -> String {
     json!(variant).as_str().unwrap_or_default().to_owned()
 }

@@ -1,38 +1,38 @@
-//! What a turn has to know of a derivation.
+//! The facts that a turn needs about a derivation.
 
 use cellblock_interpreter::contract::ArtifactKind;
 use cellblock_interpreter::derivation;
 use cellblock_interpreter::execution::Rejection;
 use serde::Serialize;
 
-/// What came of a call.
+/// Result of a call that derived.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Derived {
-    /// Whether it ran to its end and kept its contract.
+    /// Whether it completed and kept its contract.
     pub ok: bool,
-    /// What was wrong with it.
+    /// Violations of the contract.
     pub rejections: Vec<Rejection>,
-    /// Why it is not ok, in a line: what was wrong, or the exception.
+    /// The failure in one line: the violation, or the exception.
     pub failure: Option<String>,
-    /// Attempts that are left after it.
+    /// Number of attempts left after it.
     pub attempts_left: u32,
-    /// What it emitted; only what is part of the answer, so nothing unless `ok`.
+    /// Artifacts of the answer, so empty unless `ok`.
     pub artifacts: Vec<Emitted>,
-    /// What the model reads: outputs, mistakes, attempts left.
+    /// Text for the model: outputs, mistakes, attempts left.
     pub text: String,
 }
 
 /// An artifact that belongs to the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Emitted {
-    /// What it is.
+    /// Kind of the artifact.
     pub kind: ArtifactKind,
     /// The sha256 of its bytes, under which it is stored.
     pub sha256: String,
 }
 
 impl Derived {
-    /// Takes over a derivation whose text may have `tokens` tokens.
+    /// Converts a derivation whose text may have `tokens` tokens.
     pub fn of(derived: &derivation::Derived, tokens: usize) -> Self {
         let artifacts = derived.artifacts.iter().filter_map(|artifact| {
             Some(Emitted {

@@ -1,4 +1,4 @@
-//! What tools gave: whole under aliases, and shown to the model within a budget.
+//! Results of tools: kept whole under aliases, and shown to the model within a budget.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -13,16 +13,16 @@ use serde_json::Value;
 
 use crate::wire::{FunctionCallOutput, Item, Output};
 
-/// Tokens of a result that stands in a conversation until there is a budget for all of them.
+/// Maximum number of tokens of a result in a conversation until there is a common budget.
 const TOKENS: usize = 2000;
 
-/// Results of tools. Clones are the same.
+/// Results of tools. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     aliases: AliasStore,
-    /// Items of the conversation that show a result, by their ids, with its alias.
+    /// Ids of the conversation's items that show a result, with its alias.
     shown: Arc<Mutex<BTreeMap<String, String>>>,
-    /// Where there is a bound to what is kept of all turns.
+    /// The limit on the results of all turns, if any.
     room: Option<Arc<dyn Room>>,
 }
 
@@ -35,25 +35,26 @@ pub struct KeptResult {
     pub bytes: u64,
 }
 
-/// How much of tools' results may be kept.
+/// A limit on the stored results of tools.
 pub trait Room: Debug + Send + Sync {
-    /// Whether there is room for a new result beside those that a turn holds; else why not, in words for a model.
+    /// Checks whether a new result fits in addition to those of a turn; returns the reason if not,
+    /// in words for a model.
     fn ask(&self, held: Vec<KeptResult>, new: KeptResult) -> BoxFuture<'_, Result<(), String>>;
 }
 
-/// Why a result is not kept.
+/// The reason why a result is not kept.
 #[derive(Debug, thiserror::Error)]
 pub enum NotKept {
     /// It cannot be recorded.
     #[error(transparent)]
     Alias(#[from] AliasError),
-    /// There is no room for it.
+    /// It exceeds the limit.
     #[error("{0}")]
     NoRoom(String),
 }
 
 impl NotKept {
-    /// Whether it is the result that is wrong, rather than this host.
+    /// Returns whether the result itself is invalid, rather than this host having failed.
     pub fn is_repairable(&self) -> bool {
         match self {
             Self::Alias(error) => error.code().is_some(),
@@ -62,10 +63,10 @@ impl NotKept {
     }
 }
 
-/// What is remembered of results across turns.
+/// The stored state of results between turns.
 #[derive(Serialize, Deserialize)]
 struct Kept {
-    /// The list of aliases in the store.
+    /// List of aliases in the store.
     aliases: ArtifactId,
     shown: BTreeMap<String, String>,
 }
@@ -80,14 +81,15 @@ impl Evidence {
         }
     }
 
-    /// Keeps no more than there is room for.
+    /// Sets the limit.
     #[must_use]
     pub fn within(mut self, room: Arc<dyn Room>) -> Self {
         self.room = Some(room);
         self
     }
 
-    /// Goes on, for another owner, with what was kept. It is given up when this is dropped, unless it is saved.
+    /// Loads stored results for another owner. They are released when this is dropped, unless it is
+    /// saved.
     pub async fn load(store: Store, owner: &str, kept: &str) -> Result<Self, AliasError> {
         let kept: Kept = serde_json::from_str(kept).map_err(AliasError::Manifest)?;
         let aliases = AliasStore::load(store, owner, Bounds::default(), kept.aliases).await?;
@@ -99,7 +101,8 @@ impl Evidence {
         })
     }
 
-    /// Whether all that was shown by `earlier` is shown by `kept` too, under the same aliases: it is the later of one conversation.
+    /// Returns whether `kept` shows everything that `earlier` shows, under the same aliases: it is
+    /// a later state of the same conversation.
     pub fn goes_on(kept: &str, earlier: &str) -> bool {
         let read = |kept| serde_json::from_str::<Kept>(kept);
         let (Ok(kept), Ok(earlier)) = (read(kept), read(earlier)) else {
@@ -109,7 +112,8 @@ impl Evidence {
         shown.all(|(item, alias)| kept.shown.get(item) == Some(alias))
     }
 
-    /// Keeps all results from now on; gives what [`load`](Self::load) needs. Nothing where nothing was recorded.
+    /// Saves all results permanently; returns the state for [`load`](Self::load). Nothing if there
+    /// are no results.
     pub async fn save(&self) -> Result<Option<String>, AliasError> {
         if self.aliases.aliases().is_empty() {
             return Ok(None);
@@ -120,12 +124,12 @@ impl Evidence {
         kept.map(Some).map_err(AliasError::Manifest)
     }
 
-    /// The aliases.
+    /// Returns the aliases.
     pub const fn aliases(&self) -> &AliasStore {
         &self.aliases
     }
 
-    /// Keeps a result whole. `item` is that of the conversation which shows it: gives its text.
+    /// Keeps a whole result. `item` is the conversation's item that shows it: returns its text.
     pub async fn record(
         &self,
         tool: &str,
@@ -150,7 +154,7 @@ impl Evidence {
         Ok((entry, text))
     }
 
-    /// All of them.
+    /// Returns all results.
     pub fn results(&self) -> Vec<KeptResult> {
         let entries = self.aliases.entries();
         let results = entries.iter().map(|entry| KeptResult {
@@ -160,7 +164,7 @@ impl Evidence {
         results.collect()
     }
 
-    /// Shows the results in a conversation at the length that so many tokens allow for all of them. No alias is ever left out.
+    /// Cuts the results in a conversation to a common number of tokens. No alias is ever omitted.
     pub(super) fn fit(&self, items: &mut [Item], tokens: usize) {
         let shown = self.shown();
         if shown.is_empty() {
@@ -182,7 +186,7 @@ impl Evidence {
     }
 
     fn shown(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
-        // An insert leaves nothing half done.
+        // An insert leaves no inconsistent state.
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

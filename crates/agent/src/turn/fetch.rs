@@ -1,4 +1,4 @@
-//! Asking servers for their tools, and calling these.
+//! Listing the tools of servers, and calling them.
 
 use cellblock_interpreter::derivation::tools::RENDER_CHART;
 use serde_json::{Map, Value};
@@ -10,35 +10,36 @@ use crate::tools::{Bound, Catalog};
 use crate::wire::{McpError, McpSlot, Output};
 use crate::{ToolReply, ToolServerError};
 
-/// Bytes of a result that a client is told in its call's item. Of more it is told what the model reads, and where the whole is.
+/// Maximum size in bytes of a result in the client's item. For larger ones, the item has the
+/// model's text and the URL of the whole result.
 const MOST_TOLD: usize = 64 << 10;
-/// What stands between an outline and where the whole is.
+/// Text between an outline and the URL of the whole result.
 const ELSEWHERE: &str = "\n(the whole result has ";
-/// Characters of a failed tool's own words that a model reads.
+/// Maximum number of characters of a failed tool's own words in the model's result.
 const MOST_WORDS: usize = 4000;
-/// JSON-RPC's code for arguments that are wrong.
+/// JSON-RPC's code for invalid arguments.
 const INVALID_PARAMS: i64 = -32602;
 
-/// A tool that is to be called.
+/// A requested call.
 pub(super) struct Fetch {
     bound: Box<Bound>,
     arguments: Map<String, Value>,
 }
 
-/// What came of it.
+/// Result of a call.
 pub(super) struct Fetched {
     tool: String,
     reply: Result<ToolReply, ToolServerError>,
 }
 
 impl Fetch {
-    /// Reads arguments; what is wrong with them is told for the model.
+    /// Reads arguments; errors are in words for the model.
     pub(super) fn read(bound: Box<Bound>, arguments: &str) -> Result<Self, McpError> {
         let wrong = |message: String| McpError::Protocol {
             code: INVALID_PARAMS,
             message,
         };
-        // Models leave out the arguments of a tool that has none.
+        // Models omit the arguments of a tool that has none.
         let arguments = if arguments.trim().is_empty() {
             "{}"
         } else {
@@ -47,7 +48,7 @@ impl Fetch {
         match serde_json::from_str(arguments) {
             Ok(Value::Object(arguments)) => Ok(Self { bound, arguments }),
             Ok(_) => Err(wrong(
-                "the tool was not called: its arguments have to be a JSON object".to_owned(),
+                "the tool was not called: its arguments must be a JSON object".to_owned(),
             )),
             Err(error) => Err(wrong(format!(
                 "the tool was not called: its arguments are not JSON: {error}"
@@ -55,7 +56,7 @@ impl Fetch {
         }
     }
 
-    /// Calls it. Its server bounds how long that takes.
+    /// Calls the tool. Its server applies its own timeout.
     pub(super) async fn run(self) -> Fetched {
         let Self { bound, arguments } = self;
         let counted = ToolCall::begin(bound.configured());
@@ -69,7 +70,8 @@ impl Fetch {
 }
 
 impl Telling<'_> {
-    /// Asks the servers of the turn for their tools. The client is told of those that its request names, and of all that fail.
+    /// Lists the tools of the turn's servers. The client receives the lists of those that its
+    /// request names, and all failures.
     pub(super) async fn ask_servers(&mut self) -> Result<(), Stop> {
         let Some(research) = self.research.filter(|research| !research.sources.is_empty()) else {
             return Ok(());
@@ -100,7 +102,8 @@ impl Telling<'_> {
         self.flush().await
     }
 
-    /// Ends a call of a server's tool, and gives what the model reads of it. A result is kept whole; `item` will show it.
+    /// Ends a call of a server's tool, and returns the result for the model. The whole result is
+    /// kept; `item` will show it.
     pub(super) async fn end_fetch(&mut self, slot: McpSlot, fetched: Fetched, item: &str) -> Output {
         let value = match fetched.reply {
             Ok(ToolReply::Result(value)) => value,
@@ -113,7 +116,7 @@ impl Telling<'_> {
             }
         };
         let Some(research) = self.research else {
-            return self.failed(slot, McpError::protocol("there is nowhere to keep the result"));
+            return self.failed(slot, McpError::protocol("this server cannot store results"));
         };
         match research.evidence.record(&fetched.tool, &value, item).await {
             Ok((entry, text)) => {
@@ -135,31 +138,32 @@ impl Telling<'_> {
                 tracing::warn!(
                     tool = fetched.tool,
                     error = &error as &dyn std::error::Error,
-                    "a result is not kept"
+                    "a result was not stored"
                 );
-                // Why may be a place of this host; what is wrong with the result itself is the model's to know.
+                // The cause may contain a path of this host; a problem with the result itself is
+                // reported to the model.
                 let why = if error.is_repairable() {
-                    format!("the result could not be kept: {error}")
+                    format!("the result could not be stored: {error}")
                 } else {
-                    "the result could not be kept; go on without it".to_owned()
+                    "the result could not be stored; continue without it".to_owned()
                 };
                 self.failed(slot, McpError::protocol(why))
             }
         }
     }
 
-    /// Ends a call that gave nothing.
+    /// Ends a call without a result.
     pub(super) fn failed(&mut self, slot: McpSlot, error: McpError) -> Output {
         let text = match &error {
-            McpError::Execution { .. } => format!("The tool says that it failed: {}", error.words()),
-            McpError::Protocol { .. } => format!("The tool gave nothing: {}", error.words()),
+            McpError::Execution { .. } => format!("The tool reported a failure: {}", error.words()),
+            McpError::Protocol { .. } => format!("The tool returned no result: {}", error.words()),
         };
         self.draft.end_mcp_call(slot, Err(error));
         Output::Text(text)
     }
 }
 
-/// The sha256 of the whole result, where an item tells only its outline.
+/// Returns the sha256 of the whole result, if an item contains only its outline.
 pub fn whole_elsewhere(output: &str) -> Option<&str> {
     let (_, place) = output.rsplit_once(ELSEWHERE)?;
     let (_, url) = place.strip_suffix(')')?.split_once(" bytes: ")?;

@@ -1,27 +1,28 @@
-//! The functions of the client, under names that every model can call: no provider but OpenAI's own knows namespaces.
+//! The client's functions, under names that every model can call: only OpenAI's own models know
+//! namespaces.
 
 use std::collections::HashSet;
 
 use crate::tools::{free, qualified};
 use crate::wire::{Function, Item, Namespace, Tool, ToolName};
 
-/// The functions of the client, in their order.
+/// The client's functions, in their order.
 #[derive(Debug, Default)]
 pub(super) struct Functions(Vec<Named>);
 
 /// A function of the client.
 #[derive(Debug)]
 pub(super) struct Named {
-    /// What the model calls it.
+    /// The model's name for it.
     known_as: String,
-    /// What the client calls it.
+    /// The client's name for it.
     pub(super) name: String,
     pub(super) namespace: Option<String>,
     function: Function,
 }
 
 impl Functions {
-    /// The functions among these tools. One that stands in no namespace keeps its name, whatever else there is.
+    /// Returns the functions among these tools. One without a namespace always keeps its name.
     pub(super) fn of(tools: &[Tool]) -> Self {
         let all = || tools.iter().flat_map(Tool::functions);
         let outside = all().filter(|(namespace, _)| namespace.is_none());
@@ -30,17 +31,17 @@ impl Functions {
         Self(named.collect())
     }
 
-    /// What the client calls what the model calls so.
+    /// Returns the client's function with this model name.
     pub(super) fn find(&self, known_as: &str) -> Option<&Named> {
         self.0.iter().find(|named| named.known_as == known_as)
     }
 
-    /// All names that the model knows.
+    /// Returns all names that the model knows.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|named| named.known_as.as_str())
     }
 
-    /// What a model is told of the functions of one tool.
+    /// Returns the functions of a tool, as offered to a model.
     pub(super) fn offered(&self, tool: &Tool) -> Vec<Function> {
         let own = tool.functions();
         own.filter_map(|(namespace, function)| {
@@ -50,7 +51,7 @@ impl Functions {
         .collect()
     }
 
-    /// A function by the name that the model knows it by.
+    /// Returns a function under its model name.
     pub(super) fn known_as(&self, namespace: Option<&str>, name: &str) -> ToolName {
         ToolName::Function {
             name: self.name(namespace, name),
@@ -58,7 +59,7 @@ impl Functions {
         }
     }
 
-    /// Puts calls in a conversation under the names that the model knows.
+    /// Converts calls in a conversation to the model's names.
     pub(super) fn rename(&self, items: &mut [Item]) {
         for item in items {
             if let Item::FunctionCall(call) = item
@@ -69,7 +70,8 @@ impl Functions {
         }
     }
 
-    /// The model's name of a function; of one that is not offered any more, the one that it most likely had.
+    /// Returns the model's name of a function; for one that is no longer offered, the name that it
+    /// most likely had.
     fn name(&self, namespace: Option<&str>, name: &str) -> String {
         match (self.named(namespace, name), namespace) {
             (Some(named), _) => named.known_as.clone(),
@@ -124,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_short_and_no_two_are_the_same() {
+    fn names_are_short_and_unique() {
         let long = "n".repeat(64);
         let (_, functions) = functions(&json!([
             namespace("a", &["f", "b__c"]),
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_told_what_a_namespace_is_for() {
+    fn a_model_receives_the_description_of_a_namespace() {
         let (tools, functions) =
             functions(&json!([namespace("a", &["f"]), {"type": "function", "name": "g"}]));
         let offered: Vec<_> = tools.iter().flat_map(|tool| functions.offered(tool)).collect();

@@ -1,4 +1,4 @@
-//! What a model is asked in a step, and the tools that it is offered.
+//! The request to a model in each step, and the tools that it is offered.
 
 use std::fmt::Write as _;
 
@@ -12,24 +12,24 @@ use super::{Telling, Turn};
 use crate::provider::{INTERPRETER, ModelRequest};
 use crate::wire::{AllowedMode, ChoiceMode, Function, Item, Request, Tool, ToolChoice, ToolName};
 
-/// Paths of files that a model is told of; beyond them there are too many to name.
+/// Maximum number of file paths that a model is shown by name.
 const NAMED: usize = 100;
 
-/// Where files are.
+/// The location of files.
 const FILES: &str = "Files are in `/mnt/data`, which is another name of the current directory, `/workspace`: write a file there to hand it \
                      to the user, and link it in the answer as `[name](sandbox:/mnt/data/name)`.";
 
-/// What a model is told in every step of a turn alike: only what is fetched is added to.
+/// The parts of a model's request that are the same in every step; only fetched data is added.
 pub(super) struct Alike {
     interpreter: Function,
-    /// The tool that draws charts without code, where code derives.
+    /// The tool that draws charts without code, if code derives.
     chart: Option<Function>,
-    /// What it is told before its instructions, there too.
+    /// Prompt before its instructions, if code derives.
     prompt: Option<Prompt>,
 }
 
 impl Turn {
-    /// What is the same in every step.
+    /// Returns the parts that are the same in every step.
     pub(super) fn alike(&self) -> Alike {
         Alike {
             interpreter: self.interpreter(),
@@ -44,7 +44,7 @@ impl Turn {
             .and_then(|research| research.deriving.as_ref())
     }
 
-    /// The interpreter as a model is told of it.
+    /// Returns the interpreter as offered to a model.
     fn interpreter(&self) -> Function {
         let lost = self
             .runner
@@ -57,7 +57,7 @@ impl Turn {
         }
     }
 
-    /// What it may take, and nothing reached yet.
+    /// Returns the initial progress with the turn's budget.
     pub(super) fn progress(&self) -> Progress {
         let budget = Budget {
             steps: self.steps,
@@ -73,7 +73,8 @@ impl Turn {
 }
 
 impl Telling<'_> {
-    /// What the model is asked. A choice that forces a tool holds for the first step only: else no turn would end.
+    /// Builds the request to the model. A choice that forces a tool applies only to the first step:
+    /// otherwise no turn would end.
     pub(super) fn asked(
         &self,
         request: &Request,
@@ -112,7 +113,8 @@ impl Telling<'_> {
         }
     }
 
-    /// The request's own tools and those of servers, without an interpreter that failed too often.
+    /// Returns the request's own tools and those of servers, without an interpreter that failed too
+    /// often.
     fn offered(&self, request: &Request, alike: &Alike) -> Vec<Function> {
         let own = request.tools.iter().flat_map(|tool| match tool {
             Tool::Function(_) | Tool::Namespace(_) => self.functions.offered(tool),
@@ -124,7 +126,7 @@ impl Telling<'_> {
         own.chain(chart).chain(self.catalog.functions()).collect()
     }
 
-    /// The choice in names that the model knows.
+    /// Returns the choice with the model's names.
     fn choice(&self, choice: &ToolChoice, again: bool) -> ToolChoice {
         let allowed = |mode, tools| ToolChoice::Allowed {
             r#type: "allowed_tools".to_owned(),
@@ -138,7 +140,7 @@ impl Telling<'_> {
             ToolChoice::Tool(name @ ToolName::Mcp { .. }) => {
                 let mut names = self.known_as(name);
                 match names.len() {
-                    // Its server offers none: there is nothing to be forced to.
+                    // Its server offers no tools, so none can be forced.
                     0 => ToolChoice::Mode(ChoiceMode::Auto),
                     1 => ToolChoice::Tool(names.remove(0)),
                     _ => allowed(AllowedMode::Required, names),
@@ -155,7 +157,7 @@ impl Telling<'_> {
         }
     }
 
-    /// A tool by the names that the model knows it by.
+    /// Returns a tool with its model name.
     fn known_as(&self, name: &ToolName) -> Vec<ToolName> {
         let (server_label, name) = match name {
             ToolName::Mcp { server_label, name } => (server_label, name),
@@ -174,7 +176,7 @@ impl Telling<'_> {
     }
 }
 
-/// The interpreter where nothing is fetched.
+/// Returns the interpreter for turns without fetching.
 fn plain(files: &str, about: Option<&str>) -> Function {
     let code = match about {
         None => "Python code. The value of its last expression is shown.",
@@ -187,7 +189,7 @@ fn plain(files: &str, about: Option<&str>) -> Function {
             "requirements": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "Packages that are needed besides those that are there, such as `rapidfuzz`.",
+                "description": "Packages that are needed in addition to the installed ones, such as `rapidfuzz`.",
             },
         },
         "required": ["code"],
@@ -208,7 +210,7 @@ fn plain(files: &str, about: Option<&str>) -> Function {
     }
 }
 
-/// A sentence that names files.
+/// Returns a sentence that names files.
 fn named(files: &[String]) -> String {
     let mut sentence = String::new();
     if !files.is_empty() {
@@ -220,7 +222,7 @@ fn named(files: &[String]) -> String {
             String::new()
         };
         let named = named.join(", ");
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(sentence, " Files that are there: {named}{more}.");
     }
     sentence

@@ -1,31 +1,31 @@
-//! How a turn ended.
+//! The outcome of a turn.
 
 use serde::Serialize;
 
 use super::derived::Emitted;
 
-/// What came of a turn.
+/// The outcome of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct TurnOutcome {
-    /// Whether it is whole.
+    /// Whether the answer is complete.
     pub(super) outcome: Conclusion,
-    /// The model's answer; with gaps, what there is and a section that tells them.
+    /// The model's answer; with gaps, the available data and a section about the gaps.
     pub(super) text: String,
-    /// What is missing, for the user to be told. Empty exactly for a whole answer.
+    /// Missing parts, for the user. Empty exactly for a complete answer.
     pub(super) gaps: Vec<Gap>,
-    /// What was emitted, each once, the latest last.
+    /// Emitted artifacts, each once, the latest last.
     pub(super) artifacts: Vec<Emitted>,
-    /// Artifacts that were left out since there were more than an answer may carry.
+    /// Number of artifacts that exceeded the maximum of an answer.
     pub(super) artifacts_left_out: usize,
-    /// Model calls that were made.
+    /// Number of model calls.
     pub(super) steps_used: u32,
-    /// Derivation calls that the model made, malformed ones included.
+    /// Number of the model's derivation calls, including malformed ones.
     pub(super) derivations: u32,
-    /// Why it ended.
+    /// The reason for its end.
     pub(super) stop_reason: StopReason,
 }
 
-/// Whether a turn gave what was asked for.
+/// Whether a turn produced the requested answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Conclusion {
@@ -35,26 +35,26 @@ pub(super) enum Conclusion {
     BestEffort,
 }
 
-/// Why a turn ended.
+/// The reason why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum StopReason {
     /// The model answered.
     CompleteAnswer,
-    /// The steps were used up.
+    /// The maximum number of steps was reached.
     BoundedRuntimeBudget,
-    /// The interpreter was taken away, and the model wanted nothing else.
+    /// The interpreter was disabled after too many failures, and the model did nothing else.
     AttemptsExhausted,
-    /// The model took no step.
+    /// The model failed.
     ModelFailed,
 }
 
-/// Something that is missing.
+/// A missing part of the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Gap {
-    /// What kind it is: `chart_missing`, `step_budget_exhausted`, `attempts_exhausted` or `model_failed`.
+    /// Kind: `chart_missing`, `step_budget_exhausted`, `attempts_exhausted` or `model_failed`.
     pub(super) code: String,
-    /// What is missing and why, for the user to be told.
+    /// The missing part and the reason, for the user.
     pub(super) message: String,
 }
 

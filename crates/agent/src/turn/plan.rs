@@ -1,4 +1,4 @@
-//! What a turn is planned to give, and how much it may take.
+//! The plan of a turn, and its budget.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,11 +11,11 @@ pub enum ChartIntent {
     None,
     /// A chart would help.
     Implicit,
-    /// The user asked for one: an answer without it has a gap.
+    /// The user requested one: an answer without it has a gap.
     Explicit,
 }
 
-/// What a turn is planned to give.
+/// The plan of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
@@ -23,14 +23,14 @@ pub struct Plan {
     pub chart_intent: ChartIntent,
 }
 
-/// How much a turn may take.
+/// The budget of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Budget {
-    /// Model calls.
+    /// Maximum number of model calls.
     pub(super) steps: u32,
-    /// Model calls on top where a chart was asked for: to fetch, draw, and repair what was drawn.
+    /// Additional model calls if a chart was requested: to fetch, draw, and repair it.
     pub(super) chart_boost: u32,
-    /// Artifacts that an answer may carry; of more, the latest.
+    /// Maximum number of artifacts in an answer; the latest are kept.
     pub(super) artifacts: usize,
 }
 
@@ -45,7 +45,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Model calls that a turn of this plan may make.
+    /// Returns the maximum number of model calls for a plan.
     pub(super) const fn allowed(&self, plan: Plan) -> u32 {
         match plan.chart_intent {
             ChartIntent::Explicit => self.steps.saturating_add(self.chart_boost),
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_chart_that_was_asked_for_raises_the_budget() {
+    fn only_a_requested_chart_raises_the_budget() {
         let allowed = |chart_intent| Budget::default().allowed(Plan { chart_intent });
         assert_eq!(allowed(ChartIntent::None), 10);
         assert_eq!(allowed(ChartIntent::Implicit), 10);

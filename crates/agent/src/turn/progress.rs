@@ -1,4 +1,4 @@
-//! What a turn has reached, and what is missing when it ends.
+//! The progress of a turn, and the gaps at its end.
 
 use cellblock_interpreter::alias::AliasStore;
 use cellblock_interpreter::contract::ATTEMPTS_EXHAUSTED;
@@ -9,13 +9,13 @@ use super::derived::{Derived, Emitted};
 use super::outcome::{Conclusion, Gap, StopReason, TurnOutcome};
 use super::plan::{Budget, ChartIntent, Plan};
 
-/// Derived texts that a best effort repeats.
+/// Maximum number of derived texts that a best effort repeats.
 const DERIVED_TEXTS: usize = 3;
 
 const REMINDER: &str = "the user asked for a chart and none was emitted: make it with code_interpreter or render_chart, or answer again and say \
                         why it cannot be made";
 
-/// What has been reached so far.
+/// The progress so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Progress {
     plan: Plan,
@@ -23,7 +23,7 @@ pub(super) struct Progress {
     steps: u32,
     derivations: u32,
     exhausted: bool,
-    /// Whether a missing chart was asked for again.
+    /// Whether a missing chart was requested again.
     reminded: bool,
     fetched: bool,
     artifacts: Vec<Emitted>,
@@ -32,21 +32,21 @@ pub(super) struct Progress {
     mistake: Option<String>,
 }
 
-/// Why a turn's steps ended.
+/// The reason why a turn's steps ended.
 #[derive(Debug)]
 pub(super) enum Ending {
     /// The model answered.
     Answer(String),
-    /// The steps were used up.
+    /// The maximum number of steps was reached.
     Steps,
-    /// The interpreter was taken away, and the model wanted nothing else.
+    /// The interpreter was disabled after too many failures, and the model did nothing else.
     Attempts,
-    /// The model took no step, for this reason.
+    /// The model failed, for this reason.
     Model(String),
 }
 
 impl Progress {
-    /// Nothing yet, of a turn that is planned to give this.
+    /// Creates the initial progress of a turn with this plan.
     pub(super) fn new(plan: Plan, budget: Budget) -> Self {
         Self {
             plan,
@@ -55,7 +55,7 @@ impl Progress {
         }
     }
 
-    /// Model calls that may still be made.
+    /// Returns the number of model calls that are left.
     pub(super) const fn steps_left(&self) -> u32 {
         self.budget.allowed(self.plan).saturating_sub(self.steps)
     }
@@ -65,23 +65,23 @@ impl Progress {
         self.steps += 1;
     }
 
-    /// Notes that a tool's result was kept.
+    /// Records that a tool's result was kept.
     pub(super) const fn fetched(&mut self) {
         self.fetched = true;
     }
 
-    /// Whether derivations failed too often, so that none is run any more.
+    /// Returns whether derivations failed too often, so that no more are run.
     pub(super) const fn exhausted(&self) -> bool {
         self.exhausted
     }
 
-    /// Counts a derivation call, malformed ones included.
+    /// Counts a derivation call, including malformed ones.
     pub(super) const fn attempted(&mut self, derived: &Derived) {
         self.derivations += 1;
         self.exhausted = !derived.ok && derived.attempts_left == 0;
     }
 
-    /// Takes over what a call of the toolset gave.
+    /// Records the result of a call of the toolset.
     pub(super) fn derived(&mut self, derived: &Derived) {
         if derived.ok {
             self.mistake = None;
@@ -91,7 +91,7 @@ impl Progress {
                 self.artifacts.push(artifact.clone());
             }
         } else {
-            // Of calls that came after the last attempt nothing was run, so that what went wrong before them still stands.
+            // Calls after the last attempt were not run, so the mistakes before them still count.
             let over = |it: &Rejection| it.code == ATTEMPTS_EXHAUSTED;
             if self.mistake.is_none() || !derived.rejections.iter().any(over) {
                 let unknown = || "the code did not run to its end".to_owned();
@@ -101,13 +101,13 @@ impl Progress {
         }
     }
 
-    /// Notes that a call could not be run for a reason that is not in it.
+    /// Records that a call could not be run because of an internal error.
     pub(super) fn broke(&mut self) {
         self.mistake = Some("the interpreter itself failed".to_owned());
     }
 
-    /// What to tell a model that answered without a chart that was asked for, where there is still time to make one. It is told once: a
-    /// second answer without a chart stands.
+    /// Returns a reminder for a model that answered without a requested chart, if there are steps
+    /// left to make one. It is sent once: a second answer without a chart is accepted.
     pub(super) fn reminder(&mut self) -> Option<&'static str> {
         let possible = self.steps_left() > 1 && !self.exhausted;
         if !self.lacks_chart() || !possible || self.reminded {
@@ -121,7 +121,8 @@ impl Progress {
         self.plan.chart_intent == ChartIntent::Explicit && self.artifacts.is_empty()
     }
 
-    /// Returns what came of the turn; nothing where a model failed before anything was fetched or derived.
+    /// Returns the turn's outcome; nothing if a model failed before anything was fetched or
+    /// derived.
     pub(super) fn conclude(mut self, ending: Ending, aliases: &AliasStore) -> Option<TurnOutcome> {
         let (answer, stop_reason, error) = match ending {
             Ending::Answer(answer) => (Some(answer), StopReason::CompleteAnswer, None),
@@ -133,7 +134,7 @@ impl Progress {
             if !self.fetched && self.derived.is_empty() {
                 return None;
             }
-            tracing::warn!(%error, "the model took no step");
+            tracing::warn!(%error, "the model failed");
         }
         let gaps = self.gaps(stop_reason);
         let (outcome, text) = match answer {
@@ -161,7 +162,7 @@ impl Progress {
         })
     }
 
-    /// What is missing, the most telling first.
+    /// Returns the gaps, the most important first.
     fn gaps(&self, stop: StopReason) -> Vec<Gap> {
         let mut gaps = Vec::new();
         let latest = match &self.mistake {
@@ -169,7 +170,7 @@ impl Progress {
             None => String::new(),
         };
         if self.lacks_chart() {
-            let message = format!("a chart was asked for and could not be made{latest}");
+            let message = format!("a chart was requested but could not be made{latest}");
             gaps.push(Gap::new("chart_missing", message));
         }
         if stop == StopReason::BoundedRuntimeBudget {

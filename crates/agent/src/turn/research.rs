@@ -1,4 +1,4 @@
-//! What a turn fetches with, and how its code derives from what was fetched.
+//! The tools with which a turn fetches, and the terms on which its code derives.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,68 +17,68 @@ use super::plan::Plan;
 use crate::tools::Source;
 use crate::wire::Function;
 
-/// What a turn fetches with and derives from.
+/// The tools with which a turn fetches and derives.
 #[derive(Clone, Debug)]
 pub struct Research {
-    /// The servers whose tools the turn may call.
+    /// Servers whose tools the turn may call.
     pub sources: Vec<Source>,
     /// Results of tools.
     pub evidence: Evidence,
-    /// How code derives; `None` where it does not see what was fetched.
+    /// Terms of derivations; `None` if code does not see the fetched data.
     pub deriving: Option<Deriving>,
-    /// What the request needs to be answered.
+    /// Plan of the turn.
     pub plan: Plan,
-    /// Model calls on top where a chart was asked for.
+    /// Additional model calls if a chart was requested.
     pub chart_boost: u32,
-    /// Tokens of results that the model rereads.
+    /// Number of tokens of results that the model rereads.
     pub tokens: usize,
-    /// How artifacts are addressed.
+    /// URLs of artifacts.
     pub urls: Urls,
 }
 
-/// How code derives.
+/// Terms of derivations.
 #[derive(Clone, Debug)]
 pub struct Deriving {
-    /// Whether code without a contract is refused.
+    /// Whether code without a contract is rejected.
     pub required: bool,
-    /// What derivations are held to.
+    /// Policy for derivations.
     pub policy: Policy,
-    /// What draws charts without code, and says what code may import.
+    /// Interpreter that draws charts without code, and defines what code may import.
     pub interpreter: Arc<Interpreter>,
 }
 
 /// The terms on which code derives from results.
 #[derive(Clone, Debug)]
 pub struct Terms {
-    /// What it declares.
+    /// The call's declaration.
     pub call: DerivationCall,
-    /// The results.
+    /// Results of tools.
     pub aliases: AliasStore,
-    /// How often the turn may still fail.
+    /// Failed attempts of the turn.
     pub attempts: Arc<Mutex<Attempts>>,
-    /// What it is held to.
+    /// Policy for the derivation.
     pub policy: Policy,
 }
 
-/// What came of code that derived.
+/// Result of code that derived.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Derivation {
-    /// What a turn has to know.
+    /// The facts that a turn needs.
     pub told: Derived,
-    /// What it emitted.
+    /// Emitted artifacts.
     pub artifacts: Vec<ArtifactEnvelope>,
-    /// What it answered.
+    /// Result of the code.
     pub result: Option<Value>,
 }
 
-/// Structured charts are part of it, in Python and without.
+/// Structured charts are included, in Python and without it.
 const OFFER: Offer = Offer {
     render_chart: true,
     require_inputs: false,
 };
 
 impl Deriving {
-    /// The interpreter as a model is told of it.
+    /// Returns the interpreter as offered to the model.
     pub(super) fn interpreter(&self, about: &str) -> Function {
         let definition = code_interpreter(OFFER);
         let mut parameters = definition.parameters.as_object().cloned().unwrap_or_default();
@@ -99,7 +99,7 @@ impl Deriving {
         }
     }
 
-    /// What the model is told before its instructions, but for what was fetched so far.
+    /// Returns the prompt before the model's instructions, without the fetched data.
     pub(super) fn prompt(&self) -> Prompt {
         Prompt::new(&PromptSettings {
             libraries: &self.interpreter.libraries(),
@@ -112,8 +112,8 @@ impl Deriving {
         })
     }
 
-    /// The terms of a call, by its arguments; `None` for one that needs none. What is wrong with them is told for the model, and counts as a
-    /// failed attempt.
+    /// Returns the terms of a call from its arguments; `None` for one that needs none. Errors are
+    /// in words for the model, and count as a failed attempt.
     pub(super) fn terms(
         &self,
         arguments: &Map<String, Value>,
@@ -159,7 +159,7 @@ impl Deriving {
 }
 
 impl Deriving {
-    /// The tool that draws a chart from one result, as a model is told of it.
+    /// Returns the tool that draws a chart from one result, as offered to a model.
     pub(super) fn chart_tool() -> Function {
         let definition = render_chart();
         Function {
@@ -171,7 +171,7 @@ impl Deriving {
     }
 }
 
-/// What was fetched so far, each result in a line.
+/// Lists the fetched results, one per line.
 pub(super) fn lines(evidence: &Evidence) -> Vec<AliasLine> {
     let aliases = evidence.aliases();
     let line = |alias: String| AliasLine {

@@ -1,4 +1,4 @@
-//! What runs the code of a turn.
+//! Running the code of a turn.
 
 use std::sync::Arc;
 
@@ -7,49 +7,53 @@ use futures_util::future::BoxFuture;
 use super::research::{Derivation, Terms};
 use crate::wire::{InterpreterOutput, Item, ItemStatus, Output, Part};
 
-/// Where the code of one turn runs, and what its model finds there.
+/// The environment in which the code of one turn runs.
 pub trait Runner: Send + Sync {
-    /// Paths of the files that are there from the start. The model is told of them.
+    /// Returns paths of the initial files, which the model is shown.
     fn files(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What the model has to know where variables and files are not kept from call to call; `None` where they are.
+    /// Returns a note for the model if variables and files are not kept between calls; `None` if
+    /// they are.
     fn about(&self) -> Option<&str> {
         None
     }
 
-    /// What the model has to know where code of earlier turns ran in a sandbox that has ended.
+    /// Returns a note for the model if code of earlier turns ran in a sandbox that has ended.
     fn lost(&self) -> Option<String> {
         None
     }
 
-    /// Whether code can derive from what was fetched.
+    /// Returns whether code can derive from fetched data.
     fn derives(&self) -> bool {
         false
     }
 
-    /// Items as the model reads them: files and pictures of users become texts and `data:` URLs.
+    /// Returns items in the form for the model: files and pictures of users become texts and
+    /// `data:` URLs.
     fn read(&self, items: Vec<Item>) -> BoxFuture<'_, Vec<Item>> {
         Box::pin(async { items })
     }
 
-    /// Says where the next call of a step runs; `before` calls of the step are there already. That is known before the call's code is; a
-    /// sandbox may be made when the code runs.
+    /// Returns the place of a step's next call; `before` calls of the step exist already. The place
+    /// is known before the call's code is; a sandbox may be created when the code runs.
     fn place(&self, before: usize) -> BoxFuture<'_, Arc<dyn Place>>;
 }
 
-/// Where a call runs.
+/// The place where a call runs.
 pub trait Place: Send + Sync {
-    /// The container's id. Calls of one container run one after the other.
+    /// Returns the container's id. Calls of one container run one after the other.
     fn container(&self) -> &str;
 
-    /// Waits until code can run there; or says why it cannot. Dropping it gives the place in the queue up.
+    /// Waits until code can run there, or returns why it cannot. Dropping the future leaves the
+    /// queue.
     fn ready(&self) -> BoxFuture<'_, Result<(), Ran>> {
         Box::pin(async { Ok(()) })
     }
 
-    /// Runs code to its end. Code that fails, and a sandbox that cannot be had, are told in what comes back. Dropping it stops the code.
+    /// Runs code to its end. Failures of code, and unavailable sandboxes, are reported in the
+    /// result. Dropping the future stops the code.
     fn run(&self, code: Code) -> BoxFuture<'_, Ran>;
 }
 
@@ -58,47 +62,47 @@ pub trait Place: Send + Sync {
 pub struct Code {
     /// The code.
     pub code: String,
-    /// Packages that it needs.
+    /// Required packages.
     pub requirements: Vec<String>,
-    /// The terms on which it derives from what was fetched; nothing of that is seen without.
+    /// Terms on which it derives from fetched data, which is invisible without them.
     pub terms: Option<Terms>,
 }
 
-/// What came of it.
+/// Result of code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ran {
-    /// `completed` also where it raised, `incomplete` where it was stopped, `failed` where it was not run.
+    /// `completed` even if it raised, `incomplete` if it was stopped, `failed` if it was not run.
     pub status: ItemStatus,
-    /// What the client is shown, if it asked for that.
+    /// Outputs for the client, if requested.
     pub outputs: Vec<InterpreterOutput>,
-    /// What the model reads.
+    /// Result for the model.
     pub result: Output,
-    /// Files that it made or changed.
+    /// Files that it created or changed.
     pub made: Vec<Made>,
-    /// What it derived, where it had terms.
+    /// Its derivation, if it had terms.
     pub derivation: Option<Derivation>,
 }
 
-/// A file that code made, which texts may refer to.
+/// A file that code created, which texts may refer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// The container that it is in.
+    /// Id of its container.
     pub container: String,
-    /// Its id there.
+    /// Id in the container.
     pub id: String,
-    /// Its path, as models and users call it.
+    /// Path, as models and users know it.
     pub path: String,
 }
 
 impl Made {
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 }
 
 impl Ran {
-    /// The same, with something that was to be said before.
+    /// Puts a note before the result.
     #[must_use]
     pub fn after(mut self, note: &str) -> Self {
         self.outputs.insert(
@@ -118,7 +122,7 @@ impl Ran {
         self
     }
 
-    /// Code that was not run, and why.
+    /// Returns the result of code that was not run, with the reason.
     pub fn refused(why: impl Into<String>) -> Self {
         let why = why.into();
         Self {

@@ -15,10 +15,10 @@ use futures_util::future::BoxFuture;
 use super::runner::{Code, Place, Ran, Runner};
 use crate::wire::{InterpreterOutput, ItemStatus, Output, Part};
 
-/// Tokens of text that a model reads of one execution's outputs, and of each stream.
+/// Maximum number of tokens of an execution's outputs, and of each stream, in the model's result.
 const TOKENS: usize = 4000;
 
-/// Runs code in a session: variables and files live from call to call, and from turn to turn.
+/// Runs code in a session: variables and files persist between calls and between turns.
 #[derive(Clone, Debug)]
 pub struct SessionRunner {
     container: String,
@@ -27,7 +27,8 @@ pub struct SessionRunner {
 }
 
 impl SessionRunner {
-    /// The session behind a container; pictures are taken from the store that its interpreter puts them in.
+    /// Wraps the session of a container; pictures are read from the artifact store of its
+    /// interpreter.
     pub const fn new(container: String, session: Session, store: Store) -> Self {
         Self {
             container,
@@ -44,7 +45,7 @@ impl Runner for SessionRunner {
     }
 }
 
-/// Interrupts what runs unless it has come to its end.
+/// Interrupts a running execution when dropped.
 struct Interrupt<'a>(Option<&'a Session>);
 
 impl Drop for Interrupt<'_> {
@@ -64,7 +65,7 @@ impl Place for SessionRunner {
         Box::pin(async move {
             if code.terms.is_some() {
                 return Ran::refused(
-                    "The code was not run: nothing can be derived from here. Send it without a contract.",
+                    "The code was not run: derivations are not supported here. Send it without a contract.",
                 );
             }
             let cell = Cell::new(code.code).with_requirements(code.requirements);
@@ -89,16 +90,16 @@ impl Place for SessionRunner {
     }
 }
 
-/// How an execution is shown.
+/// Presentation of an execution.
 #[derive(Debug, Default)]
 pub struct Shown {
-    /// Its files and their bytes, as models and users call them.
+    /// Files with their sizes in bytes, as models and users know them.
     pub files: Vec<(String, u64)>,
-    /// Addresses of pictures that are too large to be sent as they are.
+    /// URLs of pictures that are too large to be embedded.
     pub links: HashMap<ArtifactId, String>,
 }
 
-/// What a client and a model are told of an execution.
+/// Returns an execution's outputs for a client and for a model.
 pub async fn tell(execution: &Execution, store: &Store, shown: &Shown) -> Ran {
     let mut parts = Vec::new();
     let mut outputs = Vec::new();
@@ -169,7 +170,7 @@ pub async fn tell(execution: &Execution, store: &Store, shown: &Shown) -> Ran {
             text: "(no output)".to_owned(),
         });
     }
-    // For the model alone: clients read the item's status.
+    // Only for the model: clients read the item's status.
     parts.push(Part::InputText {
         text: format!("[exit code] {}", execution.outcome.exit_code()),
     });
@@ -182,7 +183,7 @@ pub async fn tell(execution: &Execution, store: &Store, shown: &Shown) -> Ran {
     }
 }
 
-/// What came of code whose execution failed here, rather than in Python.
+/// Returns the result of code whose execution failed here, rather than in Python.
 pub fn failed(error: &Error) -> Ran {
     let ran = Ran::refused(words(error));
     if has_run(error) {
@@ -192,7 +193,7 @@ pub fn failed(error: &Error) -> Ran {
     ran
 }
 
-/// Whether code had run when this went wrong: only what it gave is stored.
+/// Returns whether code had run before this error: only its results failed to be stored.
 fn has_run(error: &Error) -> bool {
     match error {
         Error::Store(_) | Error::Spool(_) => true,
@@ -201,7 +202,8 @@ fn has_run(error: &Error) -> bool {
     }
 }
 
-/// An error in words for the model. What is not the caller's to repair may name the host's paths, and stays in the log.
+/// Returns an error in words for the model. Errors that the caller cannot repair may contain paths
+/// of the host, and are only logged.
 fn words(error: &Error) -> String {
     if has_run(error) {
         return "The code ran, but its output could not be stored: the server's disk may be full. Its variables and the files in the \
@@ -222,7 +224,7 @@ fn words(error: &Error) -> String {
     }
 }
 
-/// The item's status; Python that raises has run to its end.
+/// Returns the item's status; Python that raises has completed.
 const fn status(outcome: &Outcome) -> ItemStatus {
     match outcome {
         Outcome::Completed | Outcome::Raised => ItemStatus::Completed,
@@ -243,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_caller_can_repair_is_told_in_its_own_words() {
+    fn only_repairable_errors_are_reported_in_their_own_words() {
         let name = "sales".to_owned();
         let reason = "it is not a table".to_owned();
         assert_eq!(
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_ran_is_not_said_not_to_have_run_because_its_output_is_lost() {
+    fn code_whose_output_is_lost_is_reported_as_run() {
         let spool = Error::Spool(std::io::Error::other("/var/lib/secret is full"));
         let ran = failed(&spool);
         assert_eq!(ran.status, ItemStatus::Incomplete);
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn python_that_raises_has_run_to_its_end() {
+    fn python_that_raises_has_completed() {
         let reason = String::new();
         assert_eq!(status(&Outcome::Raised), ItemStatus::Completed);
         assert_eq!(status(&Outcome::Interrupted), ItemStatus::Incomplete);

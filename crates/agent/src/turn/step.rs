@@ -1,4 +1,4 @@
-//! One step of a turn: a model's answer, told while it comes.
+//! One step of a turn: a model's response, forwarded as it arrives.
 
 use std::sync::Arc;
 
@@ -17,46 +17,46 @@ use crate::wire::{
     Reasoning, ReasoningSlot, Role, Usage,
 };
 
-/// What came of a step.
+/// Result of a step.
 pub(super) struct Step {
-    /// What the model said.
+    /// Text of the model.
     pub(super) said: String,
-    /// What it thought, and that in the form that only its provider reads.
+    /// Reasoning of the model, with its sealed form.
     thoughts: Vec<(String, Option<String>)>,
     pub(super) calls: Vec<Call>,
     pub(super) usage: Usage,
     pub(super) finish: Finish,
 }
 
-/// A call, as the model made it.
+/// A call by the model.
 pub(super) struct Call {
     pub(super) id: String,
     pub(super) name: String,
-    /// The namespace of the client's function.
+    /// Namespace of the client's function.
     pub(super) namespace: Option<String>,
     pub(super) arguments: String,
     pub(super) wants: Wants,
 }
 
-/// What a call wants.
+/// Purpose of a call.
 pub(super) enum Wants {
-    /// To run code.
+    /// Runs code.
     Code {
         slot: InterpreterSlot,
         place: Arc<dyn Place>,
         decoder: ArgumentsDecoder,
     },
-    /// The client; it is told the call as it is.
+    /// Calls a function of the client, which receives the call unchanged.
     Client(Option<CallSlot>),
-    /// A tool of a server.
+    /// Calls a tool of a server.
     Tool {
-        /// The id of its item.
+        /// Id of its item.
         id: String,
         slot: McpSlot,
-        /// `None` for the chart that is drawn here.
+        /// `None` for charts, which are drawn here.
         bound: Option<Box<Bound>>,
     },
-    /// A tool that is not there.
+    /// Calls an unknown tool.
     Nothing,
 }
 
@@ -64,7 +64,7 @@ impl Call {
     pub(super) fn item(&self, ids: &mut Ids) -> Item {
         Item::FunctionCall(FunctionCall {
             id: match &self.wants {
-                // So that its call is found again by it.
+                // Kept so that its call is found again by it.
                 Wants::Tool { id, .. } => format!("fc_{id}"),
                 _ => ids.mint("fc"),
             },
@@ -77,12 +77,12 @@ impl Call {
     }
 }
 
-/// Why a step has no end.
+/// The reason why a step did not end.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// The client is gone.
     Gone,
-    /// The server is ending.
+    /// The server is stopping.
     Ending,
     /// The provider failed.
     Failed(ProviderError),
@@ -95,7 +95,7 @@ impl From<ProviderError> for Stop {
 }
 
 impl Step {
-    /// What the model said, for its own next step.
+    /// Returns the model's text, for its own next step.
     pub(super) fn message(&self, id: String) -> Option<Item> {
         (!self.said.is_empty()).then(|| {
             Item::Message(Message {
@@ -108,7 +108,7 @@ impl Step {
         })
     }
 
-    /// What the model thought, for its own next step.
+    /// Returns the model's reasoning, for its own next step.
     pub(super) fn thoughts(&self, ids: &mut Ids) -> Vec<Item> {
         let thoughts = self.thoughts.iter().map(|(text, sealed)| {
             let text = text.clone();
@@ -137,7 +137,7 @@ impl Step {
         }
     }
 
-    /// Follows an answer to its end. Text and reasoning that are open when something else begins are ended.
+    /// Follows a response to its end. Open text and reasoning end when something else starts.
     pub(super) async fn follow(mut stream: ModelStream, telling: &mut Telling<'_>) -> Result<Self, Stop> {
         let mut step = Self {
             said: String::new(),
@@ -206,7 +206,7 @@ impl Step {
                 });
             }
             ModelEvent::Arguments { call, delta } => {
-                // Each call has had its beginning, as providers promise.
+                // Providers guarantee that each call has started.
                 if let Some(call) = self.calls.get_mut(call) {
                     call.arguments.push_str(&delta);
                     telling.grow(&mut call.wants, delta);
@@ -225,18 +225,18 @@ impl Step {
     }
 }
 
-/// What is being said or thought.
+/// The open message or reasoning.
 #[derive(Debug, Default)]
 struct Open {
     message: Option<Said>,
     reasoning: Option<ReasoningSlot>,
 }
 
-/// A message that is being said.
+/// A message under construction.
 #[derive(Debug)]
 struct Said {
     slot: MessageSlot,
-    /// The text of its part that is being written; empty in a refusal.
+    /// Text of its current part; empty in a refusal.
     text: String,
 }
 
@@ -264,7 +264,7 @@ impl Open {
         })
     }
 
-    /// Ends reasoning with what only its provider reads of it.
+    /// Ends reasoning with its sealed form.
     fn seal(&mut self, telling: &mut Telling<'_>, content: String) {
         let slot = self.reasoning(telling);
         telling.draft.seal(slot, content);
@@ -273,7 +273,7 @@ impl Open {
         }
     }
 
-    /// Ends what is open. The `last` message of a turn cites all files that none before has.
+    /// Ends the open item. The `last` message of a turn cites all files that are not cited yet.
     fn end(&mut self, telling: &mut Telling<'_>, last: bool) {
         if let Some(slot) = self.reasoning.take() {
             telling.draft.end_reasoning(slot);
@@ -294,7 +294,7 @@ impl Telling<'_> {
         self.draft.end_message(said.slot);
     }
 
-    /// Begins a call; `before` calls of code are there already in its step.
+    /// Starts a call; its step already has `before` calls of code.
     async fn begin(&mut self, id: &str, name: &str, before: usize) -> Wants {
         if name == INTERPRETER
             && let Some(runner) = self.runner
@@ -328,7 +328,7 @@ impl Telling<'_> {
         }
     }
 
-    /// The namespace and the name of the client's function that the model calls so.
+    /// Returns the namespace and the name of the client's function with this model name.
     fn as_client_knows(&self, name: String) -> (Option<String>, String) {
         match self.functions.find(&name) {
             Some(named) => (named.namespace.clone(), named.name.clone()),
@@ -338,7 +338,7 @@ impl Telling<'_> {
 
     fn grow(&mut self, wants: &mut Wants, delta: String) {
         match wants {
-            // What is wrong with the arguments is told when they are all there.
+            // Errors in the arguments are reported when they are complete.
             Wants::Code { slot, decoder, .. } => match decoder.push(&delta) {
                 Ok(grown) if !grown.is_empty() => self.draft.code(slot, grown),
                 Ok(_) | Err(_) => {}
@@ -350,14 +350,14 @@ impl Telling<'_> {
     }
 }
 
-/// What whole arguments want to be run, as far as they can be read.
+/// Returns the work of complete arguments, if they can be read.
 pub(super) fn arguments(
     arguments: Result<Map<String, Value>, ArgumentsError>,
 ) -> Result<Map<String, Value>, String> {
     arguments.map_err(|error| format!("The code was not run: {error}."))
 }
 
-/// The code and the packages in whole arguments; or what is wrong with them, for the model.
+/// Returns the code and the packages in complete arguments, or an error for the model.
 pub(super) fn code(mut arguments: Map<String, Value>) -> Result<super::Code, String> {
     let wrong = || "The code was not run: `requirements` must be a list of strings.".to_owned();
     let requirements = match arguments.remove("requirements") {

@@ -1,4 +1,4 @@
-//! Chat completions on the wire: pieces as chunks, or as a whole.
+//! Chat completions on the wire, as chunks or as a whole.
 
 use serde_json::{Map, Value, json};
 
@@ -6,21 +6,21 @@ use super::error::{ApiError, ErrorKind, Fields};
 use super::pieces::Piece;
 use super::response::Usage;
 
-/// A completion: what its chunks have in common.
+/// The fields that all chunks of a completion share.
 #[derive(Clone, Debug)]
 pub struct Completion {
     /// `chatcmpl-…`.
     pub id: String,
-    /// When it began, in seconds since 1970.
+    /// Creation time in seconds since 1970.
     pub created: u64,
     /// The model, as the client named it.
     pub model: String,
-    /// Whether a stream tells the usage.
+    /// Whether a stream includes the usage.
     pub include_usage: bool,
 }
 
 impl Completion {
-    /// A piece as frames of a `text/event-stream`.
+    /// Formats a piece as frames of a `text/event-stream`.
     pub fn frames(&self, piece: Piece) -> String {
         let mut usage = None;
         let (delta, finish) = match piece {
@@ -57,7 +57,7 @@ impl Completion {
         frames
     }
 
-    /// The completion that its pieces come to.
+    /// Builds a whole completion from its pieces.
     pub fn whole(&self, pieces: impl IntoIterator<Item = Piece>) -> Result<Value, ApiError> {
         let mut texts: Map<String, Value> = Map::new();
         let mut add = |key: &str, text: &str| match texts.get_mut(key) {

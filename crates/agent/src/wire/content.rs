@@ -1,4 +1,4 @@
-//! What messages are made of.
+//! Parts of messages.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,44 +14,44 @@ pub enum Part {
     },
     /// A picture for the model.
     InputImage {
-        /// Its address, often a `data:` URL.
+        /// URL of the picture, often a `data:` URL.
         image_url: Option<String>,
-        /// Or the id of an uploaded file.
+        /// Id of an uploaded file, in place of a URL.
         file_id: Option<String>,
-        /// How closely the model looks: `auto`, `low` or `high`.
+        /// Level of detail for the model: `auto`, `low` or `high`.
         detail: String,
     },
     /// A file for the model.
     InputFile {
-        /// Its name.
+        /// Name of the file.
         filename: Option<String>,
-        /// Its content as a `data:` URL or in base64.
+        /// Content as a `data:` URL or in base64.
         file_data: Option<String>,
-        /// Or the id of an uploaded file.
+        /// Id of an uploaded file, in place of the content.
         file_id: Option<String>,
-        /// Or where it is.
+        /// URL of the file, in place of the content.
         file_url: Option<String>,
     },
     /// Text of the model.
     OutputText {
         /// The text.
         text: String,
-        /// What ranges of the text refer to.
+        /// References of ranges in the text.
         annotations: Vec<Annotation>,
-        /// Probabilities; always there, and empty since no provider is asked for them.
+        /// Probabilities; always present and empty, because no provider is asked for them.
         logprobs: Vec<Value>,
     },
     /// The model's refusal.
     Refusal {
-        /// In its words.
+        /// Text of the refusal.
         refusal: String,
     },
-    /// The model's reasoning as it is.
+    /// Full reasoning of the model.
     ReasoningText {
         /// The text.
         text: String,
     },
-    /// The model's reasoning in short.
+    /// Summary of the model's reasoning.
     SummaryText {
         /// The text.
         text: String,
@@ -59,7 +59,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Text of the model without annotations.
+    /// Creates text of the model without annotations.
     pub fn output_text(text: impl Into<String>) -> Self {
         Self::OutputText {
             text: text.into(),
@@ -69,24 +69,24 @@ impl Part {
     }
 }
 
-/// What a range of a text refers to.
+/// Reference of a range in a text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Annotation {
-    /// A file that code made in a container.
+    /// Cites a file that code made in a container.
     ContainerFileCitation {
-        /// The container.
+        /// Id of the container.
         container_id: String,
-        /// The file.
+        /// Id of the file.
         file_id: String,
-        /// Its name.
+        /// Name of the file.
         filename: String,
-        /// Where the range begins, in characters.
+        /// Start of the range, in characters.
         start_index: usize,
-        /// Where it ends.
+        /// End of the range, in characters.
         end_index: usize,
     },
-    /// Any other, as a client sent it back.
+    /// Any other annotation, as a client sent it back.
     #[serde(untagged)]
     Other(Value),
 }

@@ -1,21 +1,21 @@
-//! What a client wants to hear besides, or otherwise: events in its dialect, numbered anew.
+//! Additional or renamed events that a client requests, numbered consistently.
 
 use super::event::{Event, EventKind};
 use super::item::{Item, ItemStatus};
 
-/// How events are told to a client. By default as OpenAI's own SDKs know them.
+/// A client's choice of events. By default, those that OpenAI's own SDKs know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dialect {
-    /// Tells `response.code_interpreter_call.failed` before the item of code that did not come to its end. OpenAI's SDK for Node breaks
-    /// off at events that it does not know.
+    /// Adds `response.code_interpreter_call.failed` before the item of code that did not complete.
+    /// OpenAI's SDK for Node aborts at unknown events.
     pub failed: bool,
-    /// Tells reasoning as `response.reasoning.delta` and `.done`, the names that Open Responses has.
+    /// Sends reasoning as `response.reasoning.delta` and `.done`, the names in Open Responses.
     pub open_responses: bool,
 }
 
 impl Dialect {
-    /// What a client asks for in words between commas, such as `failed, open_responses`, besides what holds anyway. Other words are
-    /// ignored, so that a client may ask older gateways for what newer ones have.
+    /// Adds a client's comma-separated options, such as `failed, open_responses`. Unknown options
+    /// are ignored, so that a client can send newer options to older gateways.
     #[must_use]
     pub fn and(mut self, asked: &str) -> Self {
         for word in asked.split(',').map(str::trim) {
@@ -28,7 +28,7 @@ impl Dialect {
         self
     }
 
-    /// What is told of an event: itself, perhaps by another name, and what goes before it.
+    /// Returns the events to send for an event: itself, possibly renamed, and any that precede it.
     pub fn tell(self, kind: EventKind) -> impl Iterator<Item = EventKind> {
         let before = self.failed.then(|| failure(&kind)).flatten();
         let kind = if self.open_responses { open(kind) } else { kind };
@@ -41,7 +41,7 @@ impl Dialect {
 pub struct Numbers(u64);
 
 impl Numbers {
-    /// An event with the next number.
+    /// Returns an event with the next number.
     pub fn next(&mut self, kind: EventKind) -> Event {
         let sequence_number = self.0;
         self.0 += 1;
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_failed_has_an_event_of_its_own_only_where_that_is_asked_for() {
+    fn failed_code_has_its_own_event_only_on_request() {
         let done = "event: response.output_item.done";
         assert_eq!(names(Dialect::default(), ended(ItemStatus::Failed)), [done]);
         let asked = Dialect::default().and("failed, something_newer");
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_has_the_names_that_are_asked_for() {
+    fn reasoning_has_the_requested_event_names() {
         let delta = || EventKind::ReasoningDelta {
             item_id: "rs_1".to_owned(),
             output_index: 0,

@@ -2,41 +2,41 @@
 
 use serde::{Serialize, Serializer};
 
-/// What a client is told when a request cannot be served.
+/// An error of the API.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
-    /// What kind it is.
+    /// Kind of the error.
     pub kind: ErrorKind,
-    /// A word for programs, such as `unknown_parameter`.
+    /// Code for programs, such as `unknown_parameter`.
     pub code: Option<String>,
-    /// In words.
+    /// Message for people.
     pub message: String,
-    /// The parameter that is wrong, such as `tools[0].name`.
+    /// Invalid parameter, such as `tools[0].name`.
     pub param: Option<String>,
 }
 
-/// What kind an error is.
+/// Kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
-    /// The request is wrong.
+    /// The request is invalid.
     InvalidRequestError,
-    /// The request is larger than allowed.
+    /// The request is too large.
     #[serde(rename = "invalid_request_error")]
     TooLarge,
-    /// There is no such thing.
+    /// The object does not exist.
     NotFound,
-    /// Too much at once.
+    /// The client sent too many requests.
     TooManyRequests,
     /// The model's provider failed.
     ModelError,
-    /// We failed.
+    /// The gateway failed.
     ServerError,
 }
 
 impl ApiError {
-    /// A parameter that is wrong.
+    /// Creates an error about an invalid parameter.
     pub fn invalid(param: impl Into<String>, code: &str, message: impl Into<String>) -> Self {
         Self {
             kind: ErrorKind::InvalidRequestError,
@@ -46,7 +46,7 @@ impl ApiError {
         }
     }
 
-    /// The HTTP status.
+    /// Returns the HTTP status.
     pub const fn status(&self) -> u16 {
         match self.kind {
             ErrorKind::InvalidRequestError => 400,
@@ -71,7 +71,7 @@ impl Serialize for ApiError {
     }
 }
 
-/// The fields of an error.
+/// The serialized fields of an error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Fields<'a> {
     message: &'a str,

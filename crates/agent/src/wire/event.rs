@@ -8,37 +8,38 @@ use super::error::{ApiError, ErrorKind, Fields};
 use super::item::Item;
 use super::response::Response;
 
-/// What ends a stream, after its last event.
+/// The end of a stream, after its last event.
 pub const DONE: &str = "data: [DONE]\n\n";
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Event {
-    /// What happened.
+    /// Kind of the event, with its data.
     #[serde(flatten)]
     pub kind: EventKind,
-    /// Its number in the stream, from 0 and without gaps.
+    /// Number in the stream, from 0 and without gaps.
     pub sequence_number: u64,
 }
 
 impl Event {
-    /// The event as JSON.
+    /// Returns the event as JSON.
     pub fn json(&self) -> String {
-        // Neither a map without string keys nor a failing writer is involved.
+        // This cannot fail: there are no maps without string keys and no failing writers.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The event as one frame of a `text/event-stream`. Write it at once: some clients lose a frame that arrives in two pieces.
+    /// Returns the event as one frame of a `text/event-stream`. Write it in one piece: some clients
+    /// lose a frame that arrives in two.
     pub fn frame(&self) -> String {
         let body = self.json();
-        // The tag comes first, so that the name is the second string.
+        // The tag comes first, so the name is the second string.
         let name = body.split('"').nth(3).unwrap_or_default();
         format!("event: {name}\ndata: {body}\n\n")
     }
 }
 
 impl EventKind {
-    /// The response, if nothing comes after this.
+    /// Returns the response if this is the last event.
     pub fn last(&self) -> Option<&Response> {
         match self {
             Self::Completed { response } | Self::Incomplete { response } | Self::Failed { response } => {
@@ -48,7 +49,7 @@ impl EventKind {
         }
     }
 
-    /// How many bytes were added to what the model says, thinks or writes.
+    /// Returns the number of bytes added to the model's text, reasoning or arguments.
     pub fn said(&self) -> usize {
         match self {
             Self::TextDelta { delta, .. }
@@ -62,7 +63,8 @@ impl EventKind {
     }
 }
 
-/// What happened. Items are meant by their place in the output and their id, parts by their place in the item.
+/// Kind of an event. Items are identified by their index in the output and their id, parts by their
+/// index in the item.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type")]
 #[expect(
@@ -70,31 +72,31 @@ impl EventKind {
     reason = "fields are the same in each: the text added or the text as a whole, and where"
 )]
 pub enum EventKind {
-    /// The response exists.
+    /// The response was created.
     #[serde(rename = "response.created")]
     Created { response: Box<Response> },
-    /// It waits for its turn.
+    /// The response is queued.
     #[serde(rename = "response.queued")]
     Queued { response: Box<Response> },
-    /// It is being written.
+    /// The response is in progress.
     #[serde(rename = "response.in_progress")]
     InProgress { response: Box<Response> },
-    /// It is whole.
+    /// The response is complete.
     #[serde(rename = "response.completed")]
     Completed { response: Box<Response> },
-    /// It was cut short.
+    /// The response ended early.
     #[serde(rename = "response.incomplete")]
     Incomplete { response: Box<Response> },
-    /// Something went wrong.
+    /// The response failed.
     #[serde(rename = "response.failed")]
     Failed { response: Box<Response> },
-    /// An item begins; it is empty but for what is known already.
+    /// An item starts, with only the data that is already known.
     #[serde(rename = "response.output_item.added")]
     ItemAdded { output_index: usize, item: Box<Item> },
-    /// An item is as it will stay.
+    /// An item is final.
     #[serde(rename = "response.output_item.done")]
     ItemDone { output_index: usize, item: Box<Item> },
-    /// A part of a message or of reasoning begins.
+    /// A part of a message or of reasoning starts.
     #[serde(rename = "response.content_part.added")]
     PartAdded {
         item_id: String,
@@ -102,7 +104,7 @@ pub enum EventKind {
         content_index: usize,
         part: Part,
     },
-    /// A part is as it will stay.
+    /// A part is final.
     #[serde(rename = "response.content_part.done")]
     PartDone {
         item_id: String,
@@ -119,7 +121,7 @@ pub enum EventKind {
         delta: String,
         logprobs: Vec<Value>,
     },
-    /// A text is whole.
+    /// A text is complete.
     #[serde(rename = "response.output_text.done")]
     TextDone {
         item_id: String,
@@ -128,7 +130,7 @@ pub enum EventKind {
         text: String,
         logprobs: Vec<Value>,
     },
-    /// A range of a text refers to something.
+    /// A range of a text has a reference.
     #[serde(rename = "response.output_text.annotation.added")]
     AnnotationAdded {
         item_id: String,
@@ -137,7 +139,7 @@ pub enum EventKind {
         annotation_index: usize,
         annotation: Annotation,
     },
-    /// A refusal was added to.
+    /// A piece of a refusal was added.
     #[serde(rename = "response.refusal.delta")]
     RefusalDelta {
         item_id: String,
@@ -145,7 +147,7 @@ pub enum EventKind {
         content_index: usize,
         delta: String,
     },
-    /// A refusal is whole.
+    /// A refusal is complete.
     #[serde(rename = "response.refusal.done")]
     RefusalDone {
         item_id: String,
@@ -153,7 +155,7 @@ pub enum EventKind {
         content_index: usize,
         refusal: String,
     },
-    /// Reasoning was added. OpenAI's name: its SDK for Node refuses others.
+    /// A piece of reasoning was added. OpenAI's name: its SDK for Node rejects others.
     #[serde(rename = "response.reasoning_text.delta")]
     ReasoningDelta {
         item_id: String,
@@ -161,7 +163,7 @@ pub enum EventKind {
         content_index: usize,
         delta: String,
     },
-    /// Reasoning is whole.
+    /// Reasoning is complete.
     #[serde(rename = "response.reasoning_text.done")]
     ReasoningDone {
         item_id: String,
@@ -169,7 +171,7 @@ pub enum EventKind {
         content_index: usize,
         text: String,
     },
-    /// Reasoning was added, by the name that Open Responses has for it.
+    /// A piece of reasoning was added, with the name in Open Responses.
     #[serde(rename = "response.reasoning.delta")]
     OpenReasoningDelta {
         item_id: String,
@@ -177,7 +179,7 @@ pub enum EventKind {
         content_index: usize,
         delta: String,
     },
-    /// Reasoning is whole, by that name.
+    /// Reasoning is complete, with that name.
     #[serde(rename = "response.reasoning.done")]
     OpenReasoningDone {
         item_id: String,
@@ -185,14 +187,14 @@ pub enum EventKind {
         content_index: usize,
         text: String,
     },
-    /// Arguments of a function were added.
+    /// A piece of a function's arguments was added.
     #[serde(rename = "response.function_call_arguments.delta")]
     ArgumentsDelta {
         item_id: String,
         output_index: usize,
         delta: String,
     },
-    /// They are whole.
+    /// A function's arguments are complete.
     #[serde(rename = "response.function_call_arguments.done")]
     ArgumentsDone {
         item_id: String,
@@ -200,70 +202,72 @@ pub enum EventKind {
         name: String,
         arguments: String,
     },
-    /// A call of the interpreter begins.
+    /// A call of the interpreter starts.
     #[serde(rename = "response.code_interpreter_call.in_progress")]
     InterpreterInProgress { item_id: String, output_index: usize },
-    /// Code was added.
+    /// A piece of code was added.
     #[serde(rename = "response.code_interpreter_call_code.delta")]
     CodeDelta {
         item_id: String,
         output_index: usize,
         delta: String,
     },
-    /// The code is whole.
+    /// The code is complete.
     #[serde(rename = "response.code_interpreter_call_code.done")]
     CodeDone {
         item_id: String,
         output_index: usize,
         code: String,
     },
-    /// It runs.
+    /// The code runs.
     #[serde(rename = "response.code_interpreter_call.interpreting")]
     InterpreterInterpreting { item_id: String, output_index: usize },
-    /// It ran to its end.
+    /// The code has completed.
     #[serde(rename = "response.code_interpreter_call.completed")]
     InterpreterCompleted { item_id: String, output_index: usize },
-    /// It was not run, or not to its end. Not one of OpenAI's, and told only to clients that ask for it.
+    /// The code was not run, or did not complete. Not one of OpenAI's events, and sent only to
+    /// clients that request it.
     #[serde(rename = "response.code_interpreter_call.failed")]
     InterpreterFailed { item_id: String, output_index: usize },
-    /// A server is asked for its tools.
+    /// A server's tools are requested.
     #[serde(rename = "response.mcp_list_tools.in_progress")]
     McpListInProgress { item_id: String, output_index: usize },
-    /// It has told them.
+    /// The server listed its tools.
     #[serde(rename = "response.mcp_list_tools.completed")]
     McpListCompleted { item_id: String, output_index: usize },
-    /// It has not.
+    /// The server did not list its tools.
     #[serde(rename = "response.mcp_list_tools.failed")]
     McpListFailed { item_id: String, output_index: usize },
-    /// A call of a server's tool begins.
+    /// A call of a server's tool starts.
     #[serde(rename = "response.mcp_call.in_progress")]
     McpInProgress { item_id: String, output_index: usize },
-    /// Arguments of it were added.
+    /// A piece of the call's arguments was added.
     #[serde(rename = "response.mcp_call_arguments.delta")]
     McpArgumentsDelta {
         item_id: String,
         output_index: usize,
         delta: String,
     },
-    /// They are whole.
+    /// The call's arguments are complete.
     #[serde(rename = "response.mcp_call_arguments.done")]
     McpArgumentsDone {
         item_id: String,
         output_index: usize,
         arguments: String,
     },
-    /// It gave a result.
+    /// The call returned a result.
     #[serde(rename = "response.mcp_call.completed")]
     McpCompleted { item_id: String, output_index: usize },
-    /// It gave none.
+    /// The call returned no result.
     #[serde(rename = "response.mcp_call.failed")]
     McpFailed { item_id: String, output_index: usize },
-    /// Something went wrong; `response.failed` follows.
+    /// An error occurred; `response.failed` follows.
     #[serde(rename = "error")]
     Error(StreamError),
 }
 
-/// An error within a stream, in both forms at once: OpenAI's flat one, and the nested one that makes SDKs raise it.
+/// An error within a stream, in both forms: OpenAI's flat one, and the nested one that SDKs raise
+/// as an exception.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamError(pub ApiError);
 

@@ -1,4 +1,4 @@
-//! Items: what goes into a response and what comes out of it. Nullable keys are always written.
+//! Items: the elements of requests and responses. Nullable keys are always written.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,28 +9,28 @@ use super::content::Part;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Item {
-    /// Something said.
+    /// A message.
     Message(Message),
     /// A call of one of the client's functions.
     FunctionCall(FunctionCall),
-    /// What the client's function gave.
+    /// The result of the client's function.
     FunctionCallOutput(FunctionCallOutput),
-    /// What the model thought.
+    /// Reasoning of the model.
     Reasoning(Reasoning),
-    /// Code that the model ran.
+    /// Code that the model runs.
     CodeInterpreterCall(CodeInterpreterCall),
-    /// The tools that a server offers.
+    /// The list of a server's tools.
     McpListTools(McpListTools),
     /// A call of a server's tool.
     McpCall(McpCall),
-    /// What was said before, in short and sealed.
+    /// A sealed summary of the conversation so far.
     Compaction(Compaction),
     /// An item of a stored response, by its id; only in requests.
     ItemReference(ItemReference),
 }
 
 impl Item {
-    /// Its id.
+    /// Returns its id.
     pub fn id(&self) -> &str {
         match self {
             Self::Message(item) => &item.id,
@@ -53,47 +53,47 @@ impl Item {
             Self::Reasoning(item) => item.status = status,
             Self::CodeInterpreterCall(item) => item.status = status,
             Self::McpCall(item) => item.status = status,
-            // They have none.
+            // These have no id.
             Self::McpListTools(_) | Self::Compaction(_) | Self::ItemReference(_) => {}
         }
     }
 }
 
-/// How far an item is.
+/// Progress of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemStatus {
-    /// It is being written.
+    /// The item is being written.
     InProgress,
-    /// Its code runs; only for a [`CodeInterpreterCall`].
+    /// The code runs; only for a [`CodeInterpreterCall`].
     Interpreting,
-    /// It is whole.
+    /// The item is complete.
     Completed,
-    /// It was cut short.
+    /// The item ended early.
     Incomplete,
-    /// Its server works on it; only for a [`McpCall`].
+    /// The server works on the call; only for a [`McpCall`].
     Calling,
-    /// It could not be done; only for a [`CodeInterpreterCall`] or a [`McpCall`].
+    /// The call failed; only for a [`CodeInterpreterCall`] or a [`McpCall`].
     Failed,
 }
 
-/// Something said.
+/// A message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     /// `msg_…`.
     pub id: String,
-    /// How far it is.
+    /// Progress.
     pub status: ItemStatus,
-    /// By whom.
+    /// Author.
     pub role: Role,
-    /// What.
+    /// Content.
     pub content: Vec<Part>,
-    /// Whether it is `commentary` or the `final_answer`; left out where it was not said.
+    /// Phase: `commentary` or `final_answer`; omitted if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
 }
 
-/// Who speaks.
+/// Author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -101,7 +101,7 @@ pub enum Role {
     User,
     /// The model.
     Assistant,
-    /// The application, by its older name.
+    /// The application, with its older name.
     System,
     /// The application.
     Developer,
@@ -112,33 +112,33 @@ pub enum Role {
 pub struct FunctionCall {
     /// `fc_…`.
     pub id: String,
-    /// How far it is.
+    /// Progress.
     pub status: ItemStatus,
-    /// What its output refers to.
+    /// Id that its output refers to.
     pub call_id: String,
-    /// The function.
+    /// Name of the function.
     pub name: String,
-    /// The namespace that it stands in; left out where it stands in none.
+    /// Namespace of the function; omitted if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// JSON as the model wrote it, which may be broken.
+    /// JSON as written by the model, possibly invalid.
     pub arguments: String,
 }
 
-/// What the client's function gave.
+/// The result of the client's function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FunctionCallOutput {
     /// `fco_…`.
     pub id: String,
-    /// How far it is.
+    /// Progress.
     pub status: ItemStatus,
-    /// Which call.
+    /// Id of the call.
     pub call_id: String,
-    /// What it gave.
+    /// The result.
     pub output: Output,
 }
 
-/// What a function gave: text, or parts.
+/// Result of a function: text, or parts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Output {
@@ -148,46 +148,47 @@ pub enum Output {
     Parts(Vec<Part>),
 }
 
-/// What the model thought.
+/// Reasoning of the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reasoning {
     /// `rs_…`.
     pub id: String,
-    /// How far it is.
+    /// Progress.
     pub status: ItemStatus,
-    /// In short.
+    /// Summary.
     pub summary: Vec<Part>,
-    /// As it is, where the provider shows it.
+    /// Full text, if the provider reveals it.
     pub content: Option<Vec<Part>>,
-    /// In a form that only the provider reads.
+    /// Sealed form, which only the provider reads.
     pub encrypted_content: Option<String>,
 }
 
-/// Code that the model ran.
+/// Code that the model runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CodeInterpreterCall {
     /// `ci_…`.
     pub id: String,
-    /// How far it is.
+    /// Progress.
     pub status: ItemStatus,
-    /// Where it runs; known before any code is.
+    /// Id of its container, known before any code.
     pub container_id: String,
-    /// The code; empty at first, null where a client left it out.
+    /// The code; empty at first, null if a client omitted it.
     pub code: Option<String>,
-    /// What it gave, where that is included.
+    /// Outputs, if included.
     pub outputs: Option<Vec<InterpreterOutput>>,
 }
 
-/// The tools that a server offers.
+/// The list of a server's tools.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct McpListTools {
     /// `mcpl_…`.
     pub id: String,
     /// The server's label.
     pub server_label: String,
-    /// Its tools; none before it has answered.
+    /// Its tools; empty before it has responded.
     pub tools: Vec<ListedTool>,
-    /// Why there are none, where it could not be asked. Left out otherwise: a client's schema has no null here.
+    /// The reason why they could not be listed. Omitted otherwise: a client's schema does not
+    /// permit null here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -200,9 +201,9 @@ pub struct ListedTool {
     /// Description of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// A JSON Schema of its arguments.
+    /// JSON Schema of its arguments.
     pub input_schema: Value,
-    /// What its server alleges about it.
+    /// The server's claims about it; not verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Value>,
 }
@@ -212,38 +213,38 @@ pub struct ListedTool {
 pub struct McpCall {
     /// `mcp_…`.
     pub id: String,
-    /// How far it is.
+    /// Progress.
     pub status: ItemStatus,
     /// The server's label.
     pub server_label: String,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// JSON as the model wrote it, which may be broken.
+    /// JSON as written by the model, possibly invalid.
     pub arguments: String,
-    /// What it gave, as text.
+    /// Result as text.
     pub output: Option<String>,
-    /// Why it gave nothing.
+    /// The reason why there is no result.
     pub error: Option<McpError>,
-    /// Always null: nobody is asked before a call.
+    /// Always null: calls need no approval.
     pub approval_request_id: Option<String>,
 }
 
-/// Why a tool gave nothing.
+/// The reason why a tool returned no result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 pub enum McpError {
-    /// The server did not do its part.
+    /// The server failed.
     #[serde(rename = "mcp_protocol_error")]
     Protocol {
-        /// As JSON-RPC has it.
+        /// Code of JSON-RPC.
         code: i64,
-        /// In words.
+        /// Message for people.
         message: String,
     },
-    /// The tool says that it failed.
+    /// The tool reported a failure.
     #[serde(rename = "mcp_tool_execution_error")]
     Execution {
-        /// In its own words.
+        /// The tool's own words.
         content: Vec<McpText>,
     },
 }
@@ -260,7 +261,7 @@ pub enum McpText {
 }
 
 impl McpError {
-    /// A server that did not do its part: JSON-RPC's code for an internal error.
+    /// Creates the error for a failed server, with JSON-RPC's code for an internal error.
     pub fn protocol(message: impl Into<String>) -> Self {
         Self::Protocol {
             code: -32603,
@@ -268,14 +269,14 @@ impl McpError {
         }
     }
 
-    /// A tool that says that it failed.
+    /// Creates the error for a tool that reported a failure.
     pub fn execution(text: impl Into<String>) -> Self {
         Self::Execution {
             content: vec![McpText::Text { text: text.into() }],
         }
     }
 
-    /// The error in words.
+    /// Returns the error's message.
     pub fn words(&self) -> String {
         match self {
             Self::Protocol { message, .. } => message.clone(),
@@ -290,34 +291,34 @@ impl McpError {
     }
 }
 
-/// What was said before, in short and sealed.
+/// A sealed summary of the conversation so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compaction {
     /// `cmp_…`.
     pub id: String,
-    /// In a form that only this gateway reads, and only for whom it was made.
+    /// Form that only this gateway reads, and only for the client that it was created for.
     pub encrypted_content: String,
 }
 
 /// An item of a stored response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemReference {
-    /// Its id.
+    /// Id of the item.
     pub id: String,
 }
 
-/// What code gave. Clients know these two and no others.
+/// Output of code. Clients know only these two kinds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum InterpreterOutput {
-    /// What it printed, its values and tracebacks.
+    /// Printed text, values and tracebacks.
     Logs {
-        /// As text.
+        /// The text.
         logs: String,
     },
     /// A picture.
     Image {
-        /// Its address.
+        /// URL of the picture.
         url: String,
     },
 }

@@ -1,11 +1,15 @@
-//! The wire forms of the Responses API and of Chat Completions, as real clients want them.
+//! The wire forms of the Responses API and of Chat Completions, as real clients require them.
 //!
-//! - [`Request`] is the body of `POST /v1/responses`; what is wrong with one is an [`ApiError`] that names the parameter.
-//! - [`Response`] and [`Item`] are what comes back; keys that may be null are always there.
-//! - [`ChatRequest`] is the body of `POST /v1/chat/completions`, read as a [`Request`]; [`Pieces`] and [`Completion`] are its answer.
-//! - [`Draft`] writes a response step by step, and gives the [`Event`]s of each step in an order that clients accept.
+//! - [`Request`] is the body of `POST /v1/responses`; an error in one is an [`ApiError`] that names
+//! the parameter.
+//! - [`Response`] and [`Item`] are the response; nullable keys are always present.
+//! - [`ChatRequest`] is the body of `POST /v1/chat/completions`, read as a [`Request`]; [`Pieces`]
+//! and [`Completion`] are its response.
+//! - [`Draft`] writes a response step by step, and returns the [`Event`]s of each step in an order
+//! that clients accept.
 //!
-//! `code_interpreter_call` and its events have OpenAI's names, without a prefix; they occur only where a request asks for that tool.
+//! `code_interpreter_call` and its events have OpenAI's names, without a prefix; they occur only if
+//! a request contains that tool.
 
 mod completion;
 mod content;

@@ -1,10 +1,11 @@
-//! What strict clients demand of a stream of events: it is read as JSON, without our types.
+//! The requirements of strict clients for a stream of events, checked on its JSON, without our
+//! types.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-/// Follows a stream and refuses the first event that a strict client would.
+/// Follows a stream and rejects the first event that a strict client would reject.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     next: u64,
@@ -16,7 +17,7 @@ pub(crate) struct Order {
     over: bool,
 }
 
-/// An item as the events tell it.
+/// An item, as reported by the events.
 #[derive(Debug)]
 struct Open {
     id: String,
@@ -25,7 +26,7 @@ struct Open {
     parts: Vec<(String, String, bool)>,
     text: String,
     text_done: bool,
-    /// How far a call is told, or a list.
+    /// Progress of a call or a list.
     reached: Option<&'static str>,
     done: Option<Value>,
 }
@@ -324,31 +325,34 @@ impl Open {
                 | ("code_interpreter_call" | "mcp_call", "failed")
                 | ("mcp_list_tools", "")
         );
-        demand!(legal, "no status to end with");
+        demand!(legal, "not a final status");
         demand!(self.parts.iter().all(|part| !part.2), "a part is open");
         match self.kind.as_str() {
             "function_call" => demand!(
                 self.text_done && item["arguments"] == self.text,
-                "arguments are not told"
+                "arguments without an event"
             ),
             "code_interpreter_call" => {
-                demand!(self.text_done && item["code"] == self.text, "code is not told");
+                demand!(
+                    self.text_done && item["code"] == self.text,
+                    "code without an event"
+                );
                 demand!(item.get("outputs").is_some(), "outputs are not null but missing");
                 demand!(
                     (status == "completed") == (self.reached == Some("completed")),
-                    "{status} is not told"
+                    "{status} without an event"
                 );
             }
             "mcp_list_tools" => {
                 let failed = item["error"].is_string() && item["tools"] == serde_json::json!([]);
                 let told = if failed { "failed" } else { "completed" };
-                demand!(self.reached == Some(told), "{told} is not told");
+                demand!(self.reached == Some(told), "{told} without an event");
                 demand!(failed || item.get("error").is_none(), "an error that is null");
             }
             "mcp_call" => {
                 demand!(
                     self.text_done && item["arguments"] == self.text,
-                    "arguments are not told"
+                    "arguments without an event"
                 );
                 let (output, error) = (item["output"].is_string(), item["error"]["type"].is_string());
                 let told = if status == "completed" {
@@ -356,7 +360,7 @@ impl Open {
                 } else {
                     "failed"
                 };
-                demand!(self.reached == Some(told), "{told} is not told");
+                demand!(self.reached == Some(told), "{told} without an event");
                 let holds = match status {
                     "completed" => output && !error,
                     "failed" => error && !output,

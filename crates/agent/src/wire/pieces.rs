@@ -1,8 +1,10 @@
 //! Chat completions: the events of a response as pieces of one message.
 //!
-//! A completion has one message, so that what a model says between its code is joined. Code and its outputs are not told. A link to a file of a
-//! container becomes the address of its content, which is known when the message that has the link is whole: from a link on, text is held until
-//! then. Pictures and files that no text names are linked at the end, unless the answer has to be JSON.
+//! A completion has one message, so the model's texts between its code are joined. Code and its
+//! outputs are not included. A link to a container's file is replaced by the URL of its content,
+//! which is known when the message with the link is complete: from a link on, text is held back
+//! until then. Pictures and files that no text names are linked at the end, unless the answer must
+//! be JSON.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -15,69 +17,69 @@ use super::event::EventKind;
 use super::item::Item;
 use super::response::{Response, ResponseStatus, Usage};
 
-/// How models link files of their containers.
+/// Models' links to files of their containers.
 const LINK: &str = "sandbox:";
-/// What stands between two messages of the model.
+/// Separator between two messages of the model.
 const APART: &str = "\n\n";
 
 /// A piece of a completion.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
-    /// The message begins.
+    /// The message starts.
     Begin,
-    /// Text was added.
+    /// A piece of text.
     Text(String),
-    /// A refusal was added to.
+    /// A piece of a refusal.
     Refusal(String),
-    /// Reasoning was added.
+    /// A piece of reasoning.
     Reasoning(String),
-    /// A call of one of the client's functions begins.
+    /// A call of one of the client's functions starts.
     Call {
-        /// Its place among the calls.
+        /// Index of the call.
         index: usize,
-        /// Its id.
+        /// Id of the call.
         id: String,
-        /// The function.
+        /// Name of the function.
         name: String,
     },
-    /// Arguments of a call were added.
+    /// A piece of a call's arguments.
     Arguments {
-        /// Its place among the calls.
+        /// Index of the call.
         index: usize,
-        /// JSON, cut anywhere.
+        /// JSON, split anywhere.
         delta: String,
     },
-    /// Ranges of the text refer to files.
+    /// References of ranges in the text to files.
     Annotations(Vec<Value>),
     /// The end.
     Finish {
         /// `stop`, `length`, `tool_calls` or `content_filter`.
         reason: &'static str,
-        /// Tokens, over all model calls.
+        /// Token usage over all model calls.
         usage: Usage,
     },
-    /// It failed.
+    /// The response failed.
     Failed(ApiError),
 }
 
-/// Address of a file's content by its container and its id.
+/// Returns the URL of a file's content for its container and its id.
 pub type Address = Box<dyn Fn(&str, &str) -> String + Send>;
 
-/// Makes pieces of the events of a response.
+/// Converts the events of a response to pieces.
 pub struct Pieces {
     address: Address,
-    /// Whether the answer has to be JSON.
+    /// Whether the answer must be JSON.
     json: bool,
-    /// Places of the calls by those of their items.
+    /// Indexes of the calls by those of their items.
     calls: HashMap<usize, usize>,
-    /// Text of the part that is being written, and how much of it was told.
+    /// Text of the current part, and the number of its bytes that were sent.
     part: String,
     told: usize,
-    /// JSON of a message that may turn out not to be the answer.
+    /// JSON of a message that may not be the final answer.
     held: String,
-    /// Characters that were told before the part.
+    /// Number of characters sent before the part.
     before: usize,
-    /// Whether a blank line goes before what is told next.
+    /// Whether the next text is preceded by a blank line.
     apart: bool,
     annotations: Vec<Value>,
     error: Option<ApiError>,
@@ -90,7 +92,7 @@ impl std::fmt::Debug for Pieces {
 }
 
 impl Pieces {
-    /// No pieces yet.
+    /// Creates an empty converter.
     pub fn new(json: bool, address: Address) -> Self {
         Self {
             address,
@@ -106,7 +108,7 @@ impl Pieces {
         }
     }
 
-    /// What an event comes to.
+    /// Returns the pieces for an event.
     pub fn take(&mut self, event: EventKind) -> Vec<Piece> {
         match event {
             EventKind::Created { .. } => vec![Piece::Begin],
@@ -160,7 +162,7 @@ impl Pieces {
                     name: call.name,
                 }]
             }
-            // What was said before is not the answer.
+            // Earlier text is not the answer.
             Item::CodeInterpreterCall(_) | Item::McpCall(_) => {
                 self.held.clear();
                 if self.json {
@@ -172,7 +174,7 @@ impl Pieces {
         }
     }
 
-    /// Tells text, apart from what a message before has said.
+    /// Sends text, separated from that of an earlier message.
     fn say(&mut self, text: String) -> Vec<Piece> {
         if text.is_empty() {
             return Vec::new();
@@ -183,7 +185,7 @@ impl Pieces {
         vec![Piece::Text(text)]
     }
 
-    /// Tells the rest of a part, with addresses for its links.
+    /// Sends the rest of a part, with URLs in its links.
     fn end_part(&mut self, annotations: &[Annotation]) -> Vec<Piece> {
         let text = std::mem::take(&mut self.part);
         let told = std::mem::take(&mut self.told);
@@ -196,7 +198,7 @@ impl Pieces {
         self.say(linked.get(told..).unwrap_or_default().to_owned())
     }
 
-    /// A text with addresses for its links, and for the files that it does not name at its end.
+    /// Returns a text with URLs in its links, followed by links to the files that it does not name.
     fn linked(&mut self, text: &str, annotations: &[Annotation]) -> String {
         let bytes: Vec<usize> = text
             .char_indices()
@@ -232,7 +234,7 @@ impl Pieces {
                 let picture = if is_picture(filename) { "!" } else { "" };
                 linked.push_str(APART);
                 start += APART.len();
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(linked, "{picture}[{filename}]({url})");
             } else if range.starts_with(LINK) {
                 linked.push_str(&url);
@@ -266,7 +268,7 @@ impl Pieces {
             (ResponseStatus::Completed, _) if self.calls.is_empty() => "stop",
             (ResponseStatus::Completed, _) => "tool_calls",
             (_, Some("content_filter")) => "content_filter",
-            // The tokens, the steps or the attempts were used up.
+            // The maximum number of tokens, steps or attempts was reached.
             _ => "length",
         };
         pieces.push(Piece::Finish {
@@ -290,7 +292,7 @@ impl Pieces {
     }
 }
 
-/// Up to where a text has no link, nor the beginning of one.
+/// Returns the end of the text before any link, or the start of one.
 fn unlinked(text: &str) -> usize {
     if let Some(at) = text.find(LINK) {
         return at;

@@ -1,4 +1,5 @@
-//! The response object. All its keys are always there; the official compliance suite wants each.
+//! The response object. All its keys are always present; the official compliance suite requires
+//! each.
 
 use std::collections::BTreeMap;
 
@@ -10,31 +11,31 @@ use super::report::Report;
 use super::request::Request;
 use super::tool::{Tool, ToolChoice};
 
-/// A response: what was asked for, and what came of it.
+/// A response, with the settings of its request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Response {
     /// `resp_…`.
     pub id: String,
     /// Always `response`.
     pub object: String,
-    /// When it began, in seconds since 1970.
+    /// Creation time in seconds since 1970.
     pub created_at: u64,
-    /// When it was whole.
+    /// Completion time in seconds since 1970.
     pub completed_at: Option<u64>,
-    /// How far it is.
+    /// Progress.
     pub status: ResponseStatus,
-    /// Why it was cut short.
+    /// The reason why it ended early.
     pub incomplete_details: Option<Incomplete>,
     /// The model.
     pub model: String,
-    /// The response that it goes on from.
+    /// Id of the response that it continues.
     pub previous_response_id: Option<String>,
-    /// The conversation that it went on in; left out where it has none.
+    /// The conversation that it continued; omitted if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<ConversationId>,
-    /// What the application tells the model.
+    /// The application's instructions to the model.
     pub instructions: Option<String>,
-    /// What came of it.
+    /// Items of the response.
     pub output: Vec<Item>,
     /// The error.
     pub error: Option<Failure>,
@@ -42,49 +43,49 @@ pub struct Response {
     pub tools: Vec<Tool>,
     /// Which of them may or must be chosen.
     pub tool_choice: ToolChoice,
-    /// Whether a conversation that is too long may be cut.
+    /// Whether a conversation that is too long may be truncated.
     pub truncation: Truncation,
     /// Whether several tools may be called at once.
     pub parallel_tool_calls: bool,
-    /// The form of the answer.
+    /// Format of the answer.
     pub text: Text,
     /// Sampling among the most probable tokens, 0 to 1.
     pub top_p: f64,
-    /// Against what was said already, -2 to 2.
+    /// Penalty for tokens that occurred before, -2 to 2.
     pub presence_penalty: f64,
-    /// Against what was said often, -2 to 2.
+    /// Penalty for tokens that occurred often, -2 to 2.
     pub frequency_penalty: f64,
-    /// Alternatives whose probabilities are given.
+    /// Number of alternatives with probabilities.
     pub top_logprobs: u32,
-    /// How freely the model samples, 0 to 2.
+    /// Sampling temperature, 0 to 2.
     pub temperature: f64,
-    /// How the model thinks.
+    /// Reasoning settings.
     pub reasoning: ReasoningOptions,
-    /// Tokens; null until it ends.
+    /// Token usage; null until the response ends.
     pub usage: Option<Usage>,
-    /// The most tokens of output.
+    /// Maximum number of output tokens.
     pub max_output_tokens: Option<u64>,
-    /// The most calls of hosted tools.
+    /// Maximum number of calls of hosted tools.
     pub max_tool_calls: Option<u64>,
-    /// Whether it is kept.
+    /// Whether it is stored.
     pub store: bool,
-    /// Whether it goes on without the client.
+    /// Whether it continues without the client.
     pub background: bool,
-    /// What the client asked for, or `default`.
+    /// The requested service tier, or `default`.
     pub service_tier: String,
-    /// The client's notes.
+    /// The client's metadata.
     pub metadata: BTreeMap<String, String>,
     /// The client's name for its user.
     pub safety_identifier: Option<String>,
-    /// The client's name for what it repeats.
+    /// The client's key for cached prompts.
     pub prompt_cache_key: Option<String>,
-    /// What the turn came to, where it had tools to fetch with. No key of OpenAI's.
+    /// Report of a turn that had tools for fetching. Not one of OpenAI's keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cellblock: Option<Box<Report>>,
 }
 
 impl Response {
-    /// The response to a request, before anything came of it.
+    /// Creates the initial response to a request.
     pub fn new(request: &Request, id: String, created_at: u64) -> Self {
         let request = request.clone();
         Self {
@@ -125,139 +126,139 @@ impl Response {
     }
 }
 
-/// A conversation by its id.
+/// A conversation, identified by its id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationId {
     /// `conv_…`.
     pub id: String,
 }
 
-/// How far a response is.
+/// Progress of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseStatus {
-    /// It waits.
+    /// The response is queued.
     Queued,
-    /// It is being written.
+    /// The response is in progress.
     InProgress,
-    /// It is whole.
+    /// The response is complete.
     Completed,
-    /// It was cut short.
+    /// The response ended early.
     Incomplete,
-    /// Something went wrong.
+    /// The response failed.
     Failed,
-    /// The client stopped it.
+    /// The client canceled the response.
     Cancelled,
 }
 
-/// Why a response was cut short.
+/// The reason why a response ended early.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Incomplete {
     /// `max_output_tokens`, `content_filter`, `max_tool_calls`.
     pub reason: String,
 }
 
-/// What went wrong with a response.
+/// The error of a response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// `server_error`, `rate_limit_exceeded`, `invalid_prompt`, ….
     pub code: String,
-    /// In words.
+    /// Message for people.
     pub message: String,
 }
 
-/// Whether a conversation that is too long may be cut.
+/// Whether a conversation that is too long may be truncated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Truncation {
-    /// It may, in the middle.
+    /// Items in the middle may be dropped.
     Auto,
-    /// It may not, and is an error.
+    /// A conversation that is too long is an error.
     #[default]
     Disabled,
 }
 
-/// The form of the answer.
+/// Format of the answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Text {
     /// Its format.
     pub format: TextFormat,
-    /// How long it is: `low`, `medium`, `high`. Left out where it was not said.
+    /// Verbosity: `low`, `medium`, `high`. Omitted if unspecified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verbosity: Option<String>,
 }
 
-/// The format of the answer.
+/// Format of the answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TextFormat {
-    /// Words.
+    /// Plain text.
     #[default]
     Text,
-    /// Some JSON object.
+    /// Any JSON object.
     JsonObject,
-    /// JSON by a schema.
+    /// JSON that conforms to a schema.
     JsonSchema {
-        /// The schema's name.
+        /// Name of the schema.
         name: String,
-        /// What it is for.
+        /// Purpose of the answer.
         description: Option<String>,
         /// The schema.
         schema: Map<String, Value>,
-        /// Whether the answer keeps to it exactly.
+        /// Whether the answer must match the schema exactly.
         strict: Option<bool>,
     },
 }
 
-/// How the model thinks.
+/// Reasoning settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReasoningOptions {
-    /// How much: `minimal`, `low`, `medium`, `high`, ….
+    /// Effort: `minimal`, `low`, `medium`, `high`, ….
     pub effort: Option<String>,
-    /// What it shows of it: `auto`, `concise`, `detailed`.
+    /// Kind of summary: `auto`, `concise`, `detailed`.
     pub summary: Option<String>,
-    /// Whether it is wanted in the form that only its provider reads, as `reasoning.encrypted_content` in `include` says.
+    /// Whether the sealed form is requested, by `reasoning.encrypted_content` in `include`.
     #[serde(skip)]
     pub sealed: bool,
 }
 
-/// Tokens that a response took, over all its model calls.
+/// Token usage of a response, over all its model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Of input.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Among them.
+    /// Cached part of the input tokens.
     pub input_tokens_details: CachedTokens,
-    /// Of output.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Among them.
+    /// Reasoning part of the output tokens.
     pub output_tokens_details: ReasoningTokens,
-    /// Of both.
+    /// Total of both.
     pub total_tokens: u64,
 }
 
-/// Tokens of input that the provider had seen before.
+/// Cached input tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachedTokens {
-    /// Read from its cache.
+    /// Tokens read from the cache.
     #[serde(default)]
     pub cached_tokens: u64,
-    /// Written to it.
+    /// Tokens written to the cache.
     #[serde(default)]
     pub cache_write_tokens: u64,
 }
 
-/// Tokens of output that the model thought with.
+/// Output tokens used for reasoning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReasoningTokens {
-    /// Them.
+    /// Reasoning tokens.
     #[serde(default)]
     pub reasoning_tokens: u64,
 }
 
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, more: Self) {
-        // What a provider counts is its allegation, so sums are bounded rather than checked.
+        // A provider's counts are not trusted, so sums saturate rather than overflow.
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
         let (input, output) = (&mut self.input_tokens_details, &mut self.output_tokens_details);
         add(&mut self.input_tokens, more.input_tokens);

@@ -7,21 +7,22 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Tool {
-    /// A function of the client, which calls of it are handed back to.
+    /// A function of the client, to which its calls are returned.
     Function(Function),
-    /// Python in a sandbox of ours.
+    /// Python in one of our sandboxes.
     CodeInterpreter {
-        /// Where it runs.
+        /// Container for its code.
         container: Container,
     },
     /// The tools of a server, which are called here.
     Mcp(McpTool),
-    /// Functions of the client that share a name before their own.
+    /// Functions of the client with a common prefix.
     Namespace(Namespace),
 }
 
 impl Tool {
-    /// What it is told apart by among tools of its type: a function's or a namespace's name, a server's label.
+    /// Returns the name that is unique among tools of its type: that of a function or namespace, or
+    /// a server's label.
     pub fn name(&self) -> &str {
         match self {
             Self::Function(function) => &function.name,
@@ -31,7 +32,7 @@ impl Tool {
         }
     }
 
-    /// The functions of the client in it, each after the namespace that it stands in.
+    /// Returns the client's functions in it, each with its namespace.
     pub fn functions(&self) -> impl Iterator<Item = (Option<&Namespace>, &Function)> {
         let (one, namespace) = match self {
             Self::Function(function) => (Some((None, function)), None),
@@ -46,14 +47,14 @@ impl Tool {
     }
 }
 
-/// Functions of the client that share a name before their own.
+/// Functions of the client with a common prefix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Namespace {
     /// 1 to 64 of `a-z A-Z 0-9 _ -`.
     pub name: String,
-    /// What they are for.
+    /// Purpose of the functions.
     pub description: String,
-    /// They, at least one.
+    /// The functions, at least one.
     pub tools: Vec<Member>,
 }
 
@@ -68,23 +69,23 @@ pub enum Member {
 /// The tools of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpTool {
-    /// What the client calls the server.
+    /// The client's label for the server.
     pub server_label: String,
-    /// Where it is; null for one that the operator has set up under this label.
+    /// Address of the server; null for one that the operator has configured under this label.
     pub server_url: Option<String>,
-    /// What it is for, in words for the model.
+    /// Description of the server for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_description: Option<String>,
-    /// Which of its tools; all where it is null.
+    /// Selection of its tools; null means all.
     pub allowed_tools: Option<AllowedTools>,
-    /// Always `never`: nobody is asked before a call.
+    /// Always `never`: calls need no approval.
     pub require_approval: String,
-    /// Headers for the server. They may be secrets, so they are neither told nor kept.
+    /// Headers for the server. They may be secrets, so they are neither returned nor stored.
     #[serde(skip)]
     pub headers: Secrets,
 }
 
-/// Names and values that are not told.
+/// Names and values that are never shown.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secrets(pub Vec<(String, String)>);
 
@@ -96,18 +97,18 @@ impl std::fmt::Debug for Secrets {
     }
 }
 
-/// Which tools of a server.
+/// Selection of a server's tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum AllowedTools {
-    /// Those of these names.
+    /// Tools with these names.
     Names(Vec<String>),
-    /// Those that fit.
+    /// Tools that match a filter.
     Filter {
-        /// Those of these names.
+        /// Tools with these names.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_names: Option<Vec<String>>,
-        /// Those whose server alleges that they only read, or those of which it does not.
+        /// Tools that the server declares to be read-only, or the others.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         read_only: Option<bool>,
     },
@@ -120,28 +121,28 @@ pub struct Function {
     pub name: String,
     /// Description of the tool.
     pub description: Option<String>,
-    /// A JSON Schema of its arguments.
+    /// JSON Schema of its arguments.
     pub parameters: Option<Map<String, Value>>,
-    /// Whether arguments keep to the schema exactly.
+    /// Whether arguments must match the schema exactly.
     pub strict: Option<bool>,
 }
 
-/// Where code runs.
+/// Container for code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Container {
-    /// In this one.
+    /// An existing container.
     Id(String),
-    /// In one that is made when it is needed.
+    /// A container that is created when it is needed.
     Auto(AutoContainer),
 }
 
-/// A container that is made when it is needed.
+/// A container that is created when it is needed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutoContainer {
     /// Always `auto`.
     pub r#type: String,
-    /// Uploaded files that it holds from the start.
+    /// Uploaded files that it contains from the start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub file_ids: Vec<String>,
     /// `1g`, `4g`, `16g` or `64g`.
@@ -152,22 +153,22 @@ pub struct AutoContainer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ToolChoice {
-    /// Any, as it likes; at least one; none.
+    /// Any number, at least one, or none.
     Mode(ChoiceMode),
-    /// This one.
+    /// A specific tool.
     Tool(ToolName),
-    /// Some of those that are offered.
+    /// Some of the offered tools.
     Allowed {
         /// Always `allowed_tools`.
         r#type: String,
-        /// As it likes, or at least one.
+        /// Any number, or at least one.
         mode: AllowedMode,
-        /// These.
+        /// The allowed tools.
         tools: Vec<ToolName>,
     },
 }
 
-/// Whether the model has to choose.
+/// Whether the model must choose a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChoiceMode {
@@ -179,7 +180,7 @@ pub enum ChoiceMode {
     Required,
 }
 
-/// Whether the model has to choose among the allowed.
+/// Whether the model must choose one of the allowed tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AllowedMode {
@@ -189,39 +190,39 @@ pub enum AllowedMode {
     Required,
 }
 
-/// A tool by its name.
+/// A tool, identified by its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToolName {
     /// A function.
     Function {
-        /// Its name.
+        /// Name of the function.
         name: String,
-        /// The namespace that it stands in, if any.
+        /// Namespace of the function, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         namespace: Option<String>,
     },
-    /// Python in a sandbox of ours.
+    /// Python in one of our sandboxes.
     CodeInterpreter,
     /// A tool of a server, or any of its tools.
     Mcp {
         /// The server's label.
         server_label: String,
-        /// The tool's name.
+        /// Name of the tool.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
 }
 
 impl ToolName {
-    /// Whether it names this tool.
+    /// Returns whether it names this tool.
     pub fn names(&self, tool: &Tool) -> bool {
         match (self, tool) {
             (Self::Function { name, namespace }, tool) => tool.functions().any(|(within, function)| {
                 *name == function.name && namespace.as_ref() == within.map(|within| &within.name)
             }),
             (Self::CodeInterpreter, Tool::CodeInterpreter { .. }) => true,
-            // Whether the server has the tool is known when it has been asked.
+            // Whether the server has the tool is known after its tools were listed.
             (Self::Mcp { server_label, .. }, Tool::Mcp(tool)) => *server_label == tool.server_label,
             _ => false,
         }

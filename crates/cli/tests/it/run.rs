@@ -268,10 +268,7 @@ fn a_command_line_that_is_wrong_is_refused_before_anything_is_started() -> Resul
             "`moat` is not a protection",
         ),
         (vec!["nowhere.py"], "read the code `nowhere.py`: No such file"),
-        (
-            vec!["-c", "1", "--image", "nowhere"],
-            "image `nowhere` not found",
-        ),
+        (vec!["-c", "1", "--image", "nowhere"], "image `nowhere` not found"),
     ] {
         let finished = Cli::new(["run", "--json"].into_iter().chain(arguments.clone())).run()?;
         let (code, report) = answer(&finished)?;

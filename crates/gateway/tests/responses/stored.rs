@@ -47,7 +47,7 @@ async fn turn(server: &Server, change: &Value) -> Value {
 /// What a model reads of a series for which there is no room beside so many bytes.
 fn refused(tool: &str, kept: u64) -> String {
     format!(
-        "The tool gave nothing: the result could not be kept: it has {} bytes beside {kept} that are kept; the quota `stored_bytes` of this key is \
+        "The tool returned no result: the result could not be stored: it has {} bytes beside {kept} that are kept; the quota `stored_bytes` of this key is \
          used up: its limit is {}; try again in 60 s",
         bytes(tool),
         limit()

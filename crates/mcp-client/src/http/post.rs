@@ -126,9 +126,7 @@ impl Http {
                     || matches!(&message, Some(ServerJsonRpcMessage::Error(_)));
                 match message {
                     Some(message) if answers => Ok(StreamableHttpPostResponse::Json(message, session)),
-                    _ => Err(Failure::malformed(
-                        "it responds to another request",
-                    )),
+                    _ => Err(Failure::malformed("it responds to another request")),
                 }
             }
             Kind::Other(kind) => Err(Failure::malformed(format!("its content type is {kind}"))),

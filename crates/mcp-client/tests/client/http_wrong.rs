@@ -178,27 +178,39 @@ async fn wrong(how: &'static str) -> (Wrong, String) {
 
 #[tokio::test]
 async fn a_useless_response_is_reported_and_the_next_call_works() {
-    let large =
-        "returned more than the limit of 1 MiB; request less, such as fewer rows or columns";
+    let large = "returned more than the limit of 1 MiB; request less, such as fewer rows or columns";
     let message = "sent an invalid message of the Model Context Protocol: ";
     let asked = "sent its client 32 requests at once without reading a response; it was disconnected";
     let ended = "exited before it responded; it is started again for the next call";
     for (how, told) in [
         (
             "large",
-            "returned 2097210 bytes, the limit is 1 MiB; request less, such as fewer rows or columns".to_owned(),
+            "returned 2097210 bytes, the limit is 1 MiB; request less, such as fewer rows or columns"
+                .to_owned(),
         ),
         ("large chunks", large.to_owned()),
         ("large event", large.to_owned()),
         ("large lines", large.to_owned()),
         ("asks", asked.to_owned()),
         ("no answer", ended.to_owned()),
-        ("no event", format!("{message}it is not valid JSON of such a message")),
-        ("breaks off", "cannot be reached; continue without it, or try again later".to_owned()),
-        ("no JSON", format!("{message}it is not valid JSON of such a message")),
+        (
+            "no event",
+            format!("{message}it is not valid JSON of such a message"),
+        ),
+        (
+            "breaks off",
+            "cannot be reached; continue without it, or try again later".to_owned(),
+        ),
+        (
+            "no JSON",
+            format!("{message}it is not valid JSON of such a message"),
+        ),
         ("other id", format!("{message}it responds to another request")),
         ("HTML", format!("{message}its content type is `text/html`")),
-        ("status", "returned HTTP status 503; try again later, or continue without it".to_owned()),
+        (
+            "status",
+            "returned HTTP status 503; try again later, or continue without it".to_owned(),
+        ),
     ] {
         let (_, url) = wrong(how).await;
         let limits = ServerOptions {
@@ -206,7 +218,11 @@ async fn a_useless_response_is_reported_and_the_next_call_works() {
             ..options()
         };
         let server = at(&url, limits);
-        assert_eq!(refused_told(&server).await, format!("the server `weather` {told}"), "{how}");
+        assert_eq!(
+            refused_told(&server).await,
+            format!("the server `weather` {told}"),
+            "{how}"
+        );
         assert_eq!(good(&server).await, json!([1, ""]), "{how}");
     }
 }

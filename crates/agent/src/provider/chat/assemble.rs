@@ -1,4 +1,5 @@
-//! Chunks of Chat Completions, put together: servers number calls wrongly, repeat them, or send them whole.
+//! Assembling chunks of Chat Completions: servers number calls wrongly, repeat them, or send them
+//! whole.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -10,16 +11,16 @@ use crate::provider::reading::Assemble;
 use crate::provider::{Finish, ModelEvent, ProviderError};
 use crate::wire::{CachedTokens, Ids, ReasoningTokens, Usage};
 
-/// The most calls in one answer.
+/// Maximum number of calls in one response.
 const MAX_CALLS: usize = 128;
-/// The most bytes of one call's arguments.
+/// Maximum size of one call's arguments in bytes.
 const MAX_ARGUMENTS: usize = crate::arguments::MAX_BYTES;
 
-/// What was understood of an answer so far.
+/// The part of a response that was read so far.
 #[derive(Debug)]
 pub(super) struct Assembler {
     ids: Ids,
-    /// The field of reasoning, for whoever sends it back.
+    /// Name of the field of reasoning, for sending it back.
     heard: Arc<OnceLock<&'static str>>,
     calls: Vec<Call>,
     spoke: bool,
@@ -30,9 +31,9 @@ pub(super) struct Assembler {
 
 #[derive(Debug)]
 struct Call {
-    /// The server's number of it, which is not always its own.
+    /// The server's number, which may be shared with other calls.
     index: Option<u64>,
-    /// The server's id of it.
+    /// The server's id.
     id: Option<String>,
     arguments: String,
 }
@@ -51,7 +52,7 @@ impl Assembler {
     }
 
     fn delta(&mut self, delta: &Value, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
-        // Both names are in use; where a server sends both, they are the same.
+        // Both names are in use; if a server sends both, they have the same content.
         let told = ["reasoning", "reasoning_content"].into_iter().find_map(|field| {
             let text = delta[field].as_str().filter(|text| !text.is_empty())?;
             Some((field, text))
@@ -87,7 +88,7 @@ impl Assembler {
         let arguments = match &fragment["function"]["arguments"] {
             Value::Null => String::new(),
             Value::String(text) => text.clone(),
-            // Already read by the server: an object.
+            // The server has already parsed them: an object.
             value => value.to_string(),
         };
         let index = fragment["index"].as_u64();
@@ -97,7 +98,7 @@ impl Assembler {
         };
         let known = &mut self.calls[call];
         if arguments.is_empty() || (arguments == known.arguments && whole(&arguments)) {
-            // Nothing, or the whole once more.
+            // Either nothing, or everything once more.
             return Ok(());
         }
         if known.arguments.len() + arguments.len() > MAX_ARGUMENTS {
@@ -115,14 +116,14 @@ impl Assembler {
         Ok(())
     }
 
-    /// Which call a fragment belongs to, if it is known. A number that is missing means the last; a new id on a number that is taken is a new
-    /// call.
+    /// Returns the call that a fragment belongs to, if it is known. A missing number means the last
+    /// call; a new id with a used number starts a new call.
     fn known(&self, index: Option<u64>, id: Option<&str>, name: Option<&str>) -> Option<usize> {
         let numbered = |call: &Call| index.is_none() || call.index == index;
         let place = self.calls.iter().rposition(numbered)?;
         let call = &self.calls[place];
         let other_id = id.is_some() && call.id.is_some() && id != call.id.as_deref();
-        // Without ids, a name after arguments that are whole begins another call.
+        // Without ids, a name after complete arguments starts another call.
         let another = id.is_none() && name.is_some() && whole(&call.arguments);
         (!other_id && !another).then_some(place)
     }
@@ -170,7 +171,7 @@ impl Assemble for Assembler {
         if let Some(usage) = usage(&chunk["usage"]) {
             self.usage = Some(usage);
         }
-        // No choices at all is fine: some begin so, and usage comes so.
+        // Some streams start without choices, and usage has none.
         let choices = chunk["choices"].as_array().map_or(&[][..], Vec::as_slice);
         let first = |choice: &&Value| choice["index"].as_u64().unwrap_or(0) == 0;
         for choice in choices.iter().filter(first) {
@@ -192,12 +193,12 @@ impl Assemble for Assembler {
             .finish
             .or(told.then_some(Finish::Stop))
             .ok_or(ProviderError::Cut)?;
-        // Some parsers take the answer itself for reasoning.
+        // Some parsers mistake the answer itself for reasoning.
         if !self.spoke && self.calls.is_empty() && finish == Finish::Stop && !self.reasoning.is_empty() {
             out.push_back(ModelEvent::Text(std::mem::take(&mut self.reasoning)));
         }
         for (call, known) in self.calls.iter().enumerate() {
-            // No arguments are none, not broken ones.
+            // Missing arguments are an empty object, not an error.
             if known.arguments.trim().is_empty() {
                 let delta = "{}".to_owned();
                 out.push_back(ModelEvent::Arguments { call, delta });
@@ -205,7 +206,7 @@ impl Assemble for Assembler {
         }
         out.extend((0..self.calls.len()).map(|call| ModelEvent::CallEnd { call }));
         out.extend(self.usage.take().map(ModelEvent::Usage));
-        // Servers say `stop` in spite of calls.
+        // Some servers send `stop` despite calls.
         let calls = finish == Finish::Stop && !self.calls.is_empty();
         out.push_back(ModelEvent::Finish(if calls { Finish::Calls } else { finish }));
         Ok(())
@@ -215,7 +216,7 @@ impl Assemble for Assembler {
         if answer["choices"].is_array() {
             return self.take(answer, out);
         }
-        Err(ProviderError::malformed("it is JSON, but no completion"))
+        Err(ProviderError::malformed("it is JSON, but not a completion"))
     }
 
     fn failure(event: &Value) -> Option<&Value> {
@@ -223,12 +224,12 @@ impl Assemble for Assembler {
     }
 }
 
-/// Whether arguments are one whole object.
+/// Returns whether arguments are one complete object.
 fn whole(arguments: &str) -> bool {
     arguments.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(arguments).is_ok()
 }
 
-/// Text, also where it comes in parts.
+/// Returns a text, including one in parts.
 fn content(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

@@ -7,7 +7,7 @@ use crate::provider::request::{choice, plain};
 use crate::provider::{ModelRequest, ProviderError};
 use crate::wire::{FunctionCall, Item, Message, Output, Part, Reasoning, Role, TextFormat};
 
-/// The body that asks for a stream. Reasoning is sent back in the field that is named.
+/// Builds the body that requests a stream. Reasoning is sent back in the given field.
 pub(super) fn body(
     request: &ModelRequest,
     dialect: &Dialect,
@@ -48,7 +48,7 @@ pub(super) fn body(
         set("tools", Some(Value::Array(tools)));
         let named = |name: &str| json!({"type": "function", "function": {"name": name}});
         set("tool_choice", Some(choice(&request.tool_choice, named)));
-        // Only what differs from the default is sent: not every server knows the field.
+        // Only non-default values are sent: not every server knows the field.
         set(
             "parallel_tool_calls",
             (dialect.parallel_tool_calls && !request.parallel_tool_calls).then_some(json!(false)),
@@ -99,13 +99,13 @@ fn format(format: &TextFormat) -> Option<Value> {
     }
 }
 
-/// Messages that are being put together.
+/// Messages under construction.
 struct Messages<'a> {
     dialect: &'a Dialect,
-    /// The field in which reasoning is sent back.
+    /// Field in which reasoning is sent back.
     field: Option<&'a str>,
     done: Vec<Value>,
-    /// Reasoning for the next message of the model.
+    /// Reasoning for the model's next message.
     reasoning: Option<String>,
     /// Pictures of tool results. They follow the results, which are text, in a message of the user.
     pictures: Vec<Value>,
@@ -132,7 +132,7 @@ fn messages(request: &ModelRequest, dialect: &Dialect, field: Option<&str>) -> R
                     Item::Message(message) => messages.message(&message)?,
                     Item::FunctionCall(call) => messages.call(&call),
                     Item::Reasoning(reasoning) => messages.reasoning(&reasoning),
-                    // The first is above; the others are put into plain words before.
+                    // The first is handled above; the others were converted to plain messages.
                     Item::FunctionCallOutput(_)
                     | Item::CodeInterpreterCall(_)
                     | Item::McpListTools(_)
@@ -151,7 +151,7 @@ impl Messages<'_> {
     fn message(&mut self, message: &Message) -> Result<(), ProviderError> {
         let role = match message.role {
             Role::User => {
-                // What was thought for an earlier answer is not for this one.
+                // Reasoning for an earlier answer does not belong to this one.
                 self.forget_reasoning();
                 "user"
             }
@@ -194,7 +194,8 @@ impl Messages<'_> {
     }
 
     fn call(&mut self, call: &FunctionCall) {
-        // Templates read arguments as an object, and fail on others; what the model wrote is kept within one.
+        // Templates parse arguments as an object, and fail otherwise; other text of the model is
+        // wrapped in one.
         let arguments = match serde_json::from_str::<Map<String, Value>>(&call.arguments) {
             Ok(_) => call.arguments.clone(),
             Err(_) if call.arguments.trim().is_empty() => "{}".to_owned(),
@@ -253,7 +254,8 @@ fn text(parts: &[Part]) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// A part as Chat Completions has it. Ids of uploaded files have to be resolved before: only the gateway knows them.
+/// Converts a part to Chat Completions. Ids of uploaded files must be resolved before: only the
+/// gateway knows them.
 fn part(part: &Part) -> Result<Value, ProviderError> {
     Ok(match part {
         Part::InputImage {

@@ -1,19 +1,20 @@
-//! How many tokens a request has, roughly: each family of models has a tokenizer of its own, which nobody but its server knows.
+//! An estimate of a request's tokens: each family of models has its own tokenizer, which only its
+//! server knows.
 
 use serde_json::Value;
 
-/// Characters of a token in English text and in code.
+/// Characters per token in English text and in code.
 const CHARACTERS: usize = 4;
-/// Tokens around a message: its role, and where it begins and ends.
+/// Additional tokens per message: its role, start and end.
 const MESSAGE: usize = 4;
-/// Tokens of a picture: those of a square of 1024 pixels, as OpenAI's models count it.
+/// Tokens of a picture: those of a square of 1024 pixels in OpenAI's models.
 const PICTURE: usize = 765;
 
-/// The tokens of a body for Chat Completions.
+/// Estimates the tokens of a body for Chat Completions.
 pub(super) fn estimate(body: &Value) -> u64 {
     let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
     let said: usize = messages.iter().map(|message| MESSAGE + tokens(message)).sum();
-    // Models read the names and the types of a schema, too.
+    // Models also read the names and the types of a schema.
     let tools: usize = body.get("tools").map_or(0, |tools| of_text(&tools.to_string()));
     let format = body
         .get("response_format")
@@ -21,7 +22,7 @@ pub(super) fn estimate(body: &Value) -> u64 {
     u64::try_from(said + tools + format).unwrap_or(u64::MAX)
 }
 
-/// The tokens of the texts and pictures in a message.
+/// Estimates the tokens of the texts and pictures in a message.
 fn tokens(value: &Value) -> usize {
     match value {
         Value::String(text) => of_text(text),
@@ -36,7 +37,8 @@ fn tokens(value: &Value) -> usize {
     }
 }
 
-/// Letters of other scripts, above all of Chinese and Japanese, are a token each rather than a quarter of one.
+/// Letters of other scripts, especially Chinese and Japanese, take a token each rather than a
+/// quarter of one.
 fn of_text(text: &str) -> usize {
     let ascii = text.chars().filter(char::is_ascii).count();
     let others = text.chars().count() - ascii;

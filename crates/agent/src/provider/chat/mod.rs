@@ -20,36 +20,40 @@ use assemble::Assembler;
 pub struct ChatCompletions {
     endpoint: Endpoint,
     dialect: Dialect,
-    /// The field in which the server tells reasoning.
+    /// Name of the server's field for reasoning.
     heard: Arc<OnceLock<&'static str>>,
 }
 
-/// Where servers differ in what they accept.
+/// Differences between servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dialect {
-    /// The field for the most tokens: `max_tokens`, or `max_completion_tokens` as newer models of OpenAI want it.
+    /// Field for the maximum number of tokens: `max_tokens`, or `max_completion_tokens` for newer
+    /// models of OpenAI.
     pub max_tokens_field: String,
-    /// The role of the application: `system`, or `developer`.
+    /// Role of the application: `system` or `developer`.
     pub system_role: String,
-    /// Whether, and under which name, reasoning is sent back to models that want it between their calls.
+    /// Whether, and in which field, reasoning is sent back to models that need it between their
+    /// calls.
     pub reasoning: ReasoningBack,
-    /// Whether the server is asked for usage, which some refuse.
+    /// Whether usage is requested from the server, which some servers reject.
     pub stream_usage: bool,
-    /// Whether the server knows the field `parallel_tool_calls`; it is sent only where a request forbids such calls.
+    /// Whether the server knows the field `parallel_tool_calls`; it is sent only if a request
+    /// forbids such calls.
     pub parallel_tool_calls: bool,
-    /// Whether the server knows `strict` in a function; it is sent only where a request demands it.
+    /// Whether the server knows `strict` in a function; it is sent only if a request requires it.
     pub strict: bool,
 }
 
-/// Whether, and under which name, reasoning is sent back. Some templates refuse it, so that it is not by default.
+/// Whether, and in which field, reasoning is sent back. Off by default, because some templates
+/// reject it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ReasoningBack {
-    /// It is not.
+    /// Not sent back.
     #[default]
     Never,
-    /// In the field in which the server told it.
+    /// Sent back in the field in which the server sent it.
     Same,
-    /// In this field.
+    /// Sent back in this field.
     Field(String),
 }
 
@@ -67,7 +71,7 @@ impl Default for Dialect {
 }
 
 impl ChatCompletions {
-    /// Chat Completions at an endpoint.
+    /// Creates a client for the Chat Completions of an endpoint.
     pub fn new(endpoint: Endpoint) -> Self {
         Self {
             endpoint,
@@ -76,7 +80,7 @@ impl ChatCompletions {
         }
     }
 
-    /// Speaks as the server wants it.
+    /// Sets the server's differences.
     #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
@@ -84,7 +88,7 @@ impl ChatCompletions {
     }
 }
 
-/// How many tokens a request has, roughly.
+/// Estimates the tokens of a request.
 pub fn estimate(request: &ModelRequest) -> Result<u64, ProviderError> {
     let body = body::body(request, &Dialect::default(), None)?;
     Ok(estimate::estimate(&body))

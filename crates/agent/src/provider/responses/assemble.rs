@@ -1,4 +1,4 @@
-//! Events of another server's Responses API, put together. Numbers, beginnings and ends may be missing.
+//! Assembling events of another server's Responses API. Numbers, starts and ends may be missing.
 
 use std::collections::VecDeque;
 
@@ -8,31 +8,31 @@ use crate::provider::reading::Assemble;
 use crate::provider::{Finish, ModelEvent, ProviderError};
 use crate::wire::{CachedTokens, Ids, ReasoningTokens, Usage};
 
-/// The most items in one answer.
+/// Maximum number of items in one response.
 const MAX_ITEMS: usize = 1024;
-/// The most bytes of one call's arguments.
+/// Maximum size of one call's arguments in bytes.
 const MAX_ARGUMENTS: usize = crate::arguments::MAX_BYTES;
 
-/// What was understood of an answer so far.
+/// The part of a response that was read so far.
 #[derive(Debug)]
 pub(super) struct Assembler {
     ids: Ids,
     items: Vec<Seen>,
-    /// Ids of the calls, each by its place among them.
+    /// Ids of the calls, in order.
     calls: Vec<String>,
     usage: Option<Usage>,
     finish: Option<Finish>,
 }
 
-/// An item that something was heard of.
+/// An item that has occurred in an event.
 #[derive(Debug)]
 struct Seen {
     index: Option<u64>,
     id: Option<String>,
     kind: Kind,
-    /// Whether any of it was given.
+    /// Whether any of it was returned.
     said: bool,
-    /// Whether it was given in the form that only the server reads.
+    /// Whether it was returned in the form that only the server reads.
     sealed: bool,
 }
 
@@ -54,7 +54,7 @@ impl Assembler {
         }
     }
 
-    /// Text, a refusal or reasoning was added.
+    /// Returns added text, refusal or reasoning.
     fn say(
         &mut self,
         event: &Value,
@@ -72,7 +72,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// An item as it is now: what of it was not given yet.
+    /// Handles a complete item: returns the parts that were not returned yet.
     fn item(&mut self, event: &Value, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
         let item = &event["item"];
         match item["type"].as_str() {
@@ -101,7 +101,7 @@ impl Assembler {
                     .find(event, &Kind::Reasoning)
                     .map_or_else(|| self.add(event, Kind::Reasoning), Ok)?;
                 let texts = |key: &str| item[key].as_array().map_or(&[][..], Vec::as_slice).iter();
-                // The reasoning itself where there is any, else what is told of it.
+                // The reasoning itself if there is any, else its summary.
                 let parts: Vec<_> = texts("content")
                     .filter_map(|part| part["text"].as_str())
                     .collect();
@@ -129,7 +129,7 @@ impl Assembler {
                 };
                 self.complete(seen, item["arguments"].as_str().unwrap_or_default(), out)?;
             }
-            // Tools that the server runs by itself are its own affair.
+            // Tools that the server itself runs are ignored.
             _ => {}
         }
         Ok(())
@@ -178,7 +178,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Gives what is missing of a call's arguments. Those that were given cannot be taken back, so that others are ignored.
+    /// Returns the missing part of a call's arguments. Returned ones cannot be taken back, so
+    /// differences are ignored.
     fn complete(
         &mut self,
         seen: usize,
@@ -194,7 +195,7 @@ impl Assembler {
         }
     }
 
-    /// The answer as a whole: what of it was not given yet, and how it ended.
+    /// Handles a whole response: returns the parts that were not returned yet, and how it ended.
     fn whole(&mut self, response: &Value, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
         let items = response["output"].as_array().map_or(&[][..], Vec::as_slice);
         for (index, item) in items.iter().enumerate() {
@@ -210,7 +211,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Which item an event is about: by its id, or else its number, or else the last of its kind.
+    /// Returns the item of an event: by its id, or else its number, or else the last of its kind.
     fn find(&self, event: &Value, kind: &Kind) -> Option<usize> {
         let same = std::mem::discriminant(kind);
         let mut of_kind = (0..self.items.len())
@@ -222,7 +223,7 @@ impl Assembler {
         }
         of_kind.find(|&item| {
             let item = &self.items[item];
-            // Ids decide where both have one; some servers number every item 0.
+            // If both have an id, ids decide; some servers give every item the number 0.
             match (id, item.id.as_deref()) {
                 (Some(one), Some(other)) => one == other,
                 _ => index.is_some() && item.index == index,
@@ -272,7 +273,7 @@ impl Assemble for Assembler {
             }
             "response.function_call_arguments.delta" => match self.find_call(event) {
                 Some(seen) => self.grow(seen, event["delta"].as_str().unwrap_or_default(), out),
-                // A call that was never begun is told by its end.
+                // The end of a call reports one that was never started.
                 None => Ok(()),
             },
             "response.function_call_arguments.done" => match self.find_call(event) {
@@ -288,7 +289,7 @@ impl Assemble for Assembler {
         if answer["output"].is_array() {
             return self.whole(answer, out);
         }
-        Err(ProviderError::malformed("it is JSON, but no response"))
+        Err(ProviderError::malformed("it is JSON, but not a response"))
     }
 
     fn finished(&self) -> bool {
@@ -301,7 +302,7 @@ impl Assemble for Assembler {
             .or(told.then_some(Finish::Stop))
             .ok_or(ProviderError::Cut)?;
         for item in &self.items {
-            // No arguments are none, not broken ones.
+            // Missing arguments are an empty object, not an error.
             if let Kind::Call { call, arguments } = &item.kind
                 && arguments.trim().is_empty()
             {

@@ -6,7 +6,7 @@ use crate::provider::ModelRequest;
 use crate::provider::request::{choice, plain};
 use crate::wire::{Item, Part, TextFormat};
 
-/// The body that asks for a stream.
+/// Builds the body that requests a stream.
 pub(super) fn body(request: &ModelRequest) -> Value {
     let mut body = Map::new();
     let mut set = |key: &str, value: Option<Value>| value.map(|value| body.insert(key.to_owned(), value));
@@ -37,7 +37,7 @@ pub(super) fn body(request: &ModelRequest) -> Value {
     );
     let reasoning = shallow(json!(request.reasoning));
     set("reasoning", (reasoning != json!({})).then_some(reasoning));
-    // Models that do not think refuse this, so that only those who want it ask for it.
+    // Models without reasoning reject this, so it is only sent on request.
     let include = json!(["reasoning.encrypted_content"]);
     set("include", request.reasoning.sealed.then_some(include));
     let text = &request.text;
@@ -64,7 +64,7 @@ fn offered(request: &ModelRequest) -> Vec<Value> {
         .map(|tool| {
             let mut form = json!(tool);
             form["type"] = json!("function");
-            // Both have to be there, and a schema's absence is not one that every server reads.
+            // Both must be present, and not every server accepts a missing schema.
             form["strict"] = json!(tool.strict.unwrap_or(false));
             if tool.parameters.is_none() {
                 form["parameters"] = json!({"type": "object", "properties": {}});
@@ -74,11 +74,13 @@ fn offered(request: &ModelRequest) -> Vec<Value> {
         .collect()
 }
 
-/// An item without what only its own server knows: ids of things that it has kept, and citations of files.
+/// Returns an item without data that only its own server knows: ids of stored objects, and
+/// citations of files.
 fn item(item: &Item) -> Option<Value> {
     let mut item = item.clone();
     if let Item::Reasoning(reasoning) = &mut item {
-        // Reasoning that a server has neither kept nor sealed is refused, and so is its text beside what is sealed.
+        // Servers reject reasoning that they have neither stored nor sealed, and its text together
+        // with a sealed form.
         reasoning.encrypted_content.as_ref()?;
         reasoning.content = None;
     }
@@ -97,7 +99,7 @@ fn item(item: &Item) -> Option<Value> {
     Some(form)
 }
 
-/// A value in which no key is null: what is left out is understood everywhere.
+/// Removes null keys from a value: every server understands missing keys.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -109,7 +111,8 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// The same for the outermost object only: schemas, which lie deeper, are as their authors want them.
+/// Does the same for the outermost object only: schemas, which are nested, stay as their authors
+/// wrote them.
 fn shallow(mut value: Value) -> Value {
     if let Some(fields) = value.as_object_mut() {
         fields.retain(|_, value| !value.is_null());

@@ -25,14 +25,15 @@ const COUNTED: [&str; 8] = [
     "text",
 ];
 
-/// A server's Responses API. It is asked to keep nothing, and gets the whole conversation each time.
+/// A server's Responses API. It is asked not to store anything, and gets the whole conversation
+/// each time.
 #[derive(Clone, Debug)]
 pub struct Responses {
     endpoint: Endpoint,
 }
 
 impl Responses {
-    /// The Responses API at an endpoint.
+    /// Creates a client for the Responses API of an endpoint.
     pub const fn new(endpoint: Endpoint) -> Self {
         Self { endpoint }
     }

@@ -133,7 +133,7 @@ async fn a_provider_that_is_always_busy_saying_nothing_is_given_up() {
     assert_eq!(events, []);
     assert_eq!(
         error.unwrap().to_string(),
-        "wait for the provider: the answer had no end after 200ms; raise the timeout if the model is slow"
+        "wait for the provider: the response did not end after 200ms; raise the timeout if the model is slow"
     );
 }
 
@@ -165,10 +165,10 @@ async fn what_is_no_answer_is_told_by_what_it_is() {
         (" \n", "it is empty"),
         (
             "<!doctype html><p>Welcome",
-            "it is a web page, not an answer of a model; is the address right?",
+            "it is a web page, not a response of a model; check the address",
         ),
         ("Welcome\n", "it is neither a stream of events nor JSON"),
-        ("{\"models\": []}", "it is JSON, but no completion"),
+        ("{\"models\": []}", "it is JSON, but not a completion"),
         (
             "{\"choices\":",
             "it is not JSON: EOF while parsing a value at line 1 column 11",
@@ -242,7 +242,7 @@ fn a_key_goes_in_the_clear_to_this_machine_only() {
         "http://localhost.example.com/v1",
     ] {
         let error = Endpoint::new(base, key()).unwrap_err().to_string();
-        assert!(error.contains("anybody on the way could read it"), "{error}");
+        assert!(error.contains("would be sent unencrypted"), "{error}");
         assert!(!error.contains("sk-secret"), "{error}");
         assert!(Endpoint::new(base, None).is_ok(), "{base}");
         assert!(Endpoint::in_the_clear(base, key()).is_ok(), "{base}");

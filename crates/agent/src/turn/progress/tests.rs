@@ -75,7 +75,7 @@ async fn an_answer_without_the_requested_chart_says_so() {
     assert_eq!(outcome.outcome, Conclusion::BestEffort);
     assert_eq!(
         outcome.text,
-        "it rose\n\n## Gaps\n\n- `chart_missing`: a chart was asked for and could not be made"
+        "it rose\n\n## Gaps\n\n- `chart_missing`: a chart was requested but could not be made"
     );
 }
 

@@ -203,11 +203,14 @@ async fn what_goes_wrong_with_a_tool_is_told_to_model_and_client_and_the_turn_go
     ]);
     let played = play(&json!({}), &[&shelf], vec![first, Answer::new().text("Done.")]).await;
     let read = played.results();
-    assert_eq!(read[0], "The tool says that it failed: no such book");
-    assert_eq!(read[1], "The tool gave nothing: `shelf` ended before it answered");
+    assert_eq!(read[0], "The tool reported a failure: no such book");
+    assert_eq!(
+        read[1],
+        "The tool returned no result: `shelf` ended before it answered"
+    );
     assert_eq!(
         read[2],
-        "The tool gave nothing: the tool was not called: its arguments have to be a JSON object"
+        "The tool returned no result: the tool was not called: its arguments must be a JSON object"
     );
     assert!(read[3].as_str().unwrap().contains("are not JSON"), "{}", read[3]);
     assert_eq!(read[4], "There is no tool named `no_such`.");

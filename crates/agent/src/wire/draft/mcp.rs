@@ -4,19 +4,19 @@ use super::{Draft, Told};
 use crate::wire::event::EventKind;
 use crate::wire::item::{Item, ItemStatus, ListedTool, McpCall, McpError, McpListTools};
 
-/// A server that is asked for its tools.
+/// A request for a server's tools.
 #[derive(Debug)]
 pub struct McpListSlot(usize);
 
-/// A call of a server's tool that is being written, or runs.
+/// A call of a server's tool, in progress.
 #[derive(Debug)]
 pub struct McpSlot(usize);
 
-/// What is said of a list that has no end.
+/// The error of a list that did not end.
 const CUT: &str = "the server was not asked to the end";
 
 impl Draft {
-    /// Begins to ask a server for its tools.
+    /// Starts the request for a server's tools.
     pub fn mcp_list(&mut self, id: String, server_label: String) -> McpListSlot {
         let index = self.add(Item::McpListTools(McpListTools {
             id,
@@ -32,7 +32,7 @@ impl Draft {
         McpListSlot(index)
     }
 
-    /// Tells what it answered.
+    /// Sends the server's response.
     #[expect(clippy::needless_pass_by_value, reason = "nothing can be added after the end")]
     pub fn end_mcp_list(&mut self, slot: McpListSlot, answer: Result<Vec<ListedTool>, String>) {
         if let Item::McpListTools(list) = &mut self.response.output[slot.0] {
@@ -44,7 +44,7 @@ impl Draft {
         self.close(slot.0, ItemStatus::Completed);
     }
 
-    /// Begins a call of a server's tool.
+    /// Starts a call of a server's tool.
     pub fn mcp_call(&mut self, id: String, server_label: String, name: String) -> McpSlot {
         let index = self.add(Item::McpCall(McpCall {
             id,
@@ -81,7 +81,7 @@ impl Draft {
         });
     }
 
-    /// Its arguments are whole, and its server works on it. Happens once.
+    /// Marks its arguments as complete, when its server starts to work on it. Happens once.
     pub fn call_mcp(&mut self, slot: &McpSlot) {
         if self.told[slot.0] == Told::Open {
             self.end_mcp_arguments(slot.0);
@@ -89,7 +89,7 @@ impl Draft {
         }
     }
 
-    /// Ends it.
+    /// Ends the call.
     #[expect(clippy::needless_pass_by_value, reason = "nothing can be added after the end")]
     pub fn end_mcp_call(&mut self, slot: McpSlot, came: Result<String, McpError>) {
         let status = match &came {
@@ -119,7 +119,7 @@ impl Draft {
         });
     }
 
-    /// Tells the end of a list, or of a call; `status` is what it will have.
+    /// Sends the end of a list or a call; `status` is its final status.
     pub(super) fn close_mcp(&mut self, index: usize, status: ItemStatus) {
         let open = self.told[index] == Told::Open;
         let (item_id, output_index) = self.at(index);

@@ -1,4 +1,4 @@
-//! A response that is being written: each step gives the events that tell it, in an order that clients accept.
+//! A response under construction: each step returns its events, in an order that clients accept.
 //!
 //! ```text
 //! begin ─> message ─> text* ─> end_message ─────────────────┐
@@ -8,7 +8,8 @@
 //!      └─> mcp_list ─> end_mcp_list, mcp_call ─> mcp_arguments* ─> call_mcp ─> end_mcp_call (see `mcp`)
 //! ```
 //!
-//! Items may be written side by side. What is still open at the end is closed as incomplete, so that no stream ends with half an item.
+//! Items may be written concurrently. Items that are still open at the end are closed as
+//! incomplete, so that no stream ends with half an item.
 
 mod mcp;
 mod tell;
@@ -22,11 +23,11 @@ use crate::wire::item::{
 use crate::wire::report::Report;
 use crate::wire::response::{Failure, Incomplete, Response, ResponseStatus, Usage};
 
-/// A response that is being written.
+/// A response under construction.
 #[derive(Debug)]
 pub struct Draft {
     response: Response,
-    /// For each item how far it is told.
+    /// Progress of each item's events.
     told: Vec<Told>,
     events: Vec<Event>,
     next: u64,
@@ -34,34 +35,34 @@ pub struct Draft {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
-    /// It can be added to.
+    /// The item can be added to.
     Open,
-    /// Its code is whole, or the arguments of its call are.
+    /// The code, or the arguments of the call, are complete.
     Code,
-    /// It is as it will stay.
+    /// The item is final.
     Done,
 }
 
-/// A message that is being written.
+/// A message under construction.
 #[derive(Debug)]
 pub struct MessageSlot(usize);
 
-/// Reasoning that is being written.
+/// Reasoning under construction.
 #[derive(Debug)]
 pub struct ReasoningSlot(usize);
 
-/// A function's call that is being written.
+/// A function call under construction.
 #[derive(Debug)]
 pub struct CallSlot(usize);
 
 pub use mcp::{McpListSlot, McpSlot};
 
-/// A call of the interpreter that is being written, or runs.
+/// A call of the interpreter, under construction or running.
 #[derive(Debug)]
 pub struct InterpreterSlot(usize);
 
 impl Draft {
-    /// Begins a response.
+    /// Starts a response.
     pub fn begin(response: Response) -> Self {
         let mut draft = Self {
             response,
@@ -78,22 +79,22 @@ impl Draft {
         draft
     }
 
-    /// The events since this was asked last.
+    /// Returns the events since the last call.
     pub fn take(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
 
-    /// The response so far.
+    /// Returns the response so far.
     pub const fn response(&self) -> &Response {
         &self.response
     }
 
-    /// Says what the turn came to.
+    /// Sets the turn's report.
     pub fn report(&mut self, report: Report) {
         self.response.cellblock = Some(Box::new(report));
     }
 
-    /// Begins a message.
+    /// Starts a message.
     pub fn message(&mut self, id: String) -> MessageSlot {
         MessageSlot(self.add(Item::Message(Message {
             id,
@@ -104,7 +105,7 @@ impl Draft {
         })))
     }
 
-    /// Adds text to it.
+    /// Adds text to a message.
     pub fn text(&mut self, slot: &MessageSlot, delta: impl Into<String>) {
         let delta = delta.into();
         let (item_id, output_index) = self.at(slot.0);
@@ -123,7 +124,7 @@ impl Draft {
         });
     }
 
-    /// Adds to its refusal.
+    /// Adds to a message's refusal.
     pub fn refuse(&mut self, slot: &MessageSlot, delta: impl Into<String>) {
         let delta = delta.into();
         let (item_id, output_index) = self.at(slot.0);
@@ -142,7 +143,7 @@ impl Draft {
         });
     }
 
-    /// Says what a range of its last text refers to.
+    /// Adds a reference of a range in the message's last text.
     pub fn annotate(&mut self, slot: &MessageSlot, annotation: Annotation) {
         let (item_id, output_index) = self.at(slot.0);
         let Some(content_index) = self.part(slot.0, Part::output_text(String::new())) else {
@@ -168,7 +169,7 @@ impl Draft {
         self.close(slot.0, ItemStatus::Completed);
     }
 
-    /// Begins reasoning.
+    /// Starts reasoning.
     pub fn reasoning(&mut self, id: String) -> ReasoningSlot {
         ReasoningSlot(self.add(Item::Reasoning(Reasoning {
             id,
@@ -179,7 +180,7 @@ impl Draft {
         })))
     }
 
-    /// Adds to it.
+    /// Adds to reasoning.
     pub fn think(&mut self, slot: &ReasoningSlot, delta: impl Into<String>) {
         let delta = delta.into();
         let (item_id, output_index) = self.at(slot.0);
@@ -198,7 +199,7 @@ impl Draft {
         });
     }
 
-    /// Gives it in the form that only its provider reads. It is told with the whole item.
+    /// Sets the sealed form of reasoning, which is sent with the whole item.
     pub fn seal(&mut self, slot: &ReasoningSlot, content: String) {
         if let Item::Reasoning(reasoning) = &mut self.response.output[slot.0] {
             reasoning.encrypted_content = Some(content);
@@ -211,7 +212,7 @@ impl Draft {
         self.close(slot.0, ItemStatus::Completed);
     }
 
-    /// Begins a call of one of the client's functions.
+    /// Starts a call of one of the client's functions.
     pub fn function_call(
         &mut self,
         id: String,
@@ -229,7 +230,7 @@ impl Draft {
         })))
     }
 
-    /// Adds to its arguments.
+    /// Adds to a call's arguments.
     pub fn arguments(&mut self, slot: &CallSlot, delta: impl Into<String>) {
         let delta = delta.into();
         let (item_id, output_index) = self.at(slot.0);
@@ -243,13 +244,14 @@ impl Draft {
         });
     }
 
-    /// Ends it.
+    /// Ends a function call.
     #[expect(clippy::needless_pass_by_value, reason = "nothing can be added after the end")]
     pub fn end_function_call(&mut self, slot: CallSlot) {
         self.close(slot.0, ItemStatus::Completed);
     }
 
-    /// Begins a call of the interpreter. Its container is told before any code: some clients make their call of both.
+    /// Starts a call of the interpreter. Its container is sent before any code: some clients need
+    /// both to create their call.
     pub fn interpreter(&mut self, id: String, container_id: String) -> InterpreterSlot {
         let index = self.add(Item::CodeInterpreterCall(CodeInterpreterCall {
             id,
@@ -266,7 +268,8 @@ impl Draft {
         InterpreterSlot(index)
     }
 
-    /// Adds to its code. After [`interpret`](Self::interpret) the code is as it is, and nothing happens.
+    /// Adds to a call's code. After [`interpret`](Self::interpret) the code is final, and nothing
+    /// happens.
     pub fn code(&mut self, slot: &InterpreterSlot, delta: impl Into<String>) {
         if self.told[slot.0] != Told::Open {
             return;
@@ -283,7 +286,7 @@ impl Draft {
         });
     }
 
-    /// The code is whole and runs now. Happens once.
+    /// Marks the code as complete, when it starts to run. Happens once.
     pub fn interpret(&mut self, slot: &InterpreterSlot) {
         if self.told[slot.0] != Told::Open {
             return;
@@ -297,7 +300,8 @@ impl Draft {
         });
     }
 
-    /// Ends it: `completed` only if the code ran to its end. A failure is told by the item's status alone, since clients know no event for it.
+    /// Ends a call of the interpreter: `completed` only if the code completed. Only the item's
+    /// status reports a failure, because clients know no event for it.
     #[expect(clippy::needless_pass_by_value, reason = "nothing can be added after the end")]
     pub fn end_interpreter(
         &mut self,
@@ -314,7 +318,8 @@ impl Draft {
         self.close(slot.0, status);
     }
 
-    /// Ends the response: it is whole. With an item that was left open it is incomplete. `now` is in seconds since 1970.
+    /// Completes the response. It is incomplete if an item was left open. `now` is in seconds since
+    /// 1970.
     pub fn complete(self, usage: Usage, now: u64) -> (Response, Vec<Event>) {
         if self.told.iter().any(|told| *told != Told::Done) {
             return self.incomplete("unfinished_item", usage);
@@ -324,7 +329,7 @@ impl Draft {
         })
     }
 
-    /// Ends the response: it was cut short.
+    /// Ends the response early.
     pub fn incomplete(self, reason: &str, usage: Usage) -> (Response, Vec<Event>) {
         let reason = reason.to_owned();
         self.end(ResponseStatus::Incomplete, Some(usage), |response| {
@@ -332,7 +337,7 @@ impl Draft {
         })
     }
 
-    /// Ends the response: something went wrong.
+    /// Ends the response with an error.
     pub fn fail(mut self, error: ApiError, usage: Option<Usage>) -> (Response, Vec<Event>) {
         let failure = Failure {
             code: error.code.clone().unwrap_or_else(|| "server_error".to_owned()),

@@ -1,4 +1,4 @@
-//! What a step of a draft changes in its items, and the events that tell it.
+//! Changes of a draft's items, and the events that report them.
 
 use super::{Draft, Told};
 use crate::wire::content::Part;
@@ -28,7 +28,7 @@ impl Draft {
         output_index
     }
 
-    /// The parts of a message or of reasoning.
+    /// Returns the parts of a message or of reasoning.
     pub(super) fn parts(&mut self, index: usize) -> &mut [Part] {
         match &mut self.response.output[index] {
             Item::Message(message) => &mut message.content,
@@ -37,7 +37,7 @@ impl Draft {
         }
     }
 
-    /// Where the last part is that is of the kind of `empty`: the one that is there, or a new one.
+    /// Returns the index of the last part of the same kind as `empty`: an existing or a new one.
     pub(super) fn part(&mut self, index: usize, empty: Part) -> Option<usize> {
         let parts = self.parts(index);
         let content_index = parts.len();
@@ -64,7 +64,7 @@ impl Draft {
         Some(content_index)
     }
 
-    /// Tells that the last part is as it will stay.
+    /// Sends the end of the last part.
     pub(super) fn end_part(&mut self, index: usize) {
         let (item_id, output_index) = self.at(index);
         let parts = self.parts(index);

@@ -9,20 +9,21 @@ use crate::wire::id::Ids;
 use crate::wire::response::{ReasoningOptions, Text, TextFormat, Truncation};
 use crate::wire::tool::{AutoContainer, Container, Tool, ToolChoice, ToolName};
 
-/// Maximum number of `stop` sequences, as OpenAI has it.
+/// Maximum number of `stop` sequences, as in OpenAI's API.
 const MAX_STOPS: usize = 4;
 
-/// What a client of Chat Completions asks for.
+/// A request to Chat Completions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChatRequest {
-    /// The same as a request of the Responses API.
+    /// The equivalent request of the Responses API.
     pub request: Request,
-    /// Whether a stream ends with a chunk that has the usage.
+    /// Whether a stream ends with a chunk that contains the usage.
     pub include_usage: bool,
 }
 
 impl ChatRequest {
-    /// Reads a body. With `interpreter` the request has the tool `code_interpreter` even if it does not name it.
+    /// Parses a body. With `interpreter`, the request gets the tool `code_interpreter` even if it
+    /// does not name it.
     pub fn parse(body: &[u8], ids: &mut Ids, interpreter: bool) -> Result<Self, ApiError> {
         let body = super::json(body)?;
         let fields = super::top(&body)?;
@@ -83,13 +84,13 @@ impl ChatRequest {
         })
     }
 
-    /// Whether the answer has to be JSON, to which nothing can be added.
+    /// Returns whether the answer must be JSON, to which nothing can be added.
     pub fn wants_json(&self) -> bool {
         self.request.text.format != TextFormat::Text
     }
 }
 
-/// Rejects what would change the answer if it were ignored, and says what to send instead.
+/// Rejects fields that would change the answer if they were ignored, with the alternative.
 fn unsupported(fields: &Fields<'_>) -> Result<(), ApiError> {
     let refuse = |key: &str, instead: &str| {
         let message = format!("`{key}` is not supported: {instead}");
@@ -136,7 +137,7 @@ fn unsupported(fields: &Fields<'_>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The interpreter in a container of its own.
+/// Returns an interpreter in a new container.
 fn code_interpreter() -> Tool {
     Tool::CodeInterpreter {
         container: Container::Auto(AutoContainer {

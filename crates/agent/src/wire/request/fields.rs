@@ -1,4 +1,4 @@
-//! The fields of a JSON object, read one by one: what is wrong is an error that names the parameter.
+//! Reading the fields of a JSON object one by one: errors name the parameter.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::wire::error::ApiError;
 
-/// A JSON object and where it stands in the request.
+/// A JSON object and its path in the request.
 #[derive(Clone, Debug)]
 pub(super) struct Fields<'a> {
     map: &'a Map<String, Value>,
@@ -14,7 +14,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of a value that has to be an object.
+    /// Takes a value that must be an object.
     pub(super) fn of(value: &'a Value, path: impl Into<String>) -> Result<Self, ApiError> {
         let path = path.into();
         match value {
@@ -23,7 +23,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The name of a field from the request's top.
+    /// Returns a field's path from the request's top.
     pub(super) fn path(&self, key: &str) -> String {
         if self.path.is_empty() {
             key.to_owned()
@@ -32,7 +32,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A field's value; null counts as left out.
+    /// Returns a field's value; null counts as missing.
     pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
         self.map.get(key).filter(|value| !value.is_null())
     }
@@ -53,7 +53,7 @@ impl<'a> Fields<'a> {
         self.read(key, "an object", |value| value.as_object().cloned())
     }
 
-    /// The fields of a field.
+    /// Reads a field that is an object.
     pub(super) fn fields(&self, key: &str) -> Result<Option<Self>, ApiError> {
         self.get(key)
             .map(|value| Self::of(value, self.path(key)))
@@ -75,7 +75,7 @@ impl<'a> Fields<'a> {
         self.list(key)?.iter().enumerate().map(text).collect()
     }
 
-    /// A whole number of at least `least`.
+    /// Reads a whole number of at least `least`.
     pub(super) fn count(&self, key: &str, least: u64) -> Result<Option<u64>, ApiError> {
         let count = self.read(key, "a whole number", Value::as_u64)?;
         match count {
@@ -84,7 +84,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A number from `least` to `most`.
+    /// Reads a number from `least` to `most`.
     pub(super) fn number(&self, key: &str, least: f64, most: f64) -> Result<Option<f64>, ApiError> {
         let number = self.read(key, "a number", Value::as_f64)?;
         match number {
@@ -95,7 +95,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Strings by their names, bounded in number and size.
+    /// Reads strings by name, limited in number and size.
     pub(super) fn notes(&self, key: &str) -> Result<BTreeMap<String, String>, ApiError> {
         let Some(map) = self.object(key)? else {
             return Ok(BTreeMap::new());
@@ -125,7 +125,7 @@ impl<'a> Fields<'a> {
         ApiError::invalid(path, "missing_required_parameter", message)
     }
 
-    /// A value that is not one of those that are known.
+    /// Returns the error for an unknown value.
     pub(super) fn unknown(&self, key: &str, value: &str, known: &str) -> ApiError {
         let path = self.path(key);
         let message = format!("`{path}` is `{value}`; it can be {known}");
@@ -153,7 +153,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A value of another type than wanted.
+/// Returns the error for a value of the wrong type.
 pub(super) fn wrong(path: String, kind: &str, value: &Value) -> ApiError {
     let actual = match value {
         Value::Null => "null",
@@ -163,6 +163,6 @@ pub(super) fn wrong(path: String, kind: &str, value: &Value) -> ApiError {
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     };
-    let message = format!("`{path}` has to be {kind}, and is {actual}");
+    let message = format!("`{path}` must be {kind}, but is {actual}");
     ApiError::invalid(path, "invalid_type", message)
 }

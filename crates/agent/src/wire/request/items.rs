@@ -1,4 +1,4 @@
-//! The input of a request: a text, or items, also those that a response gave earlier.
+//! The input of a request: a text, or items, including those of earlier responses.
 
 use serde_json::Value;
 
@@ -11,13 +11,13 @@ use crate::wire::item::{
     ItemReference, ItemStatus, Message, Output, Reasoning, Role,
 };
 
-/// The most items that a request may carry.
+/// Maximum number of items in a request.
 pub(super) const MAX_ITEMS: usize = 10_000;
 
 const KINDS: &str = "`message`, `function_call`, `function_call_output`, `reasoning`, `code_interpreter_call`, `mcp_list_tools`, `mcp_call`, `compaction` or `item_reference`";
 const PARTS: &str = "`input_text`, `input_image`, `input_file`, `output_text` or `refusal`";
 
-/// Reads `input`.
+/// Parses `input`.
 pub(super) fn input(fields: &Fields<'_>, ids: &mut Ids) -> Result<Vec<Item>, ApiError> {
     let text = match fields.get("input") {
         None => return Err(fields.missing("input")),
@@ -34,7 +34,7 @@ pub(super) fn input(fields: &Fields<'_>, ids: &mut Ids) -> Result<Vec<Item>, Api
     })])
 }
 
-/// Reads a list of at most so many items.
+/// Parses a list of at most `most` items.
 pub(super) fn list(
     fields: &Fields<'_>,
     key: &str,
@@ -53,7 +53,7 @@ pub(super) fn list(
 fn item(value: &Value, path: String, ids: &mut Ids) -> Result<Item, ApiError> {
     let fields = Fields::of(value, path)?;
     let kind = fields.text("type")?;
-    // SDKs leave the type of messages out.
+    // SDKs omit the type of messages.
     let kind = match kind.as_deref() {
         Some(kind) => kind,
         None if fields.get("role").is_some() => "message",
@@ -149,7 +149,7 @@ fn call_id(fields: &Fields<'_>) -> Result<String, ApiError> {
     let id = fields.required("call_id")?;
     if id.is_empty() || id.chars().count() > 64 {
         let path = fields.path("call_id");
-        let message = format!("`{path}` has to have 1 to 64 characters");
+        let message = format!("`{path}` must have 1 to 64 characters");
         return Err(ApiError::invalid(path, "invalid_value", message));
     }
     Ok(id)
@@ -218,7 +218,8 @@ fn part(value: &Value, path: String) -> Result<Part, ApiError> {
     })
 }
 
-/// Annotations of a text that a client sends back; of a citation only one that is whole is one of ours.
+/// Parses annotations of a text that a client sends back; only complete citations are recognized as
+/// ours.
 fn annotations(fields: &Fields<'_>) -> Result<Vec<Annotation>, ApiError> {
     let list = fields.list("annotations")?.iter();
     let read = |value: &Value| {

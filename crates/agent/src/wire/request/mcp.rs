@@ -1,4 +1,4 @@
-//! Servers of tools that a request names, and what earlier responses told of them.
+//! Tool servers in a request, and their items of earlier responses.
 
 use serde_json::Value;
 
@@ -7,11 +7,11 @@ use crate::wire::error::ApiError;
 use crate::wire::item::{ItemStatus, ListedTool, McpCall, McpError, McpListTools};
 use crate::wire::tool::{AllowedTools, McpTool, Secrets};
 
-/// The most headers that a request may give for a server, and bytes of one.
+/// Maximum number of headers for a server in a request, and their size in bytes.
 const MAX_HEADERS: usize = 32;
 const MAX_HEADER: usize = 8 << 10;
 
-/// Reads `{"type": "mcp"}`.
+/// Parses `{"type": "mcp"}`.
 pub(super) fn tool(fields: &Fields<'_>) -> Result<McpTool, ApiError> {
     for (key, instead) in [
         ("connector_id", "there are no connectors here; send `server_url`"),
@@ -34,7 +34,7 @@ pub(super) fn tool(fields: &Fields<'_>) -> Result<McpTool, ApiError> {
     })
 }
 
-/// Nobody can be asked before a call, so a request has to say that nobody need be.
+/// Checks the approval setting: approvals are not supported, so a request must disable them.
 fn approval(fields: &Fields<'_>) -> Result<(), ApiError> {
     match fields.get("require_approval") {
         Some(Value::String(never)) if never == "never" => Ok(()),
@@ -71,7 +71,7 @@ fn allowed(fields: &Fields<'_>) -> Result<Option<AllowedTools>, ApiError> {
     }
 }
 
-/// `headers`, and `authorization` as the bearer token that it is.
+/// Parses `headers`, and `authorization` as a bearer token.
 fn headers(fields: &Fields<'_>) -> Result<Vec<(String, String)>, ApiError> {
     let path = fields.path("headers");
     let mut headers = Vec::new();
@@ -99,14 +99,14 @@ fn headers(fields: &Fields<'_>) -> Result<Vec<(String, String)>, ApiError> {
             || value.len() > MAX_HEADER
         {
             return invalid(format!(
-                "`{path}.{name}` is no header, or has more than {MAX_HEADER} bytes"
+                "`{path}.{name}` is not a valid header, or has more than {MAX_HEADER} bytes"
             ));
         }
     }
     Ok(headers)
 }
 
-/// Reads `mcp_list_tools`, as an earlier response told it.
+/// Parses `mcp_list_tools` of an earlier response.
 pub(super) fn list(fields: &Fields<'_>, id: String) -> Result<McpListTools, ApiError> {
     let path = fields.path("tools");
     let tool = |(index, value): (usize, &Value)| {
@@ -131,7 +131,7 @@ pub(super) fn list(fields: &Fields<'_>, id: String) -> Result<McpListTools, ApiE
     })
 }
 
-/// Reads `mcp_call`, as an earlier response told it.
+/// Parses `mcp_call` of an earlier response.
 pub(super) fn call(fields: &Fields<'_>, id: String, status: ItemStatus) -> Result<McpCall, ApiError> {
     Ok(McpCall {
         id,
@@ -147,7 +147,7 @@ pub(super) fn call(fields: &Fields<'_>, id: String, status: ItemStatus) -> Resul
     })
 }
 
-/// An error in words, in whichever form a client knows it.
+/// Parses an error message, in every form that clients send.
 fn said(error: &Value) -> String {
     match error {
         Value::String(text) => text.clone(),

@@ -14,7 +14,7 @@ use crate::wire::item::{
     FunctionCall, FunctionCallOutput, Item, ItemStatus, Message, Output, Reasoning, Role,
 };
 
-/// Reads `messages`. Those of the application that come first are the instructions.
+/// Parses `messages`. Leading messages of the application are the instructions.
 pub(super) fn messages(fields: &Fields<'_>, ids: &mut Ids) -> Result<(Option<String>, Vec<Item>), ApiError> {
     let list = fields.list("messages")?;
     if list.is_empty() {
@@ -47,12 +47,12 @@ pub(super) fn messages(fields: &Fields<'_>, ids: &mut Ids) -> Result<(Option<Str
     Ok((instructions, reading.items))
 }
 
-/// Messages that are being read.
+/// Messages while they are parsed.
 struct Reading<'a> {
     ids: &'a mut Ids,
     instructions: Vec<String>,
     items: Vec<Item>,
-    /// Each call that was made, and whether its result is there.
+    /// Each call, and whether its result was found.
     calls: HashMap<String, bool>,
 }
 
@@ -115,7 +115,7 @@ impl Reading<'_> {
                 return Err(ApiError::invalid(path, "unsupported_parameter", message));
             }
         }
-        // The field in which an answer of ours has it.
+        // The field in which our responses contain it.
         if let Some(text) = fields.text("reasoning_content")?.filter(|text| !text.is_empty()) {
             self.items.push(Item::Reasoning(Reasoning {
                 id: self.ids.mint("rs"),
@@ -143,7 +143,7 @@ impl Reading<'_> {
     }
 
     fn call(&mut self, fields: &Fields<'_>) -> Result<(), ApiError> {
-        // Some clients leave the type of calls out.
+        // Some clients omit the type of calls.
         if let Some(kind) = fields.text("type")?
             && kind != "function"
         {
@@ -185,7 +185,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// The first call without a result.
+    /// Returns the first call without a result.
     fn unanswered(&self) -> Option<&str> {
         self.items.iter().find_map(|item| match item {
             Item::FunctionCall(call) if self.calls.get(&call.call_id) == Some(&false) => {
@@ -196,7 +196,7 @@ impl Reading<'_> {
     }
 }
 
-/// A text, or the texts of parts.
+/// Parses a text, or the texts of parts.
 fn texts(fields: &Fields<'_>, key: &str) -> Result<Option<String>, ApiError> {
     let parts = match fields.get(key) {
         None => return Ok(None),
@@ -221,7 +221,7 @@ fn texts(fields: &Fields<'_>, key: &str) -> Result<Option<String>, ApiError> {
     Ok(Some(texts.join("\n")))
 }
 
-/// The parts of a user's message.
+/// Parses the parts of a user's message.
 fn parts(fields: &Fields<'_>, key: &str) -> Result<Vec<Part>, ApiError> {
     let path = fields.path(key);
     let part = |(index, value)| {

@@ -1,4 +1,4 @@
-//! The body of `POST /v1/responses`. Fields that nobody here knows are ignored, as SDKs send ever new ones.
+//! The body of `POST /v1/responses`. Unknown fields are ignored, because SDKs keep adding new ones.
 
 mod chat;
 mod conversation;
@@ -24,80 +24,80 @@ use super::item::Item;
 use super::response::{ReasoningOptions, Text, TextFormat, Truncation};
 use super::tool::{Tool, ToolChoice};
 
-/// What a client asks for.
+/// A request to the Responses API.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "the API has these switches, each by its name"
 )]
 pub struct Request {
-    /// The model.
+    /// Name of the model.
     pub model: String,
-    /// What is said; a text alone is a message of the user.
+    /// Input of the request; a plain text becomes a message of the user.
     pub input: Vec<Item>,
-    /// What the application tells the model.
+    /// The application's instructions to the model.
     pub instructions: Option<String>,
     /// Tools.
     pub tools: Vec<Tool>,
-    /// Which of them may or must be chosen: each is among [`tools`](Self::tools).
+    /// Which of them may or must be chosen; each is among [`tools`](Self::tools).
     pub tool_choice: ToolChoice,
-    /// Whether several tools may be called at once; yes, unless told otherwise.
+    /// Whether several tools may be called at once; true by default.
     pub parallel_tool_calls: bool,
-    /// The most calls of hosted tools.
+    /// Maximum number of calls of hosted tools.
     pub max_tool_calls: Option<u64>,
-    /// The most tokens of output.
+    /// Maximum number of output tokens.
     pub max_output_tokens: Option<u64>,
-    /// The response that it goes on from.
+    /// Id of the response that it continues.
     pub previous_response_id: Option<String>,
-    /// The conversation that it goes on in.
+    /// Id of the conversation that it continues.
     pub conversation: Option<String>,
-    /// Whether it is kept; yes, unless told otherwise.
+    /// Whether it is stored; true by default.
     pub store: bool,
     /// Whether its events are streamed.
     pub stream: bool,
-    /// Whether it goes on without the client.
+    /// Whether it continues without the client.
     pub background: bool,
-    /// What is told besides, such as `code_interpreter_call.outputs`.
+    /// Additional data to include, such as `code_interpreter_call.outputs`.
     pub include: Vec<String>,
-    /// The client's notes.
+    /// The client's metadata.
     pub metadata: BTreeMap<String, String>,
-    /// The form of the answer.
+    /// Format of the answer.
     pub text: Text,
-    /// How the model thinks.
+    /// Reasoning settings.
     pub reasoning: ReasoningOptions,
-    /// Whether a conversation that is too long may be cut.
+    /// Whether a conversation that is too long may be truncated.
     pub truncation: Truncation,
-    /// How freely the model samples, 0 to 2.
+    /// Sampling temperature, 0 to 2.
     pub temperature: Option<f64>,
     /// Sampling among the most probable tokens, 0 to 1.
     pub top_p: Option<f64>,
-    /// Against what was said already, -2 to 2.
+    /// Penalty for tokens that occurred before, -2 to 2.
     pub presence_penalty: Option<f64>,
-    /// Against what was said often, -2 to 2.
+    /// Penalty for tokens that occurred often, -2 to 2.
     pub frequency_penalty: Option<f64>,
     /// Sequences that end the answer; only Chat Completions has them.
     pub stop: Vec<String>,
-    /// Seed of the sampling; only Chat Completions has one.
+    /// Seed of the sampling; only in Chat Completions.
     pub seed: Option<i64>,
-    /// Alternatives whose probabilities are wanted, 0 to 20.
+    /// Number of alternatives with probabilities, 0 to 20.
     pub top_logprobs: Option<u32>,
-    /// The provider's class of service.
+    /// The provider's service tier.
     pub service_tier: Option<String>,
     /// The client's name for its user.
     pub safety_identifier: Option<String>,
-    /// The client's name for what it repeats.
+    /// The client's key for cached prompts.
     pub prompt_cache_key: Option<String>,
     /// The client's older name for its user.
     pub user: Option<String>,
 }
 
 impl Request {
-    /// Reads a body. Items without an id get one.
+    /// Parses a body. Items without an id get one.
     pub fn parse(body: &[u8], ids: &mut Ids) -> Result<Self, ApiError> {
         Self::read(&top(&json(body)?)?, ids)
     }
 
-    /// Whether the outputs of code belong to the response.
+    /// Returns whether the response includes the outputs of code.
     pub fn includes_outputs(&self) -> bool {
         self.include
             .iter()
@@ -110,7 +110,8 @@ impl Request {
         let background = fields.flag("background")?.unwrap_or(false);
         let store = fields.flag("store")?.unwrap_or(true);
         if background && !store {
-            let message = "`background` needs `store`: what nobody waits for has to be kept";
+            let message =
+                "`background` requires `store`: the response of a background request must be stored";
             return Err(ApiError::invalid("background", "invalid_value", message));
         }
         // In range and without a fraction.
@@ -159,16 +160,16 @@ fn json(body: &[u8]) -> Result<Value, ApiError> {
     })
 }
 
-/// The fields of a body.
+/// Parses the top level of a body.
 fn top(body: &Value) -> Result<Fields<'_>, ApiError> {
     Fields::of(body, "").map_err(|error| ApiError {
-        message: "the body has to be a JSON object".to_owned(),
+        message: "the body must be a JSON object".to_owned(),
         param: None,
         ..error
     })
 }
 
-/// Refuses what would change the answer if it were ignored, and says what to send instead.
+/// Rejects fields that would change the answer if they were ignored, with the alternative.
 fn unsupported(fields: &Fields<'_>) -> Result<(), ApiError> {
     if fields.get("prompt").is_some() {
         let message =
@@ -178,7 +179,7 @@ fn unsupported(fields: &Fields<'_>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Reads the conversation that a request goes on in: its id, or an object with it.
+/// Parses the conversation that a request continues: its id, or an object with it.
 fn conversation(fields: &Fields<'_>) -> Result<Option<String>, ApiError> {
     let id = match fields.get("conversation") {
         None => return Ok(None),
@@ -233,7 +234,7 @@ fn text(fields: &Fields<'_>) -> Result<Text, ApiError> {
     Ok(Text { format, verbosity })
 }
 
-/// Reads the form of the answer; a schema stands in it, or in its field `nested`.
+/// Parses the format of the answer; a schema is in it, or in its field `nested`.
 fn format(fields: &Fields<'_>, nested: Option<&str>) -> Result<TextFormat, ApiError> {
     Ok(match fields.required("type")?.as_str() {
         "text" => TextFormat::Text,

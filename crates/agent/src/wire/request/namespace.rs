@@ -1,4 +1,4 @@
-//! Functions of the client that stand in a namespace, and which of them a choice names.
+//! Functions of the client in namespaces, and choices of them.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::tools::{function, name, namespace};
 use crate::wire::error::ApiError;
 use crate::wire::tool::{Member, Namespace, Tool, ToolName};
 
-/// Reads `{"type": "namespace"}`.
+/// Parses `{"type": "namespace"}`.
 pub(super) fn tool(fields: &Fields<'_>) -> Result<Namespace, ApiError> {
     let name = name(fields, "name")?;
     let description = fields.required("description")?;
@@ -41,13 +41,13 @@ fn member(value: &Value, path: String) -> Result<Member, ApiError> {
         other => Err(fields.unknown(
             "type",
             other,
-            "`function`: nothing else stands in a namespace here",
+            "`function`: a namespace cannot contain other tools here",
         )),
     }
 }
 
-/// Reads which function a choice names. OpenAI's SDKs know no `namespace` there, so that it may be left out where one function alone has
-/// the name.
+/// Parses which function a choice names. OpenAI's SDKs have no `namespace` there, so it may be
+/// omitted if only one function has the name.
 pub(super) fn chosen(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, ApiError> {
     let name = name(fields, "name")?;
     let chosen = |namespace| ToolName::Function {
@@ -63,7 +63,7 @@ pub(super) fn chosen(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, Ap
         .map(|(namespace, _)| namespace.map(|it| it.name.clone()))
         .collect();
     match &within[..] {
-        // One that stands in no namespace is named as it always was.
+        // A function without a namespace is named as usual.
         names if names.contains(&None) => Ok(chosen(None)),
         [Some(namespace)] => Ok(chosen(Some(namespace.clone()))),
         [Some(one), Some(other), ..] => {
@@ -72,7 +72,7 @@ pub(super) fn chosen(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, Ap
                 format!("`{path}` names a function of `{one}` and one of `{other}`: say `namespace` too");
             Err(ApiError::invalid(path, "invalid_value", message))
         }
-        // There is no such function, which is told as for any other tool.
+        // There is no such function, which is reported as for any other tool.
         _ => Ok(chosen(None)),
     }
 }

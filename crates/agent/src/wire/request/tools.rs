@@ -8,13 +8,13 @@ use crate::wire::tool::{
     AllowedMode, AutoContainer, ChoiceMode, Container, Function, Tool, ToolChoice, ToolName,
 };
 
-/// The most tools that a request may offer.
+/// Maximum number of tools in a request.
 const MAX_TOOLS: usize = 128;
 
 const KINDS: &str =
     "`function`, `namespace`, `code_interpreter` or `mcp`; this server has no other tools, so leave it out";
 
-/// Reads `tools`, each with `read`, which is given where it stands.
+/// Parses `tools`, each with `read`, which gets its path.
 pub(super) fn tools(
     fields: &Fields<'_>,
     read: impl Fn(&Value, String) -> Result<Tool, ApiError>,
@@ -28,7 +28,7 @@ pub(super) fn tools(
             std::mem::discriminant(other) == std::mem::discriminant(&tool) && other.name() == tool.name()
         };
         if tools.iter().any(same) {
-            let message = format!("a tool named `{}` is there already", tool.name());
+            let message = format!("a tool named `{}` already exists", tool.name());
             return Err(ApiError::invalid(
                 format!("tools[{index}]"),
                 "invalid_value",
@@ -38,12 +38,12 @@ pub(super) fn tools(
         tools.push(tool);
     }
     unlike_the_interpreter(&tools)?;
-    // Models know no namespaces, and are offered what stands in them one by one.
+    // Models know no namespaces; their functions are offered individually.
     bounded(tools.iter().map(|tool| tool.functions().count().max(1)).sum())?;
     Ok(tools)
 }
 
-/// Models know tools by their names only, so no function can have the interpreter's beside it.
+/// Rejects a function with the interpreter's name: models know tools only by name.
 pub(super) fn unlike_the_interpreter(tools: &[Tool]) -> Result<(), ApiError> {
     let interpreter = tools
         .iter()
@@ -75,7 +75,7 @@ fn bounded(count: usize) -> Result<(), ApiError> {
     Err(ApiError::invalid("tools", "array_above_max_length", message))
 }
 
-/// Reads a function's name, or a schema's.
+/// Parses the name of a function or a schema.
 pub(super) fn name(fields: &Fields<'_>, key: &str) -> Result<String, ApiError> {
     let name = fields.required(key)?;
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
@@ -83,11 +83,11 @@ pub(super) fn name(fields: &Fields<'_>, key: &str) -> Result<String, ApiError> {
         return Ok(name);
     }
     let path = fields.path(key);
-    let message = format!("`{path}` has to have 1 to 64 of `a-z A-Z 0-9 _ -`");
+    let message = format!("`{path}` must have 1 to 64 of `a-z A-Z 0-9 _ -`");
     Err(ApiError::invalid(path, "invalid_value", message))
 }
 
-/// Reads the namespace that a function stands in.
+/// Parses the namespace of a function.
 pub(super) fn namespace(fields: &Fields<'_>) -> Result<Option<String>, ApiError> {
     fields
         .get("namespace")
@@ -95,7 +95,7 @@ pub(super) fn namespace(fields: &Fields<'_>) -> Result<Option<String>, ApiError>
         .transpose()
 }
 
-/// Reads `{"type": "function"}`.
+/// Parses `{"type": "function"}`.
 pub(super) fn function(fields: &Fields<'_>) -> Result<Function, ApiError> {
     Ok(Function {
         name: name(fields, "name")?,
@@ -105,7 +105,7 @@ pub(super) fn function(fields: &Fields<'_>) -> Result<Function, ApiError> {
     })
 }
 
-/// Reads a tool as the Responses API has it.
+/// Parses a tool of the Responses API.
 pub(super) fn tool(value: &Value, path: String) -> Result<Tool, ApiError> {
     let fields = Fields::of(value, path)?;
     match fields.required("type")?.as_str() {
@@ -119,7 +119,7 @@ pub(super) fn tool(value: &Value, path: String) -> Result<Tool, ApiError> {
     }
 }
 
-/// Reads where an interpreter runs.
+/// Parses the container of an interpreter.
 pub(super) fn container(tool: &Fields<'_>) -> Result<Container, ApiError> {
     let fields = match tool.get("container") {
         None => return Err(tool.missing("container")),
@@ -157,7 +157,7 @@ pub(super) fn container(tool: &Fields<'_>) -> Result<Container, ApiError> {
     }))
 }
 
-/// Reads `tool_choice`, an object with `chosen`; what it names has to be offered.
+/// Parses `tool_choice`, an object with `chosen`; the tools that it names must be offered.
 pub(super) fn choice(
     fields: &Fields<'_>,
     tools: &[Tool],
@@ -181,7 +181,7 @@ pub(super) fn choice(
     }
 }
 
-/// Reads a choice as the Responses API has it.
+/// Parses a choice of the Responses API.
 pub(super) fn chosen(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolChoice, ApiError> {
     if fields.required("type")? != "allowed_tools" {
         return Ok(ToolChoice::Tool(offered(fields, tools)?));
@@ -189,7 +189,7 @@ pub(super) fn chosen(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolChoice, 
     allowed(fields, |name| offered(name, tools))
 }
 
-/// Reads `mode` and `tools` of a choice among several, each with `name`.
+/// Parses `mode` and `tools` of a choice among several, each with `name`.
 pub(super) fn allowed(
     fields: &Fields<'_>,
     name: impl Fn(&Fields<'_>) -> Result<ToolName, ApiError>,
@@ -231,7 +231,7 @@ fn offered(fields: &Fields<'_>, tools: &[Tool]) -> Result<ToolName, ApiError> {
     among(name, tools, fields, key)
 }
 
-/// A tool by its name, which has to be offered.
+/// Parses a tool's name; the tool must be offered.
 pub(super) fn among(
     name: ToolName,
     tools: &[Tool],
