@@ -8,8 +8,8 @@ use clap::{ArgGroup, Args, Parser, Subcommand};
 
 use crate::env_vars;
 use crate::policy::PolicyArgs;
-use crate::size::Size;
 use crate::toolset::ToolsetArgs;
+use cellblock_settings::Size;
 
 pub(crate) mod artifact;
 pub(crate) mod config;
@@ -305,7 +305,7 @@ fn timeout_within(text: &str, most: Duration) -> Result<Duration, String> {
 fn parse_memory(text: &str) -> Result<Size, String> {
     let size: Size = text
         .parse()
-        .map_err(|error: crate::size::ParseSizeError| error.to_string())?;
+        .map_err(|error: cellblock_settings::ParseSizeError| error.to_string())?;
     if size < MIN_MEMORY {
         return Err(format!(
             "{size} is less than the {MIN_MEMORY} that a kernel needs"

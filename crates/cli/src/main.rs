@@ -18,7 +18,6 @@ mod render;
 mod sanitize;
 mod script;
 mod session;
-mod size;
 mod threads;
 mod toolset;
 

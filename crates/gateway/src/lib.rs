@@ -23,7 +23,7 @@ mod listing;
 mod metrics;
 mod models;
 pub mod openapi;
-mod options;
+pub mod options;
 mod problem;
 pub mod quotas;
 pub mod records;
@@ -36,16 +36,10 @@ mod state;
 mod welcome;
 
 pub(crate) use clock::now;
-pub use containers::{ContainerOptions, Containers, StickyKey};
+pub use containers::Containers;
 pub use engine::{Elsewhere, Engine};
-pub use execute::ExecuteOptions;
-pub use files::FileOptions;
-pub use metrics::MetricsOptions;
-pub use models::{Asking, Model, Models, Offer};
+pub use models::{Model, Models, Offer};
 pub use options::Options;
-pub use remote::RemoteOptions;
-pub use responses::ResponseOptions;
-pub use sessions::SessionsOptions;
 pub use state::{Caller, Gateway, Shared};
 
 /// Where events go that whoever watches over security wants to see.

@@ -25,6 +25,11 @@ const RULES: &[Rule] = &[
         never: NO_RUNTIME,
     },
     Rule {
+        package: "cellblock-settings",
+        ours: &[],
+        never: NO_RUNTIME,
+    },
+    Rule {
         package: "cellblock-jail",
         ours: &[],
         never: NO_RUNTIME,
@@ -84,7 +89,12 @@ const RULES: &[Rule] = &[
     Rule {
         package: "cellblock-gateway",
         // Which backend runs is none of its business.
-        ours: &["cellblock-agent", "cellblock-interpreter", "cellblock-artifact"],
+        ours: &[
+            "cellblock-agent",
+            "cellblock-interpreter",
+            "cellblock-artifact",
+            "cellblock-settings",
+        ],
         never: &["pyo3"],
     },
     Rule {
@@ -113,6 +123,7 @@ const RULES: &[Rule] = &[
             "cellblock-gateway",
             "cellblock-mcp",
             "cellblock-mcp-client",
+            "cellblock-settings",
         ],
         never: &[],
     },

@@ -8,7 +8,7 @@ use super::parse_memory;
 use super::session::{DatasetArg, parse_dataset, parse_idle};
 use crate::config::McpToolset;
 use crate::policy::PolicyArgs;
-use crate::size::Size;
+use cellblock_settings::Size;
 
 /// What to offer, and from what.
 #[derive(Args, Clone, Debug)]

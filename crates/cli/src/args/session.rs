@@ -9,7 +9,7 @@ use super::parse_memory;
 use crate::policy::PolicyArgs;
 use crate::session::id::SessionId;
 use crate::session::plan::{Profile, SessionToolset};
-use crate::size::Size;
+use cellblock_settings::Size;
 
 /// Longer than any conversation.
 const MOST_IDLE: Duration = Duration::from_hours(24 * 30);

@@ -18,7 +18,7 @@ use crate::exit_code::ExitCode;
 use crate::render::json::{self, print};
 use crate::render::{FAINT, STRONG, Screen, styled};
 use crate::sanitize;
-use crate::size::Size;
+use cellblock_settings::Size;
 
 /// Digits of a sha256 that are shown.
 const SHORT: usize = 12;

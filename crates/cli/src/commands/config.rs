@@ -1,5 +1,6 @@
 //! `cellblock config`: what a server's configuration says.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use super::serve::plan::Plan;
@@ -33,10 +34,15 @@ async fn act(command: ConfigCommand) -> Result<String> {
             };
             let plan = Plan::of(&serve)?;
             plan.check().await?;
-            Ok(match &plan.loaded.file {
+            let mut text = String::new();
+            for warning in &plan.loaded.warnings {
+                let _ = writeln!(text, "warning: {warning}");
+            }
+            text += &match &plan.loaded.file {
                 Some(file) => format!("{}: nothing is wrong", file.display()),
                 None => "there is no file; nothing is wrong with the environment and the defaults".to_owned(),
-            })
+            };
+            Ok(text)
         }
         ConfigCommand::Show { file, config } => Ok(load(file.or(config))?.show()),
         ConfigCommand::Schema => Ok(config::schema()),

@@ -19,7 +19,7 @@ use crate::render::json::{self, print};
 use crate::render::table::grouped;
 use crate::render::{BAD, FAINT, GOOD, STRONG, Screen, styled};
 use crate::sanitize;
-use crate::size::Size;
+use cellblock_settings::Size;
 
 /// Does it, prints, and says how it ended.
 pub(crate) async fn run(command: ImageCommand) -> ExitCode {

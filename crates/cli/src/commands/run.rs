@@ -29,8 +29,8 @@ use crate::render::json::{self, FailureReport, RunReport, SessionReport};
 use crate::render::{FAINT, Screen, exception, outcome, styled, table};
 use crate::sanitize;
 use crate::script::{self, NamedCell};
-use crate::size::Size;
 use crate::toolset::Toolset;
+use cellblock_settings::Size;
 
 /// Runs, prints, and says how it ended.
 pub(crate) async fn run(args: RunArgs) -> ExitCode {

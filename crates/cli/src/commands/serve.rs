@@ -54,6 +54,9 @@ async fn serve(args: &ServeArgs) -> Result<()> {
         site,
         mcp,
     } = Plan::of(args)?;
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
     // Before anything that takes long: a port that is taken is told at once.
     let listener = TcpListener::bind(options.listen)
         .await
@@ -153,7 +156,7 @@ async fn engine(loaded: &Loaded, site: Option<&Site>, home: &Home) -> Result<Eng
 async fn here(loaded: &Loaded, home: &Home, store: Store) -> Result<Interpreter> {
     let settings = &loaded.settings;
     let display = Display::on_stderr();
-    let image = image::ready(home, &settings.image, &display).await?;
+    let image = image::ready(home, &settings.image.0, &display).await?;
     display.clear();
     let started = Interpreter::builder()
         .image(image)

@@ -1,9 +1,12 @@
 //! Collects the mistakes of a configuration whose types are right.
 
+use std::time::Duration;
+
+use cellblock_settings::Time;
+
 use super::mistake::Mistake;
 use super::node::{Node, Origin, Value};
 use super::same_as;
-use super::units::Time;
 
 /// The mistakes so far, and the tree that says where they are.
 #[derive(Debug)]
@@ -44,10 +47,21 @@ impl<'a> Check<'a> {
         self.tree.at(path)
     }
 
-    /// A time must not be nothing.
-    pub(super) fn positive(&mut self, path: &[&str], time: Time) {
-        if time.0.is_zero() {
-            self.wrong(path, "0 is no time to wait; write more");
+    /// Rejects a time of 0.
+    pub(super) fn positive(&mut self, path: &[&str], time: Duration) {
+        if time.is_zero() {
+            self.wrong(path, "must be greater than 0");
+        }
+    }
+
+    /// Rejects a time above the one whose key begins with `max_`.
+    pub(super) fn below_maximum(&mut self, path: &[&str; 2], time: Duration, most: Duration) {
+        if time > most {
+            let ([section, key], time, most) = (path, Time(time), Time(most));
+            let message = format!(
+                "must be at most `{section}.max_{key}` ({most}), not {time}; lower it, or raise that one"
+            );
+            self.wrong(path, message);
         }
     }
 

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cellblock_agent::provider::script::Script;
-use cellblock_gateway::Options;
-use cellblock_gateway::server::TlsOptions;
+use cellblock_gateway::options::{Options, TlsOptions};
 
 use super::check::Check;
 use super::decode::decode;
@@ -13,7 +12,7 @@ use super::listen::Listen;
 use super::mistake::Mistake;
 use super::node::{Node, Origin, Value};
 use super::sections::providers::check_names;
-use super::{Settings, env, yaml};
+use super::{Settings, env, renamed, yaml};
 
 /// The file that is read where none is named, if it is there.
 pub(crate) const DEFAULT_FILE: &str = "cellblock.yaml";
@@ -40,6 +39,8 @@ pub(crate) struct Loaded {
     pub(super) tree: Node,
     /// The file, where there is one.
     pub(crate) file: Option<PathBuf>,
+    /// Keys under names that work in this release only.
+    pub(crate) warnings: Vec<Mistake>,
 }
 
 /// Why there is no configuration.
@@ -94,6 +95,7 @@ impl Sources {
                 },
             },
         };
+        let mut found = renamed::rename(&mut tree);
         env::overlay(&mut tree, self.variables).map_err(wrong)?;
         if let Some(Listen(address)) = self.listen {
             let listen = Node {
@@ -102,7 +104,9 @@ impl Sources {
             };
             tree.set(&["listen".to_owned()], listen);
         }
+        found.add(renamed::rename(&mut tree));
         let mut check = Check::new(&tree);
+        check.mistakes = found.mistakes;
         check_names(&mut check);
         if !check.mistakes.is_empty() {
             return Err(ConfigError::Wrong(check.mistakes));
@@ -111,7 +115,12 @@ impl Sources {
         settings.unite(&mut check);
         settings.check(&mut check);
         match check.mistakes {
-            none if none.is_empty() => Ok(Loaded { settings, tree, file }),
+            none if none.is_empty() => Ok(Loaded {
+                settings,
+                tree,
+                file,
+                warnings: found.warnings,
+            }),
             mistakes => Err(ConfigError::Wrong(mistakes)),
         }
     }

@@ -5,7 +5,6 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
-use cellblock_gateway::Options;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
@@ -22,12 +21,6 @@ pub(crate) struct ListenError(String);
 impl Default for Listen {
     fn default() -> Self {
         Self(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)))
-    }
-}
-
-impl Listen {
-    pub(super) fn apply(self, options: &mut Options) {
-        options.listen = self.0;
     }
 }
 

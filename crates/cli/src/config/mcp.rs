@@ -115,10 +115,7 @@ mod tests {
                 "mcp:\n  tokens: 10",
                 "2:11: `mcp.tokens`: write a number from 500 to 1000000",
             ),
-            (
-                "mcp: {idle: 0}",
-                "1:13: `mcp.idle`: 0 is no time to wait; write more",
-            ),
+            ("mcp: {idle: 0}", "1:13: `mcp.idle`: must be greater than 0"),
             (
                 "mcp: {sessions: 0}",
                 "1:17: `mcp.sessions`: without a session no code runs; write 1 or more, or `serve: false` instead",

@@ -1,7 +1,7 @@
 //! The configuration of a server: a YAML file, the environment over it, and the command line over both.
 //!
-//! A section is a file in `sections/`, a field of [`Settings`], and a line each in [`Settings::check`] and [`Settings::options`]. Everything
-//! else follows from its type: what may be written, the errors with their lines, `config show` and the schema.
+//! A section is a field of [`Settings`], and most are options of a crate as they are. Everything follows from the type: the keys and their
+//! defaults, errors with their lines, `config show`, the reference and the schema. `sections/` has what types cannot express.
 
 mod check;
 mod decode;
@@ -14,6 +14,7 @@ mod node;
 mod offer;
 #[cfg(test)]
 pub(crate) mod reference;
+mod renamed;
 pub(crate) mod schema;
 mod sections;
 mod show;
@@ -21,12 +22,14 @@ mod site;
 #[cfg(test)]
 mod tests;
 mod tool_servers;
-mod units;
 mod yaml;
 
 use std::path::PathBuf;
 
-use cellblock_gateway::Options;
+use cellblock_gateway::options::{
+    AuthOptions, ContainerOptions, ExecuteOptions, FileOptions, HttpServerOptions, MetricsOptions,
+    ModelListOptions, Options, QuotaOptions, RemoteOptions, ResponseOptions, SessionsOptions,
+};
 use cellblock_image::DEFAULT_IMAGE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,31 +37,20 @@ use serde::{Deserialize, Serialize};
 pub(crate) use file::{ConfigError, Loaded, RECORDS, Sources};
 use listen::Listen;
 pub(crate) use schema::schema;
-use sections::auth::Auth;
-use sections::containers::Containers;
-use sections::execute::Execute;
-use sections::files::Files;
-use sections::http::Http;
 use sections::limits::Limits;
 use sections::mcp::Mcp;
 pub(crate) use sections::mcp::McpToolset;
 use sections::mcp_requests::McpRequests;
 use sections::mcp_servers::McpServers;
 pub(crate) use sections::mcp_servers::OfferPolicy;
-use sections::metrics::Metrics;
-use sections::models::Models;
 use sections::pool::Pool;
 use sections::protections::Protections;
 use sections::providers::Providers;
-use sections::quotas::Quotas;
-use sections::remote::Remote;
-use sections::responses::Responses;
-use sections::sessions::Sessions;
 use sections::tls::Tls;
 use sections::turn::Turn;
 
 /// The configuration of `cellblock serve`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Address to listen on.
@@ -67,7 +59,8 @@ pub(crate) struct Settings {
     /// `CELLBLOCK_HOME`.
     pub(crate) state: Option<PathBuf>,
     /// Image for sandboxes: a name, an ID, or a TOML file that describes one.
-    pub(crate) image: String,
+    #[schemars(with = "String")]
+    pub(crate) image: ImageName,
     /// Run code on another Cellblock, or on any server with `/execute` and `/health`, instead of on
     /// this machine.
     pub(crate) sandbox_url: Option<String>,
@@ -79,98 +72,74 @@ pub(crate) struct Settings {
     pub(crate) sandbox_allow_http: bool,
     /// Providers of models by name, and the tool `code_interpreter`.
     pub(crate) providers: Providers,
-    pub(crate) models: Models,
+    pub(crate) models: ModelListOptions,
     pub(crate) mcp_servers: McpServers,
     pub(crate) mcp_requests: McpRequests,
     pub(crate) limits: Limits,
     pub(crate) pool: Pool,
     pub(crate) protections: Protections,
     pub(crate) turn: Turn,
-    pub(crate) responses: Responses,
-    pub(crate) containers: Containers,
-    pub(crate) files: Files,
-    pub(crate) sessions: Sessions,
-    pub(crate) execute: Execute,
+    pub(crate) responses: ResponseOptions,
+    pub(crate) containers: ContainerOptions,
+    pub(crate) files: FileOptions,
+    pub(crate) sessions: SessionsOptions,
+    pub(crate) execute: ExecuteOptions,
     pub(crate) mcp: Mcp,
-    pub(crate) remote: Remote,
-    pub(crate) auth: Auth,
-    pub(crate) quotas: Quotas,
+    pub(crate) remote: RemoteOptions,
+    pub(crate) auth: AuthOptions,
+    pub(crate) quotas: QuotaOptions,
     pub(crate) tls: Tls,
-    pub(crate) metrics: Metrics,
-    pub(crate) http: Http,
+    pub(crate) metrics: MetricsOptions,
+    pub(crate) http: HttpServerOptions,
 }
 
-impl Default for Settings {
+/// The name of an image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct ImageName(pub(crate) String);
+
+impl Default for ImageName {
     fn default() -> Self {
-        Self {
-            listen: Listen::default(),
-            state: None,
-            image: DEFAULT_IMAGE.to_owned(),
-            sandbox_url: None,
-            sandbox_key_env: None,
-            sandbox_key_file: None,
-            sandbox_allow_http: false,
-            providers: Providers::default(),
-            models: Models::default(),
-            mcp_servers: McpServers::default(),
-            mcp_requests: McpRequests::default(),
-            limits: Limits::default(),
-            pool: Pool::default(),
-            protections: Protections::default(),
-            turn: Turn::default(),
-            responses: Responses::default(),
-            containers: Containers::default(),
-            files: Files::default(),
-            sessions: Sessions::default(),
-            execute: Execute::default(),
-            mcp: Mcp::default(),
-            remote: Remote::default(),
-            auth: Auth::default(),
-            quotas: Quotas::default(),
-            tls: Tls::default(),
-            metrics: Metrics::default(),
-            http: Http::default(),
-        }
+        Self(DEFAULT_IMAGE.to_owned())
     }
 }
 
 impl Settings {
-    /// What the gateway is told, but for files that it reads.
+    /// The gateway's options, except for files that it reads.
     fn options(&self) -> Options {
-        let mut options = Options::default();
-        self.listen.apply(&mut options);
-        self.responses.apply(&mut options);
-        self.containers.apply(&mut options);
-        self.files.apply(&mut options);
-        self.sessions.apply(&mut options);
-        self.execute.apply(&mut options);
-        self.remote.apply(&mut options);
-        self.auth.apply(&mut options);
-        self.quotas.apply(&mut options);
-        self.metrics.apply(&mut options);
-        self.http.apply(&mut options);
-        self.limits.apply(&mut options);
-        self.turn.apply(&mut options);
-        self.providers.code_interpreter.apply(&mut options);
-        options
+        let interpreter = &self.providers.code_interpreter;
+        Options {
+            listen: self.listen.0,
+            max_steps: self.turn.max_steps,
+            derivation: self.turn.derivation(),
+            responses: self.responses.clone(),
+            containers: self.containers.clone(),
+            files: self.files.clone(),
+            sessions: self.sessions.clone(),
+            execute: self.execute.clone(),
+            remote: self.remote,
+            auth: self.auth,
+            quotas: self.quotas.clone(),
+            metrics: self.metrics,
+            http: self.http.clone(),
+            code_interpreter: interpreter.enabled,
+            chat_interpreter: interpreter.enabled && interpreter.chat_completions,
+            max_cell_timeout: self.limits.max_cell_timeout.0,
+            ..Options::default()
+        }
     }
 
     fn check(&self, check: &mut check::Check<'_>) {
         self.providers.check(check);
         self.check_site(check);
-        self.models.check(check);
         self.mcp_servers.check(check);
         self.mcp_requests.check(check);
         self.limits.check(check);
         self.pool.check(check);
         self.turn.check(check);
-        self.responses.check(check);
-        self.containers.check(check);
-        self.sessions.check(check);
-        self.execute.check(check);
         self.mcp.check(check);
         self.tls.check(check);
-        self.http.check(check);
+        self.check_gateway(check);
     }
 
     /// Takes over what was written under a key of `providers.code_interpreter.settings` that says the same as one of ours.

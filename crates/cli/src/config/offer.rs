@@ -7,7 +7,7 @@ use cellblock_agent::provider::demo::Demo;
 use cellblock_agent::provider::responses::Responses;
 use cellblock_agent::provider::script::Script;
 use cellblock_agent::provider::{Endpoint, Key, Provider as Asked, Retries, Timeouts};
-use cellblock_gateway::{Asking, Models, Offer};
+use cellblock_gateway::{Models, Offer};
 
 use super::check::Check;
 use super::sections::provider::{Dialect, Kind, MaxTokensField, Provider, SendReasoning, SystemRole};
@@ -29,11 +29,7 @@ impl Loaded {
                 provider: asked,
             });
         }
-        let asking = &self.settings.models;
-        models = models.asking(Asking {
-            timeout: asking.list_timeout.0,
-            cache: asking.list_cache.0,
-        });
+        models = models.options(self.settings.models);
         if check.mistakes.is_empty() {
             Ok(models)
         } else {

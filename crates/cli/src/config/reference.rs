@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use cellblock_settings::renamed::{KEYS, Renamed};
 use serde_json::Value;
 
 use super::{Settings, env, schema};
@@ -20,6 +21,16 @@ and its origin, and `cellblock config schema` prints the [JSON Schema](config.sc
 - A **size** is a number of bytes, or a number and a unit: `512MiB`, `2GB`.
 - A relative **path** is relative to the file's own directory.
 - Never write keys of providers or MCP servers in this file: `key_env` names an environment variable, `key_file` a file.
+";
+
+const RENAMED: &str = "
+## Renamed keys
+
+The server accepts the old names in this release and logs a warning for each; `cellblock config check` shows where they
+are. A section with both names of a key is invalid.
+
+| section | old name | new name |
+|---|---|---|
 ";
 
 /// The page.
@@ -72,6 +83,10 @@ Environment variables override the file. A variable's name is `{0}` and the path
             } else {
                 self.table(&self.properties(schema), &defaults[key]);
             }
+        }
+        self.text.push_str(RENAMED);
+        for Renamed { within, old, new } in KEYS {
+            let _ = writeln!(self.text, "| `{within}` | `{old}` | `{new}` |");
         }
         self.text
     }

@@ -4,7 +4,7 @@ use cellblock_agent::provider::Key;
 use cellblock_gateway::remote::Site;
 
 use super::check::Check;
-use super::{ConfigError, DEFAULT_IMAGE, Loaded, Settings};
+use super::{ConfigError, ImageName, Loaded, Settings};
 
 impl Settings {
     pub(super) fn check_site(&self, check: &mut Check<'_>) {
@@ -37,7 +37,7 @@ impl Settings {
                 "it cannot stand beside `sandbox_key_env`; remove one of the two",
             );
         }
-        if self.image != DEFAULT_IMAGE {
+        if self.image != ImageName::default() {
             check.wrong(
                 &["image"],
                 "it cannot stand beside `sandbox_url`: the image is that server's; remove one of the two",

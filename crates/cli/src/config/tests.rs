@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cellblock_gateway::quotas::Quota;
-use cellblock_gateway::{Models, Options, StickyKey};
+use cellblock_gateway::Models;
+use cellblock_gateway::options::{Options, StickyKey};
+use cellblock_settings::Bytes;
 
 use super::listen::Listen;
 use super::{ConfigError, Loaded, Sources, schema};
@@ -73,8 +74,8 @@ fn a_configuration_says_everything_that_counts() {
     assert_eq!(settings.pool.config().acquire_limit, Duration::from_secs(5));
     let options = loaded.options();
     assert_eq!(options.listen, "127.0.0.1:9000".parse().unwrap());
-    assert_eq!((options.max_steps, options.max_body), (5, 1 << 20));
-    assert_eq!(options.max_cell_time, Duration::from_mins(10));
+    assert_eq!((options.max_steps, options.http.max_body), (5, 1 << 20));
+    assert_eq!(options.max_cell_timeout, Duration::from_mins(10));
     assert!(options.code_interpreter);
     let models = loaded.models(Models::default()).unwrap();
     for model in ["gpt-5", "o3", "fast", "anything"] {
@@ -90,10 +91,10 @@ auth: {required: true}
 quotas: {sandboxes: 3, stored_bytes: null}
 tls: {certificates: tls/a.pem, key: /b.pem}
 metrics: {public: true, listen: '127.0.0.1:9'}
-containers: {idle: 5m, max_memory: 1GiB, sandboxes: 40, concurrent: 3, one_shots: 2, brief_idle: 5s, sticky_keys: [user, session]}
-files: {max_size: 1MiB}
-sessions: {per_owner: 2}
-execute: {concurrent: 7}
+containers: {idle_timeout: 5m, max_memory: 1GiB, max_sandboxes: 40, max_concurrent: 3, sticky_keys: [user, session]}
+files: {max_upload: 1MiB}
+sessions: {max_per_key: 2}
+execute: {max_concurrent: 7, max_body: 2MiB}
 remote: {serve: true}
 responses: {retention: null}
 http: {hosts: [a.example], origins: ['https://b.example'], max_connections: 9, grace: 3}
@@ -101,8 +102,8 @@ http: {hosts: [a.example], origins: ['https://b.example'], max_connections: 9, g
     let loaded = load(text, &[]).unwrap();
     let options = loaded.options();
     assert!(options.auth.required && options.metrics.public);
-    let quotas: Vec<_> = options.quotas.per_key.iter().collect();
-    assert!(quotas.contains(&(Quota::Sandboxes, Some(3))) && quotas.contains(&(Quota::StoredBytes, None)));
+    let quotas = (options.quotas.sandboxes, options.quotas.stored_bytes);
+    assert_eq!(quotas, (Some(3), None));
     let folder = loaded.file.as_deref().and_then(Path::parent).unwrap();
     let tls = options.tls.unwrap();
     assert_eq!(
@@ -110,26 +111,32 @@ http: {hosts: [a.example], origins: ['https://b.example'], max_connections: 9, g
         (folder.join("tls/a.pem"), "/b.pem".into())
     );
     assert_eq!(options.metrics.listen, Some("127.0.0.1:9".parse().unwrap()));
-    assert_eq!(options.containers.idle, Duration::from_mins(5));
-    let (sandboxes, concurrent) = (options.containers.sandboxes, options.containers.concurrent);
+    assert_eq!(options.containers.idle_timeout, Duration::from_mins(5));
+    let (sandboxes, concurrent) = (
+        options.containers.max_sandboxes,
+        options.containers.max_concurrent,
+    );
     assert_eq!((sandboxes, concurrent), (Some(40), Some(3)));
-    let (one_shots, brief) = (options.containers.one_shots, options.containers.brief_idle);
-    assert_eq!((one_shots, brief), (2, Duration::from_secs(5)));
-    assert_eq!(options.containers.max_memory, Some(1 << 30));
+    assert_eq!(options.containers.max_memory, Some(Bytes(1 << 30)));
     let by_default = [StickyKey::Session, StickyKey::PromptCacheKey];
     assert_eq!(Options::default().containers.sticky_keys, by_default);
     assert_eq!(
         options.containers.sticky_keys,
         [StickyKey::User, StickyKey::Session]
     );
-    assert_eq!(options.files.max_bytes, 1 << 20);
-    assert_eq!((options.sessions.per_owner, options.execute.concurrent), (2, 7));
+    assert_eq!(options.files.max_upload, 1 << 20);
+    assert_eq!(options.sessions.max_per_key, 2);
+    let execute = (options.execute.max_concurrent, options.execute.max_body);
+    assert_eq!(execute, (7, 2 << 20));
+    // What no configuration has keeps its default.
+    let max_files = Options::default().execute.max_files;
+    assert_eq!(options.execute.max_files, max_files);
     assert!(options.remote.serve);
     assert_eq!(options.responses.retention, None);
-    assert_eq!(options.hosts.names, ["a.example"]);
-    assert_eq!(options.hosts.origins, ["https://b.example"]);
-    assert_eq!(options.connections.most, 9);
-    assert_eq!(options.stop.grace, Duration::from_secs(3));
+    assert_eq!(options.http.hosts, ["a.example"]);
+    assert_eq!(options.http.origins, ["https://b.example"]);
+    assert_eq!(options.http.max_connections, 9);
+    assert_eq!(options.http.grace, Duration::from_secs(3));
 }
 
 #[test]
@@ -186,9 +193,9 @@ fn mistakes_are_told_with_their_place_and_a_repair() {
         "turn: {max_steps: 0}",
         "turn: {max_steps: 99999999999999999999999}",
         "tls: {certificates: a.pem}",
-        "containers: {idle: 25h, per_owner: 0}",
-        "sessions: {idle: 25h}",
-        "execute: {concurrent: 0, timeout: 2h}",
+        "containers: {idle_timeout: 25h, max_per_key: 0}",
+        "sessions: {idle_timeout: 25h}",
+        "execute: {max_concurrent: 0, timeout: 2h}",
         "responses: {keep_alive: 0}",
         "quotas: {sandboxs: 1}",
         "metrics: {listen: here}",
@@ -298,7 +305,7 @@ fn variables_and_the_command_line_count_more_than_the_file() {
     );
     let settings = loaded.unwrap().settings;
     assert_eq!(settings.listen, "127.0.0.1:2".parse().unwrap());
-    assert_eq!(settings.image, "5");
+    assert_eq!(settings.image.0, "5");
     assert_eq!(settings.limits.memory.0, 3 << 30);
     assert_eq!(settings.limits.disk.0, 2 << 30);
     assert_eq!(settings.providers.models[0].0, "x");

@@ -8,7 +8,7 @@ use cellblock_interpreter::execution::{Outcome, StreamText};
 use super::table::{grouped, plural};
 use super::{BAD, NOTE, styled};
 use crate::sanitize;
-use crate::size::Size;
+use cellblock_settings::Size;
 
 /// What is left out of the outputs and streams that were shown, one remark each.
 pub(crate) fn omissions(execution: &Execution) -> Vec<String> {

@@ -102,7 +102,7 @@ fn a_key_has_quotas_and_the_refusal_says_when_to_come_again() {
     let bearer = format!("Bearer {}", made["secret"].as_str().unwrap());
     let headers = [("Authorization", bearer.as_str())];
     // Code waits for its quota, by default for longer than the minute of this one.
-    let server = place.serve_with(&[], &[("CELLBLOCK_SERVE__CONTAINERS__WAIT", "1")]);
+    let server = place.serve_with(&[], &[("CELLBLOCK_SERVE__CONTAINERS__WAIT_TIMEOUT", "1")]);
     let body = http::code("6 * 7", false);
     let first = server.post("/v1/responses", &headers, &body).json();
     assert_eq!(http::call(&first)["status"], "completed", "{first}");

@@ -165,7 +165,7 @@ impl Keeper {
         let sha256 = stored.map_err(|error| fetch::failed(&error))?.to_string();
         if records.container(&self.owner, container).await?.is_none() {
             let now = now_ms();
-            let idle = self.gateway.options.containers.idle.as_millis();
+            let idle = self.gateway.options.containers.idle_timeout.as_millis();
             let row = ContainerRow {
                 id: container.to_owned(),
                 owner: self.owner.clone(),

@@ -55,8 +55,8 @@ async fn add(
         let uploaded = upload::receive(&gateway, &caller.owner, request).await?;
         (uploaded.name, uploaded.bytes, uploaded.sha256)
     } else {
-        let body = axum::body::to_bytes(request.into_body(), gateway.options.max_body).await;
-        let body = body.map_err(|_| upload::cut(gateway.options.max_body as u64))?;
+        let body = axum::body::to_bytes(request.into_body(), gateway.options.http.max_body).await;
+        let body = body.map_err(|_| upload::cut(gateway.options.http.max_body as u64))?;
         let request = Request::builder()
             .header(CONTENT_TYPE, kind_of_json())
             .body(body.into())

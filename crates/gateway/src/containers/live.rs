@@ -10,8 +10,8 @@ use cellblock_interpreter::Session;
 use tokio::sync::Notify;
 
 use super::cores::Cores;
-use super::options::ContainerOptions;
 use super::room::{self, Room, RoomPermit};
+use crate::options::ContainerOptions;
 use crate::state::Gateway;
 
 /// The containers that are at hand. Those of an earlier process are not, and so have expired.
@@ -200,7 +200,7 @@ impl Containers {
             shared: Arc::new(Shared {
                 live: Mutex::default(),
                 room: Arc::new(Room::new(options)),
-                cores: Cores::new(options.concurrent),
+                cores: Cores::new(options.max_concurrent),
                 idle: Notify::new(),
             }),
         }

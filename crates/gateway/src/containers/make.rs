@@ -7,6 +7,7 @@ use std::time::Duration;
 use cellblock_agent::wire::{ApiError, Ids};
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
+use cellblock_settings::Bytes;
 
 use super::live::{Held, Live, State};
 use super::{memory, room, run};
@@ -66,7 +67,7 @@ impl New {
     /// refused.
     pub(crate) async fn make(self, gateway: &Gateway, owner: &str) -> Result<Held, ApiError> {
         let options = &gateway.options.containers;
-        let idle = self.idle.unwrap_or(options.idle);
+        let idle = self.idle.unwrap_or(options.idle_timeout);
         let limits = match &self.memory_limit {
             None => None,
             Some(limit) => Some(Limits {
@@ -99,7 +100,7 @@ impl New {
             memory_limit: self.memory_limit.clone(),
             beside: self.beside,
             idle,
-            brief: self.brief.then_some(options.brief_idle),
+            brief: self.brief.then_some(options.one_shot_idle_timeout),
             session,
             furnished: AtomicBool::new(room.is_some()),
             lost: Mutex::new(self.lost),
@@ -141,7 +142,12 @@ pub(crate) fn memory(limit: &str, gateway: &Gateway) -> Result<u64, ApiError> {
         )));
     };
     let bytes = gigabytes << 30;
-    let most = gateway.options.containers.max_memory.or_else(memory::total);
+    let most = gateway
+        .options
+        .containers
+        .max_memory
+        .map(|Bytes(bytes)| bytes)
+        .or_else(memory::total);
     match most {
         Some(most) if bytes > most => Err(invalid(format!(
             "`memory_limit` is `{limit}`, and containers here can have at most {most} bytes; ask for less, or leave it out"

@@ -11,7 +11,6 @@ mod live;
 mod make;
 mod memory;
 mod object;
-mod options;
 pub(crate) mod path;
 mod place;
 mod room;
@@ -23,7 +22,6 @@ use std::sync::{Arc, Mutex};
 
 pub use live::Containers;
 pub(crate) use object::deleted;
-pub use options::{ContainerOptions, StickyKey};
 pub(crate) use routes::routes;
 pub(crate) use run::address;
 pub(crate) use sweep::sweep;

@@ -181,7 +181,7 @@ impl Place for In {
 
     fn ready(&self) -> BoxFuture<'_, Result<(), Ran>> {
         Box::pin(async move {
-            let wait = self.gateway.options.containers.wait;
+            let wait = self.gateway.options.containers.wait_timeout;
             let admitted = async {
                 self.held.enter(&self.gateway).await?;
                 Ok::<_, ApiError>(self.gateway.containers.cores().slot().await)

@@ -10,7 +10,7 @@ use cellblock_agent::wire::{ApiError, ErrorKind};
 use tokio::sync::Notify;
 
 use super::memory;
-use super::options::ContainerOptions;
+use crate::options::ContainerOptions;
 use crate::quotas::{Refused, SandboxPermit};
 use crate::records::RecordsError;
 use crate::state::Gateway;
@@ -57,8 +57,8 @@ enum Full {
 impl Room {
     pub(super) fn new(options: &ContainerOptions) -> Self {
         Self {
-            most: options.sandboxes.unwrap_or_else(memory::sandboxes),
-            most_own: options.per_owner,
+            most: options.max_sandboxes.unwrap_or_else(memory::sandboxes),
+            most_own: options.max_per_key,
             taken: Mutex::default(),
             lines: Mutex::default(),
             freed: Notify::new(),

@@ -59,7 +59,7 @@ async fn create(
 }
 
 fn idle(gateway: &Gateway, minutes: u64) -> Result<Duration, ApiError> {
-    let most = gateway.options.containers.max_idle.as_secs() / 60;
+    let most = gateway.options.containers.max_idle_timeout.as_secs() / 60;
     if (1..=most).contains(&minutes) {
         return Ok(Duration::from_mins(minutes));
     }

@@ -157,12 +157,12 @@ pub(super) async fn keep(gateway: &Gateway, held: &Held, execution: &mut Executi
         let Block::Image { name, image } = block else {
             continue;
         };
-        if saved && image.bytes <= gateway.options.containers.inline_picture {
+        if saved && image.bytes <= gateway.options.containers.max_inline_image {
             continue;
         }
         match keep_picture(gateway, held, name.as_deref(), &image).await {
             Ok(kept) => {
-                if image.bytes > gateway.options.containers.inline_picture {
+                if image.bytes > gateway.options.containers.max_inline_image {
                     shown
                         .links
                         .insert(image.sha256, address(gateway, &kept.container, &kept.id));

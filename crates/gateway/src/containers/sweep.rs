@@ -33,7 +33,7 @@ pub(crate) async fn sweep(gateway: Gateway) {
         }
         for live in gateway
             .containers
-            .take_expired(gateway.options.containers.one_shots)
+            .take_expired(gateway.options.containers.max_one_shots)
         {
             tracing::info!(container = live.id, "a container has expired");
             // One that does not want to end holds up no other.
@@ -56,7 +56,7 @@ async fn forget(gateway: &Gateway) -> Result<(), ApiError> {
     for (owner, id) in gateway.records.expired_files(now).await? {
         crate::files::remove(gateway, &owner, &id).await?;
     }
-    let kept = i64::try_from(gateway.options.containers.kept.as_millis()).unwrap_or(i64::MAX);
+    let kept = i64::try_from(gateway.options.containers.retention.as_millis()).unwrap_or(i64::MAX);
     let before = now.saturating_sub(kept);
     gateway
         .records

@@ -1,6 +1,5 @@
 //! The sandbox server of one call: `POST /execute` and `GET /health`.
 
-mod options;
 mod request;
 mod run;
 
@@ -19,7 +18,6 @@ use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-pub use options::ExecuteOptions;
 pub(crate) use request::ExecuteRequest;
 pub(crate) use run::ExecuteAnswer;
 
@@ -115,7 +113,7 @@ pub(crate) async fn execute(State(gateway): State<Gateway>, caller: Caller, body
     };
     let options = &gateway.options.execute;
     let bad = |message: &str| refuse(StatusCode::BAD_REQUEST, message);
-    let body = match tokio::time::timeout(options.body_time, to_bytes(body, options.max_body)).await {
+    let body = match tokio::time::timeout(options.body_timeout, to_bytes(body, options.max_body)).await {
         Ok(Ok(body)) => body,
         Ok(Err(_)) => {
             return bad(&format!(
@@ -124,7 +122,7 @@ pub(crate) async fn execute(State(gateway): State<Gateway>, caller: Caller, body
             ));
         }
         Err(_) => {
-            let limit = options.body_time.as_secs_f64();
+            let limit = options.body_timeout.as_secs_f64();
             return bad(&format!("the body did not come within {limit} seconds"));
         }
     };

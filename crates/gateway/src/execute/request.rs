@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
-use super::options::ExecuteOptions;
+use crate::options::ExecuteOptions;
 
 /// The code's own file.
 pub(super) const SCRIPT: &str = "script.py";
@@ -72,7 +72,7 @@ impl Job {
 fn timeout(asked: Option<f64>, options: &ExecuteOptions) -> Result<Duration, String> {
     match asked {
         Some(seconds) if seconds > 0.0 => {
-            let limit = options.longest;
+            let limit = options.max_timeout;
             let timeout = Duration::try_from_secs_f64(seconds).ok();
             let timeout = timeout.filter(|timeout| *timeout <= limit);
             timeout.map(|it| it.max(Duration::from_millis(1))).ok_or_else(|| {

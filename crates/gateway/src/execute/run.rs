@@ -13,8 +13,8 @@ use cellblock_interpreter::{Error, Interpreter, Session};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::options::ExecuteOptions;
 use super::request::{Job, OUTPUT, SCRIPT};
+use crate::options::ExecuteOptions;
 use crate::state::Gateway;
 
 /// Where the program starts, as it had a folder of its own in the original.
@@ -90,7 +90,7 @@ async fn in_session(session: &Session, options: &ExecuteOptions, job: Job) -> Re
         env: [("OUTPUT_DIR".to_owned(), format!("{FOLDER}/{OUTPUT}"))].into(),
         requirements: job.requirements,
         timeout: job.timeout,
-        stream_bytes: options.stream_bytes,
+        stream_bytes: options.max_stream,
     };
     let run = match session.run_program(program).await {
         Ok(run) => run,
@@ -163,9 +163,9 @@ async fn collect(
 ) -> Result<(BTreeMap<String, String>, Vec<SkippedFile>), Error> {
     let (mut produced, mut skipped) = (BTreeMap::new(), Vec::new());
     let mut seen = BTreeSet::new();
-    let mut left = options.all_file_bytes;
+    let mut left = options.max_all_files;
     for root in [format!("{FOLDER}/{OUTPUT}"), USUAL_OUTPUT.to_owned()] {
-        let mut listing = match session.list_files(&root, options.files).await {
+        let mut listing = match session.list_files(&root, options.max_files).await {
             Ok(listing) => listing,
             // The program may have removed the folder, or made something else of it.
             Err(error) if error.refusal().is_some() => continue,
@@ -188,11 +188,11 @@ async fn collect(
                 skip("another file of this name is delivered".to_owned());
                 continue;
             }
-            if produced.len() >= options.files as usize {
-                skip(format!("more than {} files", options.files));
+            if produced.len() >= options.max_files as usize {
+                skip(format!("more than {} files", options.max_files));
                 continue;
             }
-            let most = options.file_bytes.min(left);
+            let most = options.max_file.min(left);
             if file.bytes > most {
                 skip(format!("it has {} bytes, {most} can be delivered", file.bytes));
                 continue;

@@ -48,7 +48,7 @@ impl<'a> Attachments<'a> {
             interpreter,
             beside: false,
             files: Vec::new(),
-            left: gateway.options.files.inline_text,
+            left: gateway.options.files.max_inline_text,
         }
     }
 
@@ -184,7 +184,7 @@ impl<'a> Attachments<'a> {
             ApiError::invalid(param, "invalid_value", message)
         };
         if sent.bytes > self.left {
-            let most = self.gateway.options.files.inline_text;
+            let most = self.gateway.options.files.max_inline_text;
             return Err(refuse(format!(
                 "files have more than {most} bytes of text, the most that a model reads"
             )));
@@ -202,7 +202,7 @@ impl<'a> Attachments<'a> {
 
     /// A picture for the model; `None` where it is none.
     async fn picture(&self, sent: &Sent, detail: String) -> Result<Option<Part>, ApiError> {
-        let most = self.gateway.options.files.picture;
+        let most = self.gateway.options.files.max_image;
         let start = self
             .gateway
             .store

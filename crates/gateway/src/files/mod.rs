@@ -3,7 +3,6 @@
 pub(crate) mod attach;
 pub(crate) mod fetch;
 pub(crate) mod media;
-mod options;
 pub(crate) mod upload;
 
 use std::collections::BTreeMap;
@@ -14,8 +13,6 @@ use axum::response::Response;
 use axum::routing::get;
 use cellblock_agent::wire::{ApiError, ErrorKind, Ids};
 use serde_json::{Value, json};
-
-pub use options::FileOptions;
 
 use crate::clock::now_ms;
 use crate::containers::deleted;

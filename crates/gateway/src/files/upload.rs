@@ -74,7 +74,7 @@ pub(crate) async fn receive(gateway: &Gateway, owner: &str, request: Request) ->
 }
 
 async fn keep(gateway: &Gateway, mut field: Field<'_>) -> Result<(std::fs::File, u64), ApiError> {
-    let most = gateway.options.files.max_bytes;
+    let most = gateway.options.files.max_upload;
     let file = tempfile::tempfile().map_err(|error| failed(&error))?;
     let mut file = tokio::fs::File::from_std(file);
     let mut bytes = 0;

@@ -20,15 +20,6 @@ pub(crate) use provider::Observed;
 
 use names::{Kind, METRICS};
 
-/// How metrics are offered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MetricsOptions {
-    /// Whether they are told to everybody, rather than to callers with a key.
-    pub public: bool,
-    /// An address of their own, where they are told to everybody who can reach it.
-    pub listen: Option<std::net::SocketAddr>,
-}
-
 /// Names of models that get a label; clients may make up others where a provider has any model.
 const MOST_MODELS: usize = 100;
 

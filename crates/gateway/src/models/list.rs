@@ -10,7 +10,8 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::{Asking, Models, Route, fit};
+use super::{Models, Route, fit};
+use crate::options::ModelListOptions;
 
 /// The most models of one provider that are listed.
 const MOST: usize = 10_000;
@@ -43,19 +44,19 @@ struct Known {
 
 impl Route {
     /// The provider's own list. One that is down, slow or has none gives nothing.
-    async fn own(&self, asking: Asking) -> Option<Arc<Vec<OwnModel>>> {
+    async fn own(&self, options: ModelListOptions) -> Option<Arc<Vec<OwnModel>>> {
         let mut known = self.listing.0.lock().await;
         if let Some(known) = &*known {
             let fresh = if known.models.is_some() {
-                asking.cache
+                options.list_cache
             } else {
-                asking.cache.min(FAILED)
+                options.list_cache.min(FAILED)
             };
             if known.at.elapsed() < fresh {
                 return known.models.clone();
             }
         }
-        let models = match timeout(asking.timeout, self.provider.models()).await {
+        let models = match timeout(options.list_timeout, self.provider.models()).await {
             Ok(Ok(models)) => Some(Arc::new(models)),
             Ok(Err(error)) => {
                 let error = &error as &dyn std::error::Error;
@@ -63,7 +64,7 @@ impl Route {
                 None
             }
             Err(_) => {
-                tracing::warn!(provider = self.name, limit = ?asking.timeout, "a provider did not list its models in time");
+                tracing::warn!(provider = self.name, limit = ?options.list_timeout, "a provider did not list its models in time");
                 None
             }
         };
@@ -85,7 +86,7 @@ impl Models {
     pub async fn list(&self) -> Vec<Model> {
         let owns = self.routes.iter().map(|route| async move {
             if route.asks() {
-                route.own(self.asking).await
+                route.own(self.options).await
             } else {
                 None
             }
@@ -125,7 +126,7 @@ impl Models {
         if route.has(id) == Some(usize::MAX) {
             return Some(self.model(route, id, None));
         }
-        match route.own(self.asking).await {
+        match route.own(self.options).await {
             None => Some(self.model(route, id, None)),
             Some(own) => {
                 let found = own.iter().find(|model| model.id == id)?;

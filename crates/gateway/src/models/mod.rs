@@ -8,13 +8,13 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 pub use list::Model;
 pub(crate) use routes::routes;
 
 use crate::metrics::Observed;
 use crate::now;
+use crate::options::ModelListOptions;
 use cellblock_agent::provider::Provider;
 use cellblock_agent::wire::{ApiError, ErrorKind};
 use list::Listing;
@@ -25,7 +25,7 @@ use named::Named;
 #[derive(Clone, Default)]
 pub struct Models {
     routes: Vec<Route>,
-    asking: Asking,
+    options: ModelListOptions,
     /// Seconds since 1970 when the first of them was offered.
     since: u64,
 }
@@ -43,24 +43,6 @@ pub struct Offer {
     pub vision: bool,
     /// Who is asked.
     pub provider: Arc<dyn Provider>,
-}
-
-/// How providers are asked which models they have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asking {
-    /// How long one is waited for.
-    pub timeout: Duration,
-    /// How long its answer is remembered.
-    pub cache: Duration,
-}
-
-impl Default for Asking {
-    fn default() -> Self {
-        Self {
-            timeout: Duration::from_secs(3),
-            cache: Duration::from_mins(1),
-        }
-    }
 }
 
 #[derive(Clone)]
@@ -138,10 +120,10 @@ impl Models {
         self
     }
 
-    /// Asks providers for their models in this way.
+    /// Lists the models of providers in this way.
     #[must_use]
-    pub const fn asking(mut self, asking: Asking) -> Self {
-        self.asking = asking;
+    pub const fn options(mut self, options: ModelListOptions) -> Self {
+        self.options = options;
         self
     }
 

@@ -9,7 +9,7 @@ use cellblock_agent::provider::{ModelRequest, ModelStream, OwnModel, Provider, P
 use cellblock_agent::wire::{FunctionCallOutput, Item, ItemStatus, Message, Output, Part, Role};
 use futures_util::future::BoxFuture;
 
-use super::{Asking, Models, Offer};
+use super::{ModelListOptions, Models, Offer};
 
 /// Lists models, or fails, or never answers; and counts how often it was asked.
 #[derive(Debug)]
@@ -65,10 +65,10 @@ fn offer(name: &str, patterns: &[&str], provider: Arc<dyn Provider>) -> Offer {
     }
 }
 
-fn quick() -> Asking {
-    Asking {
-        timeout: Duration::from_millis(50),
-        ..Asking::default()
+fn quick() -> ModelListOptions {
+    ModelListOptions {
+        list_timeout: Duration::from_millis(50),
+        ..ModelListOptions::default()
     }
 }
 
@@ -141,7 +141,7 @@ async fn a_provider_that_is_down_or_slow_does_not_break_the_list() {
         ))
         .offer(offer("down", &["b", "down-*"], Lister::broken(false)))
         .offer(offer("up", &["*"], Lister::with(&["c"])))
-        .asking(quick());
+        .options(quick());
     let expected = [("a", "slow"), ("b", "down"), ("c", "up")];
     assert_eq!(listed(&models).await, pairs(&expected));
     assert_eq!(listed(&models).await, pairs(&expected));
@@ -154,10 +154,12 @@ async fn a_provider_that_is_down_or_slow_does_not_break_the_list() {
 #[tokio::test]
 async fn a_list_that_is_not_remembered_is_asked_for_each_time() {
     let lister = Lister::with(&["m"]);
-    let cache = Duration::ZERO;
-    let asking = Asking { cache, ..quick() };
+    let options = ModelListOptions {
+        list_cache: Duration::ZERO,
+        ..quick()
+    };
     let offered = offer("one", &["*"], Arc::clone(&lister) as Arc<dyn Provider>);
-    let models = Models::default().offer(offered).asking(asking);
+    let models = Models::default().offer(offered).options(options);
     for count in 1..=2 {
         assert_eq!(listed(&models).await.len(), 1);
         assert_eq!(lister.asked.load(Ordering::Relaxed), count);

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::options::QuotaOptions;
+
 /// Something that is limited for each owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -65,6 +67,19 @@ impl FromStr for Quota {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Allowance(BTreeMap<Quota, Option<u64>>);
+
+impl From<&QuotaOptions> for Allowance {
+    fn from(options: &QuotaOptions) -> Self {
+        Self(BTreeMap::from([
+            (Quota::Sandboxes, options.sandboxes),
+            (Quota::ConcurrentCells, options.concurrent_cells),
+            (Quota::CellsPerMinute, options.cells_per_minute),
+            (Quota::CellSecondsPerDay, options.cell_seconds_per_day),
+            (Quota::UploadBytesPerDay, options.upload_bytes_per_day),
+            (Quota::StoredBytes, options.stored_bytes),
+        ]))
+    }
+}
 
 impl Allowance {
     /// Allows so much of something; `None` any amount.

@@ -40,26 +40,6 @@ const SOON: u64 = 1;
 /// Seconds after which somebody may have removed something.
 const LATER: u64 = 60;
 
-/// How quotas are set up.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QuotaOptions {
-    /// What a key is allowed that says nothing else.
-    pub per_key: Allowance,
-}
-
-impl Default for QuotaOptions {
-    fn default() -> Self {
-        let per_key = Allowance::default()
-            .with(Quota::Sandboxes, Some(20))
-            .with(Quota::ConcurrentCells, Some(8))
-            .with(Quota::CellsPerMinute, Some(120))
-            .with(Quota::CellSecondsPerDay, Some(10 * 3600))
-            .with(Quota::UploadBytesPerDay, Some(10 << 30))
-            .with(Quota::StoredBytes, Some(20 << 30));
-        Self { per_key }
-    }
-}
-
 /// Quotas, and what is used of them. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Quotas(Arc<Inner>);
@@ -91,9 +71,9 @@ impl Refused {
 
 impl Quotas {
     /// Nothing used yet but what the records know.
-    pub fn new(options: QuotaOptions, records: Records) -> Self {
+    pub fn new(per_key: Allowance, records: Records) -> Self {
         Self(Arc::new(Inner {
-            per_key: options.per_key,
+            per_key,
             records,
             ledger: Mutex::default(),
             freed: Notify::new(),

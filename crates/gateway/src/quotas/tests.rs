@@ -6,7 +6,7 @@ use super::ledger::Rate;
 use super::*;
 
 fn quotas(per_key: Allowance) -> Quotas {
-    Quotas::new(QuotaOptions { per_key }, Records::in_memory().unwrap())
+    Quotas::new(per_key, Records::in_memory().unwrap())
 }
 
 fn used_up<T>(refused: Result<T, ApiError>) -> String {
@@ -44,8 +44,7 @@ async fn a_day_has_so_many_seconds_and_bytes_also_after_a_restart() {
     let per_key = Allowance::default()
         .with(Quota::CellSecondsPerDay, Some(10))
         .with(Quota::UploadBytesPerDay, Some(100));
-    let options = QuotaOptions { per_key };
-    let quotas = Quotas::new(options.clone(), records.clone());
+    let quotas = Quotas::new(per_key.clone(), records.clone());
     quotas.cell("key_1").await.unwrap().done(Duration::from_secs(9));
     quotas.cell("key_1").await.unwrap().done(Duration::from_secs(9));
     used_up(quotas.cell("key_1").await);
@@ -55,7 +54,7 @@ async fn a_day_has_so_many_seconds_and_bytes_also_after_a_restart() {
     quotas.flush().await.unwrap();
     quotas.flush().await.unwrap();
 
-    let quotas = Quotas::new(options, records);
+    let quotas = Quotas::new(per_key, records);
     let used = Used {
         cells: 2,
         cell_millis: 18_000,
@@ -78,7 +77,7 @@ async fn a_key_may_have_quotas_of_its_own_and_the_local_owner_has_none() {
     let per_key = Allowance::default()
         .with(Quota::ConcurrentCells, Some(1))
         .with(Quota::StoredBytes, Some(50));
-    let quotas = Quotas::new(QuotaOptions { per_key }, records);
+    let quotas = Quotas::new(per_key, records);
     let _one = quotas.cell(&key.id).await.unwrap();
     let _two = quotas.cell(&key.id).await.unwrap();
     quotas.store(&key.id, 3, 2).await.unwrap();
@@ -108,7 +107,7 @@ async fn the_use_of_a_key_is_remembered() {
     let records = Records::in_memory().unwrap();
     let keys = crate::keys::Keys::new(records.clone());
     let (key, _) = keys.create("ci", None, Allowance::default()).await.unwrap();
-    let quotas = Quotas::new(QuotaOptions::default(), records);
+    let quotas = Quotas::new(Allowance::default(), records);
     quotas.seen(&key.id);
     quotas.flush().await.unwrap();
     let seen = keys.list().await.unwrap()[0].last_used_at.unwrap();

@@ -1,6 +1,5 @@
 //! Code that runs elsewhere: finding out what is at an address.
 
-mod options;
 mod routes;
 mod socket;
 
@@ -9,7 +8,6 @@ use cellblock_interpreter::Error;
 use cellblock_interpreter::protection::Demands;
 use cellblock_interpreter::remote::{RemoteBackend, RemoteConfig, http_status};
 
-pub use options::RemoteOptions;
 pub(crate) use routes::routes;
 pub use socket::upgrade;
 

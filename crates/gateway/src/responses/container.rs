@@ -11,7 +11,7 @@ use ring::digest::{SHA256, digest};
 
 use super::prepare::Earlier;
 use crate::clock::now_ms;
-use crate::containers::StickyKey;
+use crate::options::StickyKey;
 use crate::records::whereabouts::{self, Key, Lead};
 use crate::state::Gateway;
 

@@ -8,9 +8,9 @@ use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::log::Log;
-use super::options::ResponseOptions;
 use super::seal::Seal;
 use super::unwritten::Unwritten;
+use crate::options::ResponseOptions;
 
 /// What responses share while the process lives.
 #[derive(Debug)]
@@ -36,9 +36,9 @@ impl Live {
     pub(crate) fn new(options: &ResponseOptions) -> Self {
         Self {
             running: Mutex::default(),
-            most: options.background.saturating_add(options.queue),
+            most: options.max_background.saturating_add(options.max_queued),
             places: Arc::new(Semaphore::new(
-                options.background.clamp(1, Semaphore::MAX_PERMITS),
+                options.max_background.clamp(1, Semaphore::MAX_PERMITS),
             )),
             seal: OnceCell::new(),
             unwritten: Unwritten::default(),

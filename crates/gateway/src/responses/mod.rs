@@ -14,7 +14,6 @@ mod create;
 mod keep;
 mod live;
 mod log;
-mod options;
 mod prepare;
 mod research;
 mod resolve;
@@ -38,7 +37,6 @@ pub(crate) use keep::read as kept;
 pub(crate) use resolve::resolve;
 
 pub(crate) use live::Live;
-pub use options::ResponseOptions;
 pub(crate) use start::start;
 
 use crate::state::Gateway;

@@ -73,7 +73,7 @@ pub(super) async fn prepare(
         runner,
         gateway.quotas.clone(),
         caller.owner.clone(),
-        gateway.options.containers.wait,
+        gateway.options.containers.wait_timeout,
     ));
     let response = Response::new(&request, Ids::random().mint("resp"), now());
     let before = match earlier.evidence {

@@ -137,7 +137,7 @@ impl Job {
             ear,
             dialect,
             numbers: Numbers::default(),
-            patience: gateway.options.responses.patience,
+            patience: gateway.options.responses.stall_timeout,
             announced: false,
             done: Vec::new(),
             said: 0,

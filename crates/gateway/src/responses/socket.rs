@@ -57,12 +57,12 @@ pub(super) async fn open(
         ),
         param: None,
     })?;
-    let most = gateway.options.max_body;
+    let most = gateway.options.http.max_body;
     let connection = move |socket| {
         let tasks = gateway.tasks.clone();
         let connection = Connection {
             dialect: dialect(&gateway, &headers),
-            deadline: Instant::now() + gateway.options.responses.socket,
+            deadline: Instant::now() + gateway.options.responses.socket_timeout,
             gateway,
             caller,
             socket,
@@ -203,7 +203,7 @@ impl Connection {
     }
 
     async fn too_old(&mut self) -> Result<String, Over> {
-        let limit = self.gateway.options.responses.socket;
+        let limit = self.gateway.options.responses.socket_timeout;
         let error = ApiError {
             kind: ErrorKind::InvalidRequestError,
             code: Some("websocket_connection_limit_reached".to_owned()),
@@ -228,7 +228,7 @@ impl Connection {
 
     /// Sends a message, unless the client does not read for too long.
     async fn send(&mut self, message: Message) -> Result<(), Over> {
-        let patience = self.gateway.options.responses.patience;
+        let patience = self.gateway.options.responses.stall_timeout;
         match timeout(patience, self.socket.send(message)).await {
             Ok(Ok(())) => Ok(()),
             _ => Err(Over),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use cellblock_settings::Time;
+
 use super::retrieve;
 use crate::conversations;
 use crate::files::fetch;
@@ -21,7 +23,7 @@ pub(crate) async fn start(gateway: &Gateway) -> Result<(), RecordsError> {
             "the last process ended while responses were being written"
         );
     }
-    let Some(retention) = gateway.options.responses.retention else {
+    let Some(Time(retention)) = gateway.options.responses.retention else {
         return Ok(());
     };
     sweep(gateway, retention).await?;

@@ -19,27 +19,6 @@ use tower::ServiceExt as _;
 
 use super::tls::Tls;
 
-/// What a connection may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConnectionOptions {
-    /// The most connections at once. Others wait to be taken.
-    pub most: usize,
-    /// How long a request's head may take to come, counted from the end of the one before it; also how long TLS may take to begin.
-    pub header_timeout: Duration,
-    /// How long a request's body may pause.
-    pub body_timeout: Duration,
-}
-
-impl Default for ConnectionOptions {
-    fn default() -> Self {
-        Self {
-            most: 1024,
-            header_timeout: Duration::from_secs(30),
-            body_timeout: Duration::from_secs(30),
-        }
-    }
-}
-
 /// Bytes that are sent and not taken yet, of a connection.
 const SEND_BUFFER: usize = 256 << 10;
 /// How long to wait when no connection can be taken, as when no descriptors are left.
@@ -49,7 +28,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub(super) struct Acceptor {
     pub(super) router: Router,
-    pub(super) options: ConnectionOptions,
+    pub(super) max_connections: usize,
+    pub(super) header_timeout: Duration,
     pub(super) tls: Option<Arc<Tls>>,
     /// When it is cancelled, connections are taken no more, and those that there are end with the answer that they are giving.
     pub(super) stopping: CancellationToken,
@@ -62,7 +42,7 @@ pub(super) struct Acceptor {
 impl Acceptor {
     /// Takes connections until it is told to stop.
     pub(super) async fn run(self, listener: TcpListener) {
-        let places = Arc::new(Semaphore::new(self.options.most));
+        let places = Arc::new(Semaphore::new(self.max_connections));
         loop {
             let next = async {
                 // The semaphore is never closed.
@@ -102,7 +82,7 @@ impl Acceptor {
             return self.answer(stream, peer).await;
         };
         let encrypted = tls.acceptor().accept(stream);
-        match tokio::time::timeout(self.options.header_timeout, encrypted).await {
+        match tokio::time::timeout(self.header_timeout, encrypted).await {
             Ok(Ok(stream)) => self.answer(stream, peer).await,
             Ok(Err(error)) => tracing::debug!(%error, %peer, "begin TLS"),
             Err(_) => tracing::debug!(%peer, "TLS was not begun in time"),
@@ -118,7 +98,7 @@ impl Acceptor {
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.options.header_timeout)
+            .header_read_timeout(self.header_timeout)
             .serve_connection(TokioIo::new(stream), service)
             .with_upgrades();
         let mut connection = std::pin::pin!(connection);

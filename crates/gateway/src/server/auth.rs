@@ -15,13 +15,6 @@ use crate::keys::{Found, Secret};
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
-/// How callers are told apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AuthOptions {
-    /// Whether a key is asked for although there is none yet. Beyond loopback, and once there is a key, one is asked for in any case.
-    pub required: bool,
-}
-
 /// Headers in which clients send keys, beside `Authorization: Bearer`.
 const KEY_HEADERS: [&str; 2] = ["x-api-key", "api-key"];
 /// What a client without a key is asked for.

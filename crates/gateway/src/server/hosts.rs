@@ -20,23 +20,12 @@ use super::observe::REQUEST_ID;
 use super::throttle::Throttle;
 use crate::state::Gateway;
 
-/// Which names and pages are answered.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HostOptions {
-    /// Names, without a port, by which it is reached beside `localhost` and its address. Beyond loopback any name is answered, unless some
-    /// are listed here.
-    pub names: Vec<String>,
-    /// Pages that may ask it, each as an origin such as `https://app.example.com`. They get CORS headers; other origins are refused, but for
-    /// the gateway's own.
-    pub origins: Vec<String>,
-}
-
 static REFUSALS: Throttle = Throttle::new();
 
 /// Says to browsers which pages may read answers; without configured origins, none but the gateway's own.
-pub(super) fn cors(options: &HostOptions, mounts: &[Mount]) -> CorsLayer {
-    let origins = options.origins.iter();
+pub(super) fn cors(origins: &[String], mounts: &[Mount]) -> CorsLayer {
     let origins: Vec<_> = origins
+        .iter()
         .filter_map(|origin| HeaderValue::from_str(origin).ok())
         .collect();
     let name = HeaderName::from_static;
@@ -78,14 +67,14 @@ pub(super) async fn check(State(gateway): State<Gateway>, request: Request, next
     let named = headers.contains_key(HOST) || request.uri().authority().is_some();
     let known = host
         .as_ref()
-        .is_some_and(|host| is_known(host, options.listen, &options.hosts.names));
+        .is_some_and(|host| is_known(host, options.listen, &options.http.hosts));
     if named && !known {
         let message = "the gateway is not reached by this name; list it under `hosts` if it should be";
         return refuse(&request, "host_not_allowed", message);
     }
     if let Some(origin) = headers.get(ORIGIN) {
         let listed = options
-            .hosts
+            .http
             .origins
             .iter()
             .any(|it| it.as_bytes() == origin.as_bytes());

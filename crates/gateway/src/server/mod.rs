@@ -23,14 +23,11 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::any;
 use tower_http::catch_panic::CatchPanicLayer;
 
-pub use accept::ConnectionOptions;
-pub use auth::AuthOptions;
-pub use hosts::HostOptions;
 pub use mount::{Form, Mount};
 pub use observe::RequestId;
 pub use start::{ServeError, check};
-pub use stop::{Serving, StopOptions};
-pub use tls::{TlsError, TlsOptions};
+pub use stop::Serving;
+pub use tls::TlsError;
 
 use crate::state::Gateway;
 use crate::{
@@ -50,7 +47,7 @@ impl Gateway {
 
     /// The same, and services of others beside them.
     pub fn router_with(&self, mounts: &[Mount]) -> Router {
-        let body_timeout = self.options.connections.body_timeout;
+        let body_timeout = self.options.http.body_timeout;
         let mounted = mounts
             .iter()
             .fold(Router::new(), |router, mount| router.merge(mount.route()));
@@ -70,9 +67,9 @@ impl Gateway {
             .merge(openapi::routes())
             .merge(mounted)
             .route("/v1/{*path}", any(answers::unknown))
-            .layer(DefaultBodyLimit::max(self.options.max_body))
+            .layer(DefaultBodyLimit::max(self.options.http.max_body))
             .layer(from_fn_with_state(self.clone(), auth::check))
-            .layer(hosts::cors(&self.options.hosts, mounts))
+            .layer(hosts::cors(&self.options.http.origins, mounts))
             .layer(from_fn_with_state(self.clone(), hosts::check))
             .layer(from_fn_with_state(mounts.to_vec(), mount::speak))
             .layer(CatchPanicLayer::custom(answers::panicked))

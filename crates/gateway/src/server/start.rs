@@ -66,7 +66,7 @@ pub async fn check(options: &Options, records: &Records) -> Result<(), ServeErro
     {
         return Err(ServeError::Metrics { address: metrics });
     }
-    for origin in &options.hosts.origins {
+    for origin in &options.http.origins {
         if !is_origin(origin) {
             let origin = origin.clone();
             return Err(ServeError::Origin { origin });

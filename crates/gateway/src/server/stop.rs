@@ -13,20 +13,6 @@ use super::tls::Tls;
 use super::{Mount, scrape};
 use crate::state::Gateway;
 
-/// How a gateway stops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StopOptions {
-    /// How long what runs may go on after it was told to stop.
-    pub grace: Duration,
-}
-
-impl Default for StopOptions {
-    fn default() -> Self {
-        let grace = Duration::from_secs(30);
-        Self { grace }
-    }
-}
-
 /// How long turns that have to end may take to say so to their clients.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// How often what was used is written down.
@@ -98,7 +84,8 @@ impl Gateway {
         };
         let acceptor = Acceptor {
             router: self.router_with(mounts),
-            options: self.options.connections,
+            max_connections: self.options.http.max_connections,
+            header_timeout: self.options.http.header_timeout,
             tls: tls.map(Arc::new),
             stopping: self.stopping.clone(),
             closing: CancellationToken::new(),
@@ -129,7 +116,7 @@ impl Gateway {
             acceptor.connections.wait().await;
             self.tasks.wait().await;
         };
-        let grace = self.options.stop.grace;
+        let grace = self.options.http.grace;
         tracing::info!(
             connections = acceptor.connections.len(),
             tasks = self.tasks.len(),

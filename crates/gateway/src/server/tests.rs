@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use super::accept::Acceptor;
 use super::tls::Tls;
 use super::*;
+use crate::options::{HttpServerOptions, TlsOptions};
 use crate::retry;
 
 /// What every answer has, around routes that work, panic and read.
@@ -39,10 +40,11 @@ fn router() -> Router {
         }))
 }
 
-fn acceptor(options: ConnectionOptions, tls: Option<Tls>) -> Acceptor {
+fn acceptor(options: &HttpServerOptions, tls: Option<Tls>) -> Acceptor {
     Acceptor {
         router: router(),
-        options,
+        max_connections: options.max_connections,
+        header_timeout: options.header_timeout,
         tls: tls.map(Arc::new),
         stopping: CancellationToken::new(),
         closing: CancellationToken::new(),
@@ -74,7 +76,7 @@ const WORKS: &str = "GET /works HTTP/1.1\r\nHost: localhost\r\nConnection: close
 
 #[tokio::test]
 async fn a_route_that_panics_is_an_error_in_the_form_of_the_api_and_keeps_its_secret() {
-    let address = serve(&acceptor(ConnectionOptions::default(), None)).await;
+    let address = serve(&acceptor(&HttpServerOptions::default(), None)).await;
     let answer = ask(address, &WORKS.replace("works", "panics")).await;
     assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
     assert!(answer.contains("\"code\":\"server_error\""), "{answer}");
@@ -84,7 +86,7 @@ async fn a_route_that_panics_is_an_error_in_the_form_of_the_api_and_keeps_its_se
 
 #[tokio::test]
 async fn a_client_that_is_refused_while_it_sends_can_send_on_and_ask_again() {
-    let address = serve(&acceptor(ConnectionOptions::default(), None)).await;
+    let address = serve(&acceptor(&HttpServerOptions::default(), None)).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = "POST /works HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -104,7 +106,7 @@ async fn a_client_that_is_refused_while_it_sends_can_send_on_and_ask_again() {
 
 #[tokio::test]
 async fn a_refusal_for_now_says_when_to_come_again() {
-    let address = serve(&acceptor(ConnectionOptions::default(), None)).await;
+    let address = serve(&acceptor(&HttpServerOptions::default(), None)).await;
     let answer = ask(address, &WORKS.replace("works", "refuses")).await;
     assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
     assert!(answer.contains("retry-after: 7\r\n"), "{answer}");
@@ -114,11 +116,11 @@ async fn a_refusal_for_now_says_when_to_come_again() {
 
 #[tokio::test]
 async fn a_head_and_a_body_that_do_not_come_hold_no_connection() {
-    let options = ConnectionOptions {
+    let options = HttpServerOptions {
         header_timeout: Duration::from_millis(200),
-        ..ConnectionOptions::default()
+        ..HttpServerOptions::default()
     };
-    let acceptor = acceptor(options, None);
+    let acceptor = acceptor(&options, None);
     let address = serve(&acceptor).await;
     let answer = ask(address, "GET /works HTTP/1.1\r\nHost: loc").await;
     assert!(
@@ -137,11 +139,11 @@ async fn a_head_and_a_body_that_do_not_come_hold_no_connection() {
 
 #[tokio::test]
 async fn connections_beyond_the_most_wait_for_their_turn() {
-    let options = ConnectionOptions {
-        most: 1,
-        ..ConnectionOptions::default()
+    let options = HttpServerOptions {
+        max_connections: 1,
+        ..HttpServerOptions::default()
     };
-    let acceptor = acceptor(options, None);
+    let acceptor = acceptor(&options, None);
     let address = serve(&acceptor).await;
     let first = TcpStream::connect(address).await.unwrap();
     while acceptor.connections.is_empty() {
@@ -155,7 +157,7 @@ async fn connections_beyond_the_most_wait_for_their_turn() {
 
 #[tokio::test]
 async fn a_connection_that_waits_ends_when_the_server_stops() {
-    let acceptor = acceptor(ConnectionOptions::default(), None);
+    let acceptor = acceptor(&HttpServerOptions::default(), None);
     let address = serve(&acceptor).await;
     let mut kept = TcpStream::connect(address).await.unwrap();
     let asks = WORKS.replace("Connection: close\r\n", "");
@@ -174,12 +176,9 @@ async fn a_connection_that_waits_ends_when_the_server_stops() {
 #[tokio::test]
 async fn pages_may_read_answers_where_their_origin_is_listed() {
     let ask = async |listed: &[&str]| {
-        let options = HostOptions {
-            origins: listed.iter().map(|&it| it.to_owned()).collect(),
-            ..HostOptions::default()
-        };
-        let mut acceptor = acceptor(ConnectionOptions::default(), None);
-        acceptor.router = router().layer(hosts::cors(&options, &[]));
+        let origins: Vec<_> = listed.iter().map(|&it| it.to_owned()).collect();
+        let mut acceptor = acceptor(&HttpServerOptions::default(), None);
+        acceptor.router = router().layer(hosts::cors(&origins, &[]));
         let preflight = "OPTIONS /works HTTP/1.1\r\nHost: localhost\r\nOrigin: https://app.example\r\n\
                          Access-Control-Request-Method: GET\r\nConnection: close\r\n\r\n";
         ask(serve(&acceptor).await, preflight).await
@@ -226,7 +225,7 @@ async fn what_is_encrypted_is_read_by_those_who_trust_the_certificate() {
     let dir = tempfile::tempdir().unwrap();
     let (options, made) = certificate(dir.path());
     let tls = Tls::load(&options).unwrap();
-    let address = serve(&acceptor(ConnectionOptions::default(), Some(tls))).await;
+    let address = serve(&acceptor(&HttpServerOptions::default(), Some(tls))).await;
     assert!(encrypted(address, &made).await.unwrap().ends_with("fine"));
     let other = tempfile::tempdir().unwrap();
     let (_, stranger) = certificate(other.path());
@@ -240,7 +239,7 @@ async fn a_certificate_that_was_replaced_is_used_and_a_broken_one_is_not() {
     let dir = tempfile::tempdir().unwrap();
     let (options, old) = certificate(dir.path());
     let tls = Tls::load(&options).unwrap();
-    let acceptor = acceptor(ConnectionOptions::default(), Some(tls));
+    let acceptor = acceptor(&HttpServerOptions::default(), Some(tls));
     let address = serve(&acceptor).await;
     let tls = acceptor.tls.as_ref().unwrap();
     std::fs::write(&options.key, "broken").unwrap();

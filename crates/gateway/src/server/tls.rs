@@ -10,14 +10,7 @@ use rustls::pki_types::pem::{Error as PemError, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-/// Where the certificates are. They are read again when the files change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsOptions {
-    /// A PEM file: the server's certificate, and those that lead from it to its authority.
-    pub certificates: PathBuf,
-    /// A PEM file with the certificate's private key.
-    pub key: PathBuf,
-}
+use crate::options::TlsOptions;
 
 /// Why there can be no TLS.
 #[derive(Debug, thiserror::Error)]

@@ -77,7 +77,7 @@ pub(crate) async fn create(
     let id = Ids::random().mint("sess");
     let permit = gateway.quotas.sandbox(&caller.owner).await?;
     let place = Place::take(&gateway, &caller.owner, &id)?;
-    let longest = gateway.options.max_cell_time;
+    let longest = gateway.options.max_cell_timeout;
     let (session, tools) = match request.toolset {
         ToolsetName::Derivation => {
             let aliases = AliasStore::new(gateway.store.clone(), &id, Bounds::default());
@@ -114,7 +114,7 @@ pub(crate) async fn create(
         }
     };
     let options = &gateway.options.sessions;
-    let kept = Kept::new(options.cells, options.cell_bytes);
+    let kept = Kept::new(options.max_cells, options.max_cell_bytes);
     let held = Held::new(
         id,
         caller.owner.clone(),
@@ -123,7 +123,7 @@ pub(crate) async fn create(
         session,
         tools,
         kept,
-        options.waiting,
+        options.max_waiting,
         permit,
     );
     for (name, given) in request.inputs {
@@ -163,9 +163,9 @@ fn terms(gateway: &Gateway, request: &CreateRequest) -> Result<Terms, Problem> {
     };
     let options = &gateway.options.sessions;
     let idle = match request.idle_seconds {
-        None => options.idle,
+        None => options.idle_timeout,
         Some(seconds) => {
-            let longest = options.longest_idle;
+            let longest = options.max_idle_timeout;
             let idle = Duration::try_from_secs_f64(seconds).ok();
             idle.filter(|idle| *idle >= Duration::from_secs(1) && *idle <= longest)
                 .ok_or_else(|| {
@@ -177,7 +177,7 @@ fn terms(gateway: &Gateway, request: &CreateRequest) -> Result<Terms, Problem> {
     Ok(Terms {
         limits: limits::lowered(
             gateway.interpreter()?.limits(),
-            gateway.options.max_cell_time,
+            gateway.options.max_cell_timeout,
             &request.limits,
         )?,
         prelude,

@@ -60,7 +60,7 @@ pub(crate) async fn add(
         .reopen()
         .map_err(|error| Problem::internal("keep the dataset", &error))?;
     let options = &gateway.options.sessions;
-    let (_, bytes) = body::spool(body, handle, options.upload_bytes).await?;
+    let (_, bytes) = body::spool(body, handle, options.max_upload).await?;
     gateway.quotas.upload(&caller.owner, bytes).await?;
     let path = file.path().to_owned();
     let source = if query.as_csv {
@@ -69,7 +69,7 @@ pub(crate) async fn add(
         DatasetSource::File(path)
     };
     let _turn = held.turn().await?;
-    held.claim(bytes, options.data_bytes)?;
+    held.claim(bytes, options.max_data)?;
     let mounted = match workbench.add_dataset(&query.name, source).await {
         Ok(mounted) => mounted,
         Err(error) => {

@@ -155,7 +155,7 @@ pub(crate) async fn put(
     let held = gateway.sessions.find(&caller, &id)?;
     let path = writable(&path)?;
     let limits = &held.terms.limits;
-    let limit = gateway.options.sessions.upload_bytes.min(limits.file_bytes);
+    let limit = gateway.options.sessions.max_upload.min(limits.file_bytes);
     let (content, bytes) = body::spool(body, body::nameless()?, limit).await?;
     gateway.quotas.upload(&caller.owner, bytes).await?;
     let _turn = held.turn().await?;

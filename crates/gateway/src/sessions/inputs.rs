@@ -85,9 +85,9 @@ pub(crate) async fn put(
 ) -> Result<Json<InputBound>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let bound = if query.format.is_none() && body::is_json(&headers) {
-        let bytes = to_bytes(body, gateway.options.max_body)
+        let bytes = to_bytes(body, gateway.options.http.max_body)
             .await
-            .map_err(|_| Problem::too_large("the body", gateway.options.max_body as u64))?;
+            .map_err(|_| Problem::too_large("the body", gateway.options.http.max_body as u64))?;
         let given: Given = body::json(&headers, &bytes)?;
         let _turn = held.turn().await?;
         bind_given(&gateway, &caller, &held, &name, given).await?
@@ -98,7 +98,7 @@ pub(crate) async fn put(
                 "say how the bytes are read: `?format=csv`, or a content type such as `text/csv`",
             )
         })?;
-        let limit = gateway.options.sessions.upload_bytes;
+        let limit = gateway.options.sessions.max_upload;
         let (file, bytes) = body::spool(body, body::nameless()?, limit).await?;
         gateway.quotas.upload(&caller.owner, bytes).await?;
         let _turn = held.turn().await?;
@@ -186,7 +186,7 @@ async fn bind(
     input.check(&held.terms.limits)?;
     // One that is bound anew frees what was there.
     let before = lock(&held.inputs).get(name).map_or(0, |bound| bound.bytes);
-    held.claim(bytes, gateway.options.sessions.data_bytes)?;
+    held.claim(bytes, gateway.options.sessions.max_data)?;
     if let Err(error) = held.session.bind(input).await {
         held.release(bytes);
         return Err(error.into());
@@ -204,7 +204,7 @@ async fn bind(
 /// Copies an artifact into a file without a name.
 async fn copy(gateway: &Gateway, id: ArtifactId) -> Result<(File, u64), Problem> {
     let failed = |error: cellblock_artifact::ArtifactError| Problem::internal("read the artifact", &error);
-    let limit = gateway.options.sessions.upload_bytes;
+    let limit = gateway.options.sessions.max_upload;
     let mut reader = gateway.store.reader(id).await.map_err(failed)?;
     let (mut file, mut bytes) = (body::nameless()?, 0);
     while let Some(piece) = reader.next().await.map_err(failed)? {

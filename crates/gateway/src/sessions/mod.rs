@@ -14,7 +14,6 @@ mod held;
 pub(crate) mod inputs;
 mod limits;
 pub(crate) mod manage;
-mod options;
 mod registry;
 pub(crate) mod run;
 pub(crate) mod stream;
@@ -26,7 +25,6 @@ use axum::routing::{get, post, put};
 
 use crate::state::Gateway;
 
-pub use options::SessionsOptions;
 pub(crate) use registry::Sessions;
 
 /// The routes.

@@ -72,7 +72,7 @@ impl Sessions {
 impl Place {
     /// Takes a place for one more session of this owner.
     pub(super) fn take(gateway: &Gateway, owner: &str, id: &str) -> Result<Self, Problem> {
-        let limit = gateway.options.sessions.per_owner;
+        let limit = gateway.options.sessions.max_per_key;
         let mut map = lock(&gateway.sessions.map);
         let has = map.values().filter(|entry| entry.owner() == owner).count();
         if has >= limit {

@@ -116,7 +116,7 @@ pub(super) fn cell(
     })?;
     let mut cell = Cell::new(code).with_requirements(requirements);
     if let Some(seconds) = timeout {
-        let longest = gateway.options.max_cell_time;
+        let longest = gateway.options.max_cell_timeout;
         let timeout = Duration::try_from_secs_f64(seconds).ok();
         let timeout = timeout.filter(|timeout| !timeout.is_zero() && *timeout <= longest);
         cell.timeout = Some(timeout.ok_or_else(|| {

@@ -18,7 +18,7 @@ use crate::execute::Slots;
 use crate::keys::Keys;
 use crate::models::Models;
 use crate::options::Options;
-use crate::quotas::Quotas;
+use crate::quotas::{Allowance, Quotas};
 use crate::records::Records;
 use crate::responses;
 use crate::sessions::Sessions;
@@ -79,9 +79,9 @@ impl Gateway {
         let engine = engine.into();
         Self(Arc::new(Shared {
             keys: Keys::new(records.clone()),
-            quotas: Quotas::new(options.quotas.clone(), records.clone()),
+            quotas: Quotas::new(Allowance::from(&options.quotas), records.clone()),
             sessions: Sessions::default(),
-            slots: Slots::new(options.execute.concurrent),
+            slots: Slots::new(options.execute.max_concurrent),
             options,
             records,
             models,

@@ -119,7 +119,7 @@ fn calls_of_one_step_have_containers_of_their_own_and_the_first_is_gone_on_with(
 fn a_picture_that_was_only_shown_is_a_file_of_the_container_too() {
     block_on(async {
         let bench = start(Records::in_memory().unwrap(), |options| {
-            options.containers.inline_picture = 100;
+            options.containers.max_inline_image = 100;
         })
         .await;
         let draw = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()";

@@ -66,8 +66,8 @@ fn a_file_of_a_message_is_in_the_container_and_the_model_is_told_where() {
 fn without_the_interpreter_text_is_read_to_the_model_and_pictures_are_shown() {
     block_on(async {
         let bench = start(Records::in_memory().unwrap(), |options| {
-            options.files.inline_text = 10;
-            options.files.picture = 100;
+            options.files.max_inline_text = 10;
+            options.files.max_image = 100;
         })
         .await;
         let text = bench.file("note.txt", "größe".as_bytes()).await;

@@ -70,7 +70,7 @@ fn a_file_is_uploaded_told_and_deleted_in_the_form_that_clients_know() {
 fn an_upload_that_cannot_be_kept_is_refused_by_name() {
     block_on(async {
         let bench = start(Records::in_memory().unwrap(), |options| {
-            options.files.max_bytes = 1000;
+            options.files.max_upload = 1000;
         })
         .await;
         let purpose = ("purpose", "user_data");

@@ -1,7 +1,7 @@
 //! A conversation finds its container again, however its client sends it back.
 
 use cellblock_agent::provider::scripted::Answer;
-use cellblock_gateway::StickyKey;
+use cellblock_gateway::options::StickyKey;
 use cellblock_gateway::records::Records;
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use cellblock_agent::provider::scripted::Answer;
-use cellblock_gateway::quotas::{Allowance, Quota};
 use cellblock_gateway::records::Records;
+use cellblock_settings::Bytes;
 use cellblock_testkit::require;
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ fn containers_are_listed_in_pages() {
 fn what_no_container_can_be_is_refused_by_name() {
     block_on(async {
         let bench = start(Records::in_memory().unwrap(), |options| {
-            options.containers.max_memory = Some(2 << 30);
+            options.containers.max_memory = Some(Bytes(2 << 30));
         })
         .await;
         let anchor = |anchor: &str, minutes: u64| json!({"anchor": anchor, "minutes": minutes});
@@ -236,7 +236,7 @@ fn nobody_sees_what_belongs_to_somebody_else() {
 fn a_container_that_nobody_uses_expires_and_leaves_its_files() {
     block_on(async {
         let bench = start(Records::in_memory().unwrap(), |options| {
-            options.containers.idle = Duration::from_secs(2);
+            options.containers.idle_timeout = Duration::from_secs(2);
         })
         .await;
         let container = bench.container().await;
@@ -309,8 +309,8 @@ fn a_gateway_that_stops_ends_every_sandbox() {
 fn an_owner_has_so_many_containers_and_no_more() {
     block_on(async {
         let bench = start(Records::in_memory().unwrap(), |options| {
-            options.containers.per_owner = 2;
-            options.containers.wait = Duration::from_millis(200);
+            options.containers.max_per_key = 2;
+            options.containers.wait_timeout = Duration::from_millis(200);
         })
         .await;
         let run = async |model: &str| {
@@ -360,9 +360,8 @@ fn an_owner_has_so_many_containers_and_no_more() {
 fn containers_and_uploads_count_against_the_quotas_of_their_owner() {
     block_on(async {
         let bench = start(Records::in_memory().unwrap(), |options| {
-            options.quotas.per_key = Allowance::default()
-                .with(Quota::Sandboxes, Some(1))
-                .with(Quota::UploadBytesPerDay, Some(10));
+            options.quotas.sandboxes = Some(1);
+            options.quotas.upload_bytes_per_day = Some(10);
         })
         .await;
         let first = bench.container().await;

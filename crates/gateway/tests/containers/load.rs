@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use cellblock_agent::provider::scripted::Answer;
-use cellblock_gateway::quotas::{Allowance, Quota};
 use cellblock_gateway::records::Records;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -46,8 +45,8 @@ async fn until_few(bench: &Bench, most: usize) {
 fn a_burst_waits_for_the_few_places_that_there_are_and_no_call_fails() {
     block_on(async {
         let bench = start(Records::in_memory().unwrap(), |options| {
-            options.containers.per_owner = 4;
-            options.containers.concurrent = Some(2);
+            options.containers.max_per_key = 4;
+            options.containers.max_concurrent = Some(2);
         })
         .await;
         let most = std::sync::atomic::AtomicUsize::new(0);
@@ -71,9 +70,8 @@ fn a_burst_waits_for_the_few_places_that_there_are_and_no_call_fails() {
 fn a_burst_of_one_key_waits_for_its_quotas() {
     block_on(async {
         let bench = start(Records::in_memory().unwrap(), |options| {
-            options.quotas.per_key = Allowance::default()
-                .with(Quota::Sandboxes, Some(2))
-                .with(Quota::ConcurrentCells, Some(1));
+            options.quotas.sandboxes = Some(2);
+            options.quotas.concurrent_cells = Some(1);
         })
         .await;
         let shots = (0..10).map(|number| shot(&bench, number, false));
@@ -92,7 +90,7 @@ fn one_shots_leave_few_sandboxes_whether_or_not_they_are_stored() {
                 let ten = (0..10).map(|place| shot(&bench, number * 10 + place, store));
                 join_all(ten).await;
             }
-            let kept = bench.gateway.options.containers.one_shots;
+            let kept = bench.gateway.options.containers.max_one_shots;
             until_few(&bench, kept).await;
             assert_eq!((bench.gateway.containers.count(), kept), (6, 6));
         }
@@ -103,7 +101,7 @@ fn one_shots_leave_few_sandboxes_whether_or_not_they_are_stored() {
 fn a_container_that_nothing_leads_back_to_ends_soon() {
     block_on(async {
         let bench = start(Records::in_memory().unwrap(), |options| {
-            options.containers.brief_idle = Duration::ZERO;
+            options.containers.one_shot_idle_timeout = Duration::ZERO;
         })
         .await;
         shot(&bench, 1, false).await;
@@ -123,8 +121,8 @@ fn a_container_that_nothing_leads_back_to_ends_soon() {
 fn a_call_that_waits_too_long_is_told_to_the_model_and_a_client_that_left_does_not_wait() {
     block_on(async {
         let bench = start(Records::in_memory().unwrap(), |options| {
-            options.containers.per_owner = 1;
-            options.containers.wait = Duration::from_millis(300);
+            options.containers.max_per_key = 1;
+            options.containers.wait_timeout = Duration::from_millis(300);
         })
         .await;
         // The only place is a container that a client has made.
@@ -134,7 +132,7 @@ fn a_call_that_waits_too_long_is_told_to_the_model_and_a_client_that_left_does_n
         assert!(logs(&call).contains("all sandboxes are in use"), "{call}");
 
         let patient = start(Records::in_memory().unwrap(), |options| {
-            options.containers.per_owner = 1;
+            options.containers.max_per_key = 1;
         })
         .await;
         let place = patient.container().await;
@@ -162,7 +160,7 @@ fn a_call_that_waits_too_long_is_told_to_the_model_and_a_client_that_left_does_n
 fn a_container_that_gave_way_has_its_files_again_and_the_model_is_told_what_is_gone() {
     block_on(async {
         let bench = start(Records::in_memory().unwrap(), |options| {
-            options.containers.per_owner = 1;
+            options.containers.max_per_key = 1;
         })
         .await;
         bench.script(

@@ -126,7 +126,7 @@ fn what_finds_no_place_waits_and_more_than_may_wait_is_refused() {
     block_on(async {
         let (model, gate) = Waiting::new();
         let server = serve_with(model as Arc<dyn Provider>, |options| {
-            (options.responses.background, options.responses.queue) = (1, 1);
+            (options.responses.max_background, options.responses.max_queued) = (1, 1);
         })
         .await;
         let first = begin(&server).await;

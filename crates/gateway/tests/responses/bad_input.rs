@@ -124,7 +124,7 @@ fn a_body_that_is_no_json_and_a_model_that_is_not_there_are_told() {
 fn a_body_that_is_too_large_is_refused() {
     block_on(async {
         let provider = Arc::new(Scripted::new([])) as Arc<dyn Provider>;
-        let server = serve_with(provider, |options| options.max_body = 1000).await;
+        let server = serve_with(provider, |options| options.http.max_body = 1000).await;
         for path in ["responses", "responses/compact"] {
             let got = server
                 .post(path, &json!({"model": "m", "input": "x".repeat(1000)}))

@@ -313,7 +313,7 @@ fn a_connection_that_is_too_old_says_so_and_ends() {
     block_on(async {
         let provider = Arc::new(Scripted::new([])) as Arc<dyn Provider>;
         let server = serve_with(provider, |options| {
-            options.responses.socket = Duration::from_millis(100);
+            options.responses.socket_timeout = Duration::from_millis(100);
         })
         .await;
         let mut socket = Socket::open(&server).await;

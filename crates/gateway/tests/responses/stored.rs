@@ -1,7 +1,6 @@
 //! Results of tools against the quota of stored bytes.
 
 use cellblock_agent::provider::scripted::{Answer, Scripted};
-use cellblock_gateway::quotas::{Allowance, Quota};
 use serde_json::{Value, json};
 
 use crate::market::{DAYS, fetches, items, read, says, series, start};
@@ -28,7 +27,7 @@ async fn started(answers: Vec<Answer>) -> (Server, std::sync::Arc<Scripted>) {
     let answers = answers.into_iter();
     let turns = answers.flat_map(|answer| [answer, says("Seen.")]).collect();
     start(turns, |options| {
-        options.quotas.per_key = Allowance::default().with(Quota::StoredBytes, Some(limit()));
+        options.quotas.stored_bytes = Some(limit());
     })
     .await
 }

@@ -172,7 +172,7 @@ fn a_silent_stream_says_that_it_is_still_there() {
 fn a_client_that_does_not_read_is_waited_for_and_then_cancelled() {
     block_on(async {
         let server = serve_with(Arc::new(Endless) as Arc<dyn Provider>, |options| {
-            options.responses.patience = Duration::from_millis(200);
+            options.responses.stall_timeout = Duration::from_millis(200);
         })
         .await;
         let mut stream = server.stream(json!({"input": "x"})).await;

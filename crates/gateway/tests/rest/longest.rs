@@ -12,7 +12,7 @@ use crate::support::{Api, block_on, gateway};
 /// A gateway that lets code run for so long.
 async fn of(longest: Duration) -> Api {
     let options = Options {
-        max_cell_time: longest,
+        max_cell_timeout: longest,
         ..Options::default()
     };
     let router = gateway(options).await.router();

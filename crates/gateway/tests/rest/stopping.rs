@@ -13,9 +13,9 @@ use crate::support::{Api, block_on, ending, gateway, until};
 fn a_gateway_is_ready_when_it_is_warm_refuses_when_it_is_full_and_leaves_nothing_when_it_stops() {
     block_on(async {
         let mut options = Options::default();
-        options.execute.concurrent = 1;
+        options.execute.max_concurrent = 1;
         // None of the two would come to its own end, however long that is.
-        options.stop.grace = Duration::from_millis(200);
+        options.http.grace = Duration::from_millis(200);
         let gateway = gateway(options).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let api = Api::at(listener.local_addr().unwrap());
@@ -71,7 +71,7 @@ fn a_gateway_is_ready_when_it_is_warm_refuses_when_it_is_full_and_leaves_nothing
 fn an_execution_whose_client_goes_away_leaves_no_sandbox() {
     block_on(async {
         let mut options = Options::default();
-        options.execute.concurrent = 1;
+        options.execute.max_concurrent = 1;
         let gateway = gateway(options).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let api = Api::at(listener.local_addr().unwrap());

@@ -45,10 +45,10 @@ async fn server() -> &'static (Gateway, SocketAddr) {
     SERVER
         .get_or_init(|| async {
             let mut options = Options::default();
-            options.execute.concurrent = 16;
-            options.sessions.per_owner = 4;
-            options.sessions.upload_bytes = 1 << 20;
-            options.max_body = 2 << 20;
+            options.execute.max_concurrent = 16;
+            options.sessions.max_per_key = 4;
+            options.sessions.max_upload = 1 << 20;
+            options.http.max_body = 2 << 20;
             let gateway = gateway(options).await;
             let router = gateway.router();
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

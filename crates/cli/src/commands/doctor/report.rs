@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::render::{BAD, FAINT, GOOD, NOTE, STRONG, json, styled};
 use crate::sanitize;
-use crate::size::Size;
+use cellblock_settings::Size;
 
 /// All of it.
 #[derive(Debug, Serialize)]

@@ -26,7 +26,7 @@ pub(super) fn mount(gateway: &Gateway, mut options: Options) -> Option<Mount> {
         },
         HttpOptions {
             checked: true,
-            max_body: gateway.options.max_body,
+            max_body: gateway.options.http.max_body,
             ..HttpOptions::default()
         },
     );

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use cellblock_agent::provider::demo::Demo;
 use cellblock_agent::tools::{ConfiguredServer, Tools};
+use cellblock_gateway::Models;
+use cellblock_gateway::options::Options;
 use cellblock_gateway::records::Records;
 use cellblock_gateway::remote::Site;
 use cellblock_gateway::server;
-use cellblock_gateway::{Models, Options};
 use cellblock_image::{Home, Store};
 use cellblock_mcp::Options as McpOptions;
 
@@ -46,7 +47,7 @@ impl Plan {
         let mut options = loaded.options();
         options.tools = servers_of_tools(&loaded)?;
         if let Some(seconds) = args.grace {
-            options.stop.grace = Duration::from_secs(seconds.into());
+            options.http.grace = Duration::from_secs(seconds.into());
         }
         Ok(Self {
             loaded,
@@ -64,7 +65,7 @@ impl Plan {
         let records = Records::look(&self.loaded.state(home.root()).join(RECORDS))?;
         server::check(&self.options, &records).await?;
         if self.site.is_none() {
-            Store::new(home).check(&self.loaded.settings.image)?;
+            Store::new(home).check(&self.loaded.settings.image.0)?;
         }
         Ok(())
     }

@@ -1,11 +1,10 @@
 //! The tool `code_interpreter`, under keys that other gateways use for it too.
 
-use cellblock_gateway::Options;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::check::Check;
-use crate::config::units::Time;
+use cellblock_settings::Time;
 
 /// The tool `code_interpreter`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -49,11 +48,6 @@ impl Default for CodeInterpreter {
 }
 
 impl CodeInterpreter {
-    pub(in crate::config) fn apply(&self, options: &mut Options) {
-        options.code_interpreter = self.enabled;
-        options.chat_interpreter = self.enabled && self.chat_completions;
-    }
-
     pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
         let path = |key| ["providers", "code_interpreter", "settings", key];
         let settings = &self.settings;

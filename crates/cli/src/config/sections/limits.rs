@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use cellblock_gateway::Options;
 use cellblock_interpreter::limits::{Limits as Enforced, MAX_CELL_TIME};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::check::Check;
-use crate::config::units::{Bytes, Time};
+use cellblock_settings::{Bytes, Time};
 
 /// Limits of a sandbox and its code.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -61,10 +60,6 @@ impl Default for Limits {
 }
 
 impl Limits {
-    pub(in crate::config) fn apply(&self, options: &mut Options) {
-        options.max_cell_time = self.max_cell_timeout.0;
-    }
-
     pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
         if self.memory.0 < MIN_MEMORY {
             check.wrong(&["limits", "memory"], "a kernel needs 32MiB at least");
@@ -84,17 +79,12 @@ impl Limits {
         if self.open_files < 64 {
             check.wrong(&["limits", "open_files"], "a kernel needs 64 at least");
         }
-        check.positive(&["limits", "cell_timeout"], self.cell_timeout);
-        if self.cell_timeout > self.max_cell_timeout {
-            let (time, most) = (self.cell_timeout, self.max_cell_timeout);
-            let path = ["limits", "cell_timeout"];
-            check.wrong(
-                &path,
-                format!(
-                    "{time} are more than `limits.max_cell_timeout`, {most}; raise that one, or lower this"
-                ),
-            );
-        }
+        check.positive(&["limits", "cell_timeout"], self.cell_timeout.0);
+        check.below_maximum(
+            &["limits", "cell_timeout"],
+            self.cell_timeout.0,
+            self.max_cell_timeout.0,
+        );
     }
 
     /// What the interpreter enforces.

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::check::Check;
-use crate::config::units::Time;
+use cellblock_settings::Time;
 
 /// The Model Context Protocol over HTTP, `/mcp`: tools, resources and prompts for agents that
 /// connect to a URL.
@@ -81,7 +81,7 @@ impl Mcp {
             let message = format!("write a number from {LEAST_TOKENS} to {MOST_TOKENS}");
             check.wrong(&["mcp", "tokens"], message);
         }
-        check.positive(&["mcp", "idle"], self.idle);
+        check.positive(&["mcp", "idle"], self.idle.0);
         for (key, most) in [
             ("sessions", self.sessions),
             ("sessions_per_owner", self.sessions_per_owner),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::mcp_servers::{check_result, connect_timeout, max_result, timeout};
 use crate::config::check::Check;
-use crate::config::units::{Bytes, Time};
+use cellblock_settings::{Bytes, Time};
 
 /// MCP servers that a request names by URL, as with OpenAI's tool `mcp`. None are allowed by
 /// default.
@@ -51,8 +51,8 @@ impl McpRequests {
                 check.failed(&["mcp_requests", "allowed_urls", &place.to_string()], &error);
             }
         }
-        check.positive(&["mcp_requests", "timeout"], self.timeout);
-        check.positive(&["mcp_requests", "connect_timeout"], self.connect_timeout);
+        check.positive(&["mcp_requests", "timeout"], self.timeout.0);
+        check.positive(&["mcp_requests", "connect_timeout"], self.connect_timeout.0);
         check_result(&["mcp_requests", "max_result"], self.max_result, check);
     }
 }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::check::Check;
-use crate::config::units::{Bytes, Time};
+use cellblock_settings::{Bytes, Time};
 
 /// MCP servers by name. The gateway calls their tools, never a sandbox.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -161,8 +161,8 @@ impl McpServer {
             }
         }
         self.check_names(name, check);
-        check.positive(&path("timeout"), self.timeout);
-        check.positive(&path("connect_timeout"), self.connect_timeout);
+        check.positive(&path("timeout"), self.timeout.0);
+        check.positive(&path("connect_timeout"), self.connect_timeout.0);
         check_result(&path("max_result"), self.max_result, check);
     }
 

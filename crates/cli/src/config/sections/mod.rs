@@ -1,24 +1,14 @@
-//! The sections of a configuration, a file each: its keys, their defaults, and what must not stand together.
+//! The sections of a configuration that are not options of a crate, and the checks of those that are.
 
-pub(super) mod auth;
 pub(super) mod code_interpreter;
-pub(super) mod containers;
-pub(super) mod execute;
-pub(super) mod files;
-pub(super) mod http;
+mod gateway;
 pub(super) mod limits;
 pub(super) mod mcp;
 pub(super) mod mcp_requests;
 pub(super) mod mcp_servers;
-pub(super) mod metrics;
-pub(super) mod models;
 pub(super) mod pool;
 pub(super) mod protections;
 pub(super) mod provider;
 pub(super) mod providers;
-pub(super) mod quotas;
-pub(super) mod remote;
-pub(super) mod responses;
-pub(super) mod sessions;
 pub(super) mod tls;
 pub(super) mod turn;

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::check::Check;
-use crate::config::units::Time;
+use cellblock_settings::Time;
 
 /// Sandboxes kept ready.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -32,7 +32,7 @@ impl Default for Pool {
 
 impl Pool {
     pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
-        check.positive(&["pool", "acquire_timeout"], self.acquire_timeout);
+        check.positive(&["pool", "acquire_timeout"], self.acquire_timeout.0);
         if self.ready > MOST_READY {
             check.wrong(&["pool", "ready"], format!("{MOST_READY} sandboxes are the most"));
         }

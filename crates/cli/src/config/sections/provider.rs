@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::check::Check;
-use crate::config::units::Time;
+use cellblock_settings::Time;
 
 /// A model provider.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -273,7 +273,7 @@ impl Provider {
             ("idle", timeouts.idle),
             ("total", timeouts.total),
         ] {
-            check.positive(&["providers", name, "timeouts", key], time);
+            check.positive(&["providers", name, "timeouts", key], time.0);
         }
         if self.retries.count > 10 {
             check.wrong(

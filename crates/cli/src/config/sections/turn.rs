@@ -1,7 +1,6 @@
 //! How a request is answered.
 
 use cellblock_agent::tools::{ContractRule, DerivationOptions};
-use cellblock_gateway::Options;
 use cellblock_interpreter::derivation::LowCoverage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,9 +66,8 @@ impl Default for Turn {
 }
 
 impl Turn {
-    pub(in crate::config) fn apply(&self, options: &mut Options) {
-        options.max_steps = self.max_steps;
-        options.derivation = DerivationOptions {
+    pub(in crate::config) fn derivation(&self) -> DerivationOptions {
+        DerivationOptions {
             contract: match self.contract {
                 Contract::Required => ContractRule::Required,
                 Contract::Optional => ContractRule::Optional,
@@ -82,7 +80,7 @@ impl Turn {
             },
             chart_boost: self.chart_steps,
             tokens: self.tool_tokens,
-        };
+        }
     }
 
     pub(in crate::config) fn check(&self, check: &mut Check<'_>) {

@@ -1,7 +1,12 @@
 //! Sizes as people write and read them: `512MiB`, `2GB`, `1.5GiB`, plain bytes.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use serde::{Serialize, Serializer};
 
 /// Units by their names in lower case; those with an `i` count in 1024, the others in 1000, as standards have it.
 const UNITS: [(&str, u64); 10] = [
@@ -19,12 +24,15 @@ const UNITS: [(&str, u64); 10] = [
 
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Size(pub(crate) u64);
+pub struct Size(
+    /// The bytes.
+    pub u64,
+);
 
 /// A text that is not a size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a size; write a number and a unit such as `512MiB`, `2GB` or `1.5GiB`")]
-pub(crate) struct ParseSizeError(String);
+pub struct ParseSizeError(String);
 
 impl FromStr for Size {
     type Err = ParseSizeError;
@@ -73,8 +81,85 @@ impl fmt::Display for Size {
     }
 }
 
+/// A number of bytes, or a number with its unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bytes(
+    /// The bytes.
+    pub u64,
+);
+
+impl Bytes {
+    /// Writes a number of bytes as a size, for `#[serde(with = "Bytes")]`.
+    pub fn serialize<N: Copy + TryInto<u64>, S: Serializer>(
+        bytes: &N,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let bytes = (*bytes).try_into().unwrap_or(u64::MAX);
+        Serialize::serialize(&Self(bytes), serializer)
+    }
+
+    /// Reads a number of bytes that is written as a size.
+    pub fn deserialize<'de, N: TryFrom<u64>, D: Deserializer<'de>>(deserializer: D) -> Result<N, D::Error> {
+        let Self(bytes) = Deserialize::deserialize(deserializer)?;
+        N::try_from(bytes).map_err(|_| D::Error::invalid_value(Unexpected::Unsigned(bytes), &BytesVisitor))
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(BytesVisitor)
+    }
+}
+
+struct BytesVisitor;
+
+impl Visitor<'_> for BytesVisitor {
+    type Value = Bytes;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a size, such as `512MiB`, `2GB` or a number of bytes,")
+    }
+
+    fn visit_u64<E: Error>(self, bytes: u64) -> Result<Bytes, E> {
+        Ok(Bytes(bytes))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Bytes, E> {
+        let size: Result<Size, _> = text.parse();
+        size.map(|size| Bytes(size.0))
+            .map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
+    }
+}
+
+impl Serialize for Bytes {
+    /// Exactly: a unit only where no byte is lost.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        for (unit, bytes) in [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
+            if self.0 > 0 && self.0.is_multiple_of(bytes) {
+                return serializer.collect_str(&format_args!("{}{unit}", self.0 / bytes));
+            }
+        }
+        serializer.serialize_u64(self.0)
+    }
+}
+
+impl JsonSchema for Bytes {
+    fn schema_name() -> Cow<'static, str> {
+        "Size".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A size: a number of bytes, or a number and `KiB`, `MiB`, `GiB`, `TiB` (of 1024) or `kB`, `MB`, `GB`, `TB` (of 1000).",
+            "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": r"^\d+(\.\d+)? *([kKmMgGtT][iI]?)?[bB]?$"}],
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::{from_value, json, to_value};
+
     use super::*;
 
     #[test]
@@ -126,6 +211,19 @@ mod tests {
             (u64::MAX, "16777215.9 TiB"),
         ] {
             assert_eq!(Size(bytes).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_size_is_written_without_losing_a_byte() {
+        for (written, shown) in [
+            (json!(1000), json!(1000)),
+            (json!("512MiB"), json!("512MiB")),
+            (json!(1_u64 << 31), json!("2GiB")),
+            (json!("1.5KiB"), json!(1536)),
+        ] {
+            let size: Bytes = from_value(written.clone()).unwrap();
+            assert_eq!(to_value(size).unwrap(), shown);
         }
     }
 }

@@ -1,25 +1,32 @@
-//! Times and sizes as they are written in a configuration.
+//! Times with units: `60`, `1.5`, `90s`, `20m`, `500ms`.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
-
-use crate::size::Size;
 
 /// Units of time, the longest first.
 const UNITS: [(&str, f64); 4] = [("h", 3600.0), ("m", 60.0), ("ms", 0.001), ("s", 1.0)];
 
 /// A time: a number of seconds, or a number with its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Time(pub(crate) Duration);
+pub struct Time(
+    /// The time.
+    pub Duration,
+);
 
 impl Time {
-    pub(super) const fn seconds(seconds: u64) -> Self {
-        Self(Duration::from_secs(seconds))
+    /// Writes a duration as a time, for `#[serde(with = "Time")]`.
+    pub fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        Serialize::serialize(&Self(*time), serializer)
+    }
+
+    /// Reads a duration that is written as a time.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        <Self as Deserialize>::deserialize(deserializer).map(|time| time.0)
     }
 }
 
@@ -63,13 +70,13 @@ impl Visitor<'_> for TimeVisitor {
     fn visit_f64<E: Error>(self, seconds: f64) -> Result<Time, E> {
         let time = Duration::try_from_secs_f64(seconds);
         time.map(Time)
-            .map_err(|_| E::invalid_value(serde::de::Unexpected::Float(seconds), &self))
+            .map_err(|_| E::invalid_value(Unexpected::Float(seconds), &self))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Time, E> {
         time(text)
             .map(Time)
-            .ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+            .ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
     }
 }
 
@@ -92,61 +99,6 @@ impl JsonSchema for Time {
         json_schema!({
             "description": "A time: a number of seconds, or a number and `h`, `m`, `s` or `ms`.",
             "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": r"^\d+(\.\d+)? *(h|m|s|ms)?$"}],
-        })
-    }
-}
-
-/// A number of bytes, or a number with its unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Bytes(pub(crate) u64);
-
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(BytesVisitor)
-    }
-}
-
-struct BytesVisitor;
-
-impl Visitor<'_> for BytesVisitor {
-    type Value = Bytes;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a size, such as `512MiB`, `2GB` or a number of bytes,")
-    }
-
-    fn visit_u64<E: Error>(self, bytes: u64) -> Result<Bytes, E> {
-        Ok(Bytes(bytes))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Bytes, E> {
-        let size: Result<Size, _> = text.parse();
-        size.map(|size| Bytes(size.0))
-            .map_err(|_| E::invalid_value(serde::de::Unexpected::Str(text), &self))
-    }
-}
-
-impl Serialize for Bytes {
-    /// Exactly: a unit only where no byte is lost.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        for (unit, bytes) in [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
-            if self.0 > 0 && self.0.is_multiple_of(bytes) {
-                return serializer.collect_str(&format_args!("{}{unit}", self.0 / bytes));
-            }
-        }
-        serializer.serialize_u64(self.0)
-    }
-}
-
-impl JsonSchema for Bytes {
-    fn schema_name() -> Cow<'static, str> {
-        "Size".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "A size: a number of bytes, or a number and `KiB`, `MiB`, `GiB`, `TiB` (of 1024) or `kB`, `MB`, `GB`, `TB` (of 1000).",
-            "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": r"^\d+(\.\d+)? *([kKmMgGtT][iI]?)?[bB]?$"}],
         })
     }
 }
@@ -184,19 +136,10 @@ mod tests {
     }
 
     #[test]
-    fn a_time_and_a_size_are_written_as_they_are_read() {
+    fn a_time_is_written_as_it_is_read() {
         for written in [json!(60), json!(0.25)] {
             let time: Time = from_value(written.clone()).unwrap();
             assert_eq!(to_value(time).unwrap(), written);
-        }
-        for (written, shown) in [
-            (json!(1000), json!(1000)),
-            (json!("512MiB"), json!("512MiB")),
-            (json!(1_u64 << 31), json!("2GiB")),
-            (json!("1.5KiB"), json!(1536)),
-        ] {
-            let size: Bytes = from_value(written.clone()).unwrap();
-            assert_eq!(to_value(size).unwrap(), shown);
         }
     }
 }

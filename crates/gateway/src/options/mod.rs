@@ -1,4 +1,10 @@
-//! How a gateway is set up. A group of options belongs to the module that obeys it.
+//! How a gateway is set up. Each group of options is a section of the configuration; see [`cellblock_settings`].
+
+mod containers;
+mod http;
+mod keys;
+mod responses;
+mod sessions;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -7,87 +13,74 @@ use cellblock_agent::tools::{DerivationOptions, Tools};
 use cellblock_agent::wire::{ApiError, Tool};
 use cellblock_interpreter::limits::MAX_CELL_TIME;
 
-use crate::containers::ContainerOptions;
-use crate::execute::ExecuteOptions;
-use crate::files::FileOptions;
-use crate::metrics::MetricsOptions;
-use crate::quotas::QuotaOptions;
-use crate::remote::RemoteOptions;
-use crate::responses::ResponseOptions;
-use crate::server::{AuthOptions, ConnectionOptions, HostOptions, StopOptions, TlsOptions};
-use crate::sessions::SessionsOptions;
+pub use containers::{ContainerOptions, StickyKey};
+pub use http::{HttpServerOptions, MetricsOptions, TlsOptions};
+pub use keys::{AuthOptions, QuotaOptions, RemoteOptions};
+pub use responses::{FileOptions, ModelListOptions, ResponseOptions};
+pub use sessions::{ExecuteOptions, SessionsOptions};
 
 /// How a gateway is set up.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where it listens.
+    /// Address to listen on.
     pub listen: SocketAddr,
-    /// The most bytes of a request's body, but of an upload.
-    pub max_body: usize,
-    /// The most model calls of a turn.
+    /// Maximum number of model calls for one response.
     pub max_steps: u32,
-    /// How responses are answered and kept.
+    /// Rules of a turn.
+    pub derivation: DerivationOptions,
+    /// Stored and background responses.
     pub responses: ResponseOptions,
-    /// Who may call.
-    pub auth: AuthOptions,
-    /// How much callers may have and use.
-    pub quotas: QuotaOptions,
-    /// By which names it is reached, and from which pages.
-    pub hosts: HostOptions,
-    /// What a connection may take.
-    pub connections: ConnectionOptions,
-    /// Certificates, where it encrypts.
-    pub tls: Option<TlsOptions>,
-    /// Who is told what was counted.
-    pub metrics: MetricsOptions,
-    /// How it stops.
-    pub stop: StopOptions,
-    /// Sessions.
+    /// Containers.
+    pub containers: ContainerOptions,
+    /// Uploaded files.
+    pub files: FileOptions,
+    /// Sessions of the REST API.
     pub sessions: SessionsOptions,
     /// The sandbox server.
     pub execute: ExecuteOptions,
-    /// Whether others may have sandboxes.
+    /// Sandboxes for other Cellblocks.
     pub remote: RemoteOptions,
-    /// Containers.
-    pub containers: ContainerOptions,
-    /// Files.
-    pub files: FileOptions,
-    /// Servers of tools that turns fetch data with.
+    /// Authentication.
+    pub auth: AuthOptions,
+    /// Default quotas of a key.
+    pub quotas: QuotaOptions,
+    /// Certificates, if connections are encrypted.
+    pub tls: Option<TlsOptions>,
+    /// Access to the metrics.
+    pub metrics: MetricsOptions,
+    /// Requests over HTTP.
+    pub http: HttpServerOptions,
+    /// Tool servers that turns fetch data from.
     pub tools: Tools,
-    /// How turns fetch and derive.
-    pub derivation: DerivationOptions,
-    /// Whether the tool `code_interpreter` is offered. Where it is not, a request that asks for it is refused.
+    /// Whether the tool `code_interpreter` is offered. If not, requests that use it are rejected.
     pub code_interpreter: bool,
-    /// Whether each chat completion has it, rather than those whose `tools` name it.
+    /// Whether every chat completion has the tool, even if its `tools` do not list it.
     pub chat_interpreter: bool,
-    /// The longest that a request may let code run.
-    pub max_cell_time: Duration,
+    /// Maximum cell timeout that a request can set.
+    pub max_cell_timeout: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
-            max_body: 16 << 20,
             max_steps: 20,
+            derivation: DerivationOptions::default(),
             responses: ResponseOptions::default(),
-            auth: AuthOptions::default(),
-            quotas: QuotaOptions::default(),
-            hosts: HostOptions::default(),
-            connections: ConnectionOptions::default(),
-            tls: None,
-            metrics: MetricsOptions::default(),
-            stop: StopOptions::default(),
+            containers: ContainerOptions::default(),
+            files: FileOptions::default(),
             sessions: SessionsOptions::default(),
             execute: ExecuteOptions::default(),
             remote: RemoteOptions::default(),
-            containers: ContainerOptions::default(),
-            files: FileOptions::default(),
+            auth: AuthOptions::default(),
+            quotas: QuotaOptions::default(),
+            tls: None,
+            metrics: MetricsOptions::default(),
+            http: HttpServerOptions::default(),
             tools: Tools::default(),
-            derivation: DerivationOptions::default(),
             code_interpreter: true,
             chat_interpreter: false,
-            max_cell_time: MAX_CELL_TIME,
+            max_cell_timeout: MAX_CELL_TIME,
         }
     }
 }

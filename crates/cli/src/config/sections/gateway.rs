@@ -1,0 +1,65 @@
+//! Checks of the gateway's options that types cannot make.
+
+use crate::config::Settings;
+use crate::config::check::Check;
+
+/// Smallest request body that can be allowed.
+const MIN_BODY: usize = 1 << 10;
+
+impl Settings {
+    pub(in crate::config) fn check_gateway(&self, check: &mut Check<'_>) {
+        let Self {
+            models,
+            responses,
+            containers,
+            sessions,
+            execute,
+            http,
+            ..
+        } = self;
+        for (section, key, timeout) in [
+            ("models", "list_timeout", models.list_timeout),
+            ("responses", "keep_alive", responses.keep_alive),
+            ("responses", "stall_timeout", responses.stall_timeout),
+            ("responses", "socket_timeout", responses.socket_timeout),
+            ("containers", "idle_timeout", containers.idle_timeout),
+            ("sessions", "idle_timeout", sessions.idle_timeout),
+            ("execute", "timeout", execute.timeout),
+            ("http", "header_timeout", http.header_timeout),
+            ("http", "body_timeout", http.body_timeout),
+        ] {
+            check.positive(&[section, key], timeout);
+        }
+        for (section, key, timeout, most) in [
+            (
+                "containers",
+                "idle_timeout",
+                containers.idle_timeout,
+                containers.max_idle_timeout,
+            ),
+            (
+                "sessions",
+                "idle_timeout",
+                sessions.idle_timeout,
+                sessions.max_idle_timeout,
+            ),
+            ("execute", "timeout", execute.timeout, execute.max_timeout),
+        ] {
+            check.below_maximum(&[section, key], timeout, most);
+        }
+        for (section, key, count) in [
+            ("containers", "max_per_key", Some(containers.max_per_key)),
+            ("containers", "max_sandboxes", containers.max_sandboxes),
+            ("containers", "max_concurrent", containers.max_concurrent),
+            ("execute", "max_concurrent", Some(execute.max_concurrent)),
+            ("http", "max_connections", Some(http.max_connections)),
+        ] {
+            if count == Some(0) {
+                check.wrong(&[section, key], "must be at least 1");
+            }
+        }
+        if http.max_body < MIN_BODY {
+            check.wrong(&["http", "max_body"], "must be at least 1KiB");
+        }
+    }
+}

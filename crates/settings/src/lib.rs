@@ -1,0 +1,31 @@
+//! How settings are written: [`Time`] and [`Bytes`], with units, and the names that were [`renamed`].
+//!
+//! An options struct describes each of its settings once: the field is read from a configuration, its default is the struct's, its doc
+//! comment becomes the reference, and its type the JSON Schema. Fields that the program calculates with stay plain numbers and durations:
+//!
+//! ```
+//! # use std::time::Duration;
+//! # use cellblock_settings::{Bytes, Time};
+//! # use schemars::JsonSchema;
+//! # use serde::{Deserialize, Serialize};
+//! #[derive(Serialize, Deserialize, JsonSchema)]
+//! #[serde(default, deny_unknown_fields)]
+//! struct ServerOptions {
+//!     /// Timeout of a call.
+//!     #[serde(with = "Time")]
+//!     timeout: Duration,
+//!     /// Maximum size of a result.
+//!     #[serde(with = "Bytes")]
+//!     max_result: u64,
+//! }
+//! # impl Default for ServerOptions {
+//! #     fn default() -> Self { Self { timeout: Duration::from_secs(60), max_result: 32 << 20 } }
+//! # }
+//! ```
+
+pub mod renamed;
+mod size;
+mod time;
+
+pub use size::{Bytes, ParseSizeError, Size};
+pub use time::Time;
