@@ -86,8 +86,7 @@ pub fn check(root: &Path) -> Result<Report> {
         violations: imports::check(&imports::packages(root)?),
         notes: files.iter().filter_map(sizes::note).collect(),
     };
-    let dependencies = footprint::dependencies(root)?;
-    report.violations.extend(footprint::check(&dependencies));
+    report.violations.extend(footprint::violations(root)?);
     let checked = check_each(&files, &phrases);
     let cycles = Cycles::of(&files).check(&cycles::BUDGET.read(root)?);
     let types = Types::of(&files).check(&types::BUDGET.read(root)?);

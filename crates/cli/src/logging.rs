@@ -1,6 +1,9 @@
 //! What is logged, and how: to stderr, for people or for programs; and spans to a collector, where one is named.
 
+#[cfg(feature = "otlp")]
 mod export;
+#[cfg(not(feature = "otlp"))]
+mod no_export;
 
 use std::io::IsTerminal;
 
@@ -10,7 +13,10 @@ use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::env_vars;
 
+#[cfg(feature = "otlp")]
 pub(crate) use export::Export;
+#[cfg(not(feature = "otlp"))]
+pub(crate) use no_export::NoExport as Export;
 
 /// Begins to log as the environment says. Unless it says otherwise, errors only, as text.
 pub(crate) fn start() {

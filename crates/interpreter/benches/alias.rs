@@ -1,6 +1,8 @@
 //! Recording JSON rows of a tool and giving them back as a document: 1, 10 and 100 MB, in a folder.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints what it measures")]
+#![expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52 bytes")]
 
 use std::fmt::Write;
 use std::hint::black_box;
@@ -10,7 +12,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use cellblock_artifact::Store;
 use cellblock_interpreter::alias::{AliasStore, Bounds};
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -44,61 +45,50 @@ fn fresh() -> (TempDir, AliasStore) {
     (folder, AliasStore::new(store, "bench", Bounds::default()))
 }
 
-fn alias(criterion: &mut Criterion) {
+/// Prints the median of ten runs, each of which measures itself.
+fn report(name: &str, bytes: &Bytes, run: impl FnMut() -> Duration) {
+    let mut times: Vec<_> = std::iter::repeat_with(run).take(11).collect();
+    // The first run warms up.
+    times.remove(0);
+    times.sort_unstable();
+    let median = times[times.len() / 2];
+    let megabytes = bytes.len() / MEGABYTE;
+    let rate = bytes.len() as f64 / MEGABYTE as f64 / median.as_secs_f64();
+    println!("{name:<12} {megabytes:>4} MB  {median:>10.2?}  {rate:>8.0} MB/s");
+}
+
+fn main() {
     let runtime = Runtime::new().unwrap();
-    let mut group = criterion.benchmark_group("alias");
-    group
-        .sample_size(10)
-        .warm_up_time(Duration::from_millis(200))
-        .measurement_time(Duration::from_secs(1));
     for megabytes in [1, 10, 100] {
         let bytes = rows(megabytes * MEGABYTE);
-        group.throughput(Throughput::Bytes(bytes.len() as u64));
-        group.bench_function(BenchmarkId::new("record_json", megabytes), |bencher| {
-            bencher.iter_custom(|times| {
-                let mut spent = Duration::ZERO;
-                for _ in 0..times {
-                    // Equal bytes are stored once, so each time begins with an empty store.
-                    let (_folder, store) = fresh();
-                    let started = Instant::now();
-                    runtime
-                        .block_on(store.record_json("rows", bytes.clone()))
-                        .unwrap();
-                    spent += started.elapsed();
-                }
-                spent
-            });
+        report("record_json", &bytes, || {
+            // Equal bytes are stored once, so each run begins with an empty store.
+            let (_folder, store) = fresh();
+            let started = Instant::now();
+            runtime
+                .block_on(store.record_json("rows", bytes.clone()))
+                .unwrap();
+            started.elapsed()
         });
-        group.bench_function(BenchmarkId::new("record_file", megabytes), |bencher| {
-            let mut file = tempfile::tempfile().unwrap();
-            file.write_all(&bytes).unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        report("record_file", &bytes, || {
+            let mut file = file.try_clone().unwrap();
             file.rewind().unwrap();
-            bencher.iter_custom(|times| {
-                let mut spent = Duration::ZERO;
-                for _ in 0..times {
-                    let (_folder, store) = fresh();
-                    let started = Instant::now();
-                    runtime
-                        .block_on(store.record_file("rows", file.try_clone().unwrap()))
-                        .unwrap();
-                    spent += started.elapsed();
-                }
-                spent
-            });
+            let (_folder, store) = fresh();
+            let started = Instant::now();
+            runtime.block_on(store.record_file("rows", file)).unwrap();
+            started.elapsed()
         });
         let (_folder, store) = fresh();
         runtime
             .block_on(store.record_json("rows", bytes.clone()))
             .unwrap();
-        group.bench_function(BenchmarkId::new("splice", megabytes), |bencher| {
-            bencher.iter(|| {
-                let mut splice = runtime.block_on(store.splice(&[("rows", "rows_1")])).unwrap();
-                black_box(std::io::copy(&mut splice.content, &mut std::io::sink()).unwrap())
-            });
+        report("splice", &bytes, || {
+            let started = Instant::now();
+            let mut splice = runtime.block_on(store.splice(&[("rows", "rows_1")])).unwrap();
+            black_box(std::io::copy(&mut splice.content, &mut std::io::sink()).unwrap());
+            started.elapsed()
         });
     }
-    group.finish();
 }
-
-criterion_group!(benches, alias);
-criterion_main!(benches);

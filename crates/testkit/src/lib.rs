@@ -1,10 +1,11 @@
 //! Fixtures, leak counters and capability checks for Cellblock's own tests.
 //!
-//! A development dependency only: nothing that is shipped links it. Five things are here:
+//! A development dependency only: nothing that is shipped links it. Six things are here:
 //!
 //! - [`Cli`] runs the built `cellblock` binary in a clean environment under a hard time limit;
 //! - [`require!`] ends a test early where the machine lacks a [`Capability`], and records that it did;
 //! - [`Owner`] counts what a sandbox could leave behind and belongs to one process, and says what is left;
+//! - [`Schema`] checks JSON against a schema;
 //! - [`WebSockets`] serves connections that a test can cut;
 //! - [`as_ordinary_user`] starts a program without any privilege.
 //!
@@ -25,6 +26,7 @@ mod cli;
 mod denied;
 mod leak;
 mod places;
+mod schema;
 mod skip;
 mod user;
 mod websocket;
@@ -34,6 +36,7 @@ pub use cli::{Cli, Finished, Running};
 pub use denied::without_user_namespaces;
 pub use leak::{Count, Owner, Uncounted};
 pub use places::{binary, home, ordinary_home, target_dir, workspace_root};
+pub use schema::Schema;
 pub use skip::{Skipped, expected_skips, missing};
 pub use user::{ORDINARY_UID, as_ordinary_user, with_subordinate_ids};
 pub use websocket::{Duplex, Messages, WebSockets};

@@ -7,28 +7,48 @@ use anyhow::{Context as _, Result, bail};
 
 use super::Violation;
 
-/// People embed it with as little as they need.
-const PACKAGE: &str = "cellblock-interpreter";
+/// A package, and what it must not depend on without its default features.
+type Footprint = (&'static str, &'static [&'static str]);
 
-/// WebSockets, TLS and HTTP clients come with the features `remote` and `download` only.
-const OPTIONAL: &[&str] = &[
-    "cellblock-remote",
-    "hyper",
-    "native-tls",
-    "openssl",
-    "reqwest",
-    "rustls",
-    "tokio-rustls",
-    "tokio-tungstenite",
-    "tungstenite",
-    "ureq",
+const FOOTPRINTS: &[Footprint] = &[
+    // People embed it with as little as they need. WebSockets, TLS and HTTP clients come with the features `remote`, `download`
+    // and `s3` only.
+    (
+        "cellblock-interpreter",
+        &[
+            "cellblock-remote",
+            "hyper",
+            "native-tls",
+            "openssl",
+            "reqwest",
+            "rustls",
+            "tokio-rustls",
+            "tokio-tungstenite",
+            "tungstenite",
+            "ureq",
+        ],
+    ),
+    // The feature `otlp` exports spans.
+    (
+        "cellblock",
+        &["opentelemetry", "opentelemetry-otlp", "tracing-opentelemetry"],
+    ),
 ];
 
+/// Reports dependencies that must be optional.
+pub(super) fn violations(root: &Path) -> Result<Vec<Violation>> {
+    let mut found = Vec::new();
+    for footprint in FOOTPRINTS {
+        found.extend(check(footprint, &dependencies(root, footprint.0)?));
+    }
+    Ok(found)
+}
+
 /// Asks cargo what the package depends on without its default features, one `name vVERSION` per line.
-pub(super) fn dependencies(root: &Path) -> Result<String> {
+fn dependencies(root: &Path, package: &str) -> Result<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["tree", "--offline", "--package", PACKAGE, "--no-default-features"])
+        .args(["tree", "--offline", "--package", package, "--no-default-features"])
         .args(["--edges", "normal", "--prefix", "none"])
         .current_dir(root)
         // With the features of the whole workspace, every feature would be on.
@@ -44,16 +64,15 @@ pub(super) fn dependencies(root: &Path) -> Result<String> {
     String::from_utf8(output.stdout).context("read `cargo tree`")
 }
 
-/// Reports dependencies that must be optional.
-pub(super) fn check(tree: &str) -> Vec<Violation> {
+fn check((package, optional): &Footprint, tree: &str) -> Vec<Violation> {
     let names = tree.lines().filter_map(|line| line.split(' ').next());
-    let mut found: Vec<_> = names.filter(|name| OPTIONAL.contains(name)).collect();
+    let mut found: Vec<_> = names.filter(|name| optional.contains(name)).collect();
     found.sort_unstable();
     found.dedup();
     found
         .into_iter()
         .map(|name| Violation {
-            path: PACKAGE.to_owned(),
+            path: (*package).to_owned(),
             line: 1,
             message: format!("depends on `{name}` without its default features; make that optional"),
         })
@@ -66,11 +85,15 @@ mod tests {
 
     #[test]
     fn a_dependency_that_must_be_optional_is_reported_once() {
-        let tree = "cellblock-interpreter v0.1.0 (/a)\ntokio v1.54.1\nrustls v0.23.46\nrustls v0.23.46 (*)\nrustls-pki-types v1.0.0\n";
-        let found: Vec<_> = check(tree).iter().map(ToString::to_string).collect();
+        let tree =
+            "a v0.1.0 (/a)\ntokio v1.54.1\nrustls v0.23.46\nrustls v0.23.46 (*)\nrustls-pki-types v1.0.0\n";
+        let found: Vec<_> = check(&("a", &["hyper", "rustls"]), tree)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(
             found,
-            ["cellblock-interpreter:1: depends on `rustls` without its default features; make that optional"]
+            ["a:1: depends on `rustls` without its default features; make that optional"]
         );
     }
 }

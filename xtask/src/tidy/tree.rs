@@ -1,11 +1,11 @@
 //! The files of the tree: all that git would track.
 
 use std::path::Path;
+use std::process::Command;
 use std::sync::OnceLock;
 use std::{fs, io};
 
-use anyhow::{Context as _, Result};
-use ignore::WalkBuilder;
+use anyhow::{Context as _, Result, ensure};
 
 use super::tokens::{self, Token};
 
@@ -62,31 +62,35 @@ impl File {
 
 /// Reads every text file below `root` that no `.gitignore` leaves out.
 pub(super) fn files(root: &Path) -> Result<Vec<File>> {
-    let walk = WalkBuilder::new(root)
-        .hidden(false)
-        .require_git(false)
-        .git_global(false)
-        .git_exclude(false)
-        .parents(false)
-        .filter_entry(|entry| entry.file_name() != ".git")
-        .sort_by_file_path(Path::cmp)
-        .build();
+    let listed = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others", "--deduplicate"])
+        .arg("--exclude-per-directory=.gitignore")
+        .current_dir(root)
+        .output()
+        .context("start `git ls-files`")?;
+    ensure!(
+        listed.status.success(),
+        "`git ls-files` failed: {}",
+        String::from_utf8_lossy(&listed.stderr).trim()
+    );
+    let listed = String::from_utf8(listed.stdout).context("read `git ls-files`")?;
+    let mut paths: Vec<_> = listed.split_terminator('\0').collect();
+    paths.sort_unstable();
     let mut files = Vec::new();
-    for entry in walk {
-        let entry = entry.context("walk the tree")?;
-        if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+    for path in paths {
+        let place = root.join(path);
+        if !place.symlink_metadata().is_ok_and(|found| found.is_file()) {
             continue;
         }
-        let text = match fs::read_to_string(entry.path()) {
+        let text = match fs::read_to_string(&place) {
             Ok(text) => text,
             // Pictures and other binary files have no rules; one that was removed meanwhile has none either.
             Err(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::NotFound) => {
                 continue;
             }
-            Err(error) => return Err(error).with_context(|| format!("read `{}`", entry.path().display())),
+            Err(error) => return Err(error).with_context(|| format!("read `{path}`")),
         };
-        let path = entry.path().strip_prefix(root).context("stay below the root")?;
-        files.push(File::new(path.display().to_string(), text));
+        files.push(File::new(path.to_owned(), text));
     }
     Ok(files)
 }
@@ -102,13 +106,14 @@ mod tests {
             (".gitignore", &b"target/\n"[..]),
             (".ci/run", b"true\n"),
             ("target/made.rs", b"//! Made.\n"),
-            (".git/config", b"[core]\n"),
             ("chart.png", b"\x89PNG\xff\xfe"),
         ] {
             let path = folder.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, bytes).unwrap();
         }
+        let made = Command::new("git").arg("init").arg(folder.path()).output();
+        assert!(made.unwrap().status.success());
         let files = files(folder.path()).unwrap();
         let paths: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, [".ci/run", ".gitignore"]);

@@ -1,13 +1,10 @@
 //! Spans on their way to a collector, by OTLP over HTTP.
 
 use std::error::Error;
-use std::fmt;
-use std::pin::Pin;
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
 use opentelemetry::trace::TracerProvider as _;
-use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
@@ -15,8 +12,6 @@ use tracing::{Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::registry::LookupSpan;
-use ureq::Agent;
-use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::env_vars;
 
@@ -38,9 +33,13 @@ impl Export {
         if !named && env_vars::OTLP.get().is_none() {
             return Ok(None);
         }
+        // An error means that a provider of cryptography is installed already, which serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        // The exporter's own thread sends, and may block.
+        let client = reqwest::blocking::Client::builder().timeout(LIMIT).build()?;
         let exporter = SpanExporter::builder()
             .with_http()
-            .with_http_client(Client::new())
+            .with_http_client(client)
             .with_protocol(Protocol::HttpBinary)
             .build()?;
         let mut resource =
@@ -67,51 +66,5 @@ impl Export {
         if let Err(error) = self.0.shutdown_with_timeout(limit) {
             tracing::warn!(error = &error as &dyn Error, "the last spans are lost");
         }
-    }
-}
-
-/// Sends from the exporter's own thread, which may block.
-struct Client(Agent);
-
-impl fmt::Debug for Client {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Requests carry the collector's password in a header.
-        formatter.write_str("Client")
-    }
-}
-
-impl Client {
-    fn new() -> Self {
-        let config = Agent::config_builder()
-            .timeout_global(Some(LIMIT))
-            .http_status_as_error(false)
-            .tls_config(
-                TlsConfig::builder()
-                    .root_certs(RootCerts::PlatformVerifier)
-                    .build(),
-            )
-            .build();
-        Self(config.into())
-    }
-
-    fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let (parts, body) = request.into_parts();
-        let answer = self.0.run(Request::from_parts(parts, body.to_vec()))?;
-        let (parts, mut body) = answer.into_parts();
-        let body = body.read_to_vec()?;
-        Ok(Response::from_parts(parts, body.into()))
-    }
-}
-
-impl HttpClient for Client {
-    fn send_bytes<'a, 'b>(
-        &'a self,
-        request: Request<Bytes>,
-    ) -> Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'b>>
-    where
-        'a: 'b,
-        Self: 'b,
-    {
-        Box::pin(async move { self.send(request) })
     }
 }

@@ -24,8 +24,7 @@ pub(crate) fn draw(frame: &Dataframe, width: usize) -> String {
     let mut table = Table::new();
     table
         .load_style(presets::UTF8_FULL_CONDENSED)
-        .set_content_arrangement(ContentArrangement::Disabled)
-        .force_no_tty();
+        .set_content_arrangement(ContentArrangement::Disabled);
     let cut = fitting < columns.len();
     let dots = || cut.then(|| Cell::new("…"));
     let heads = columns[..fitting].iter().map(Column::head);

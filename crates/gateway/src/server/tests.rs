@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::routing::{get, post};
-use rcgen::{CertifiedKey, generate_simple_self_signed};
-use rustls::pki_types::ServerName;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -193,21 +193,25 @@ async fn pages_may_read_answers_where_their_origin_is_listed() {
     assert!(!ask(&[]).await.contains("access-control-allow-origin"));
 }
 
-/// A certificate for `localhost` in two files.
-fn certificate(dir: &std::path::Path) -> (TlsOptions, CertifiedKey<rcgen::KeyPair>) {
-    let made = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+/// A self-signed certificate for `localhost` with its key, valid from 2020 to 2120.
+const FIRST: &str = include_str!("tests/first.pem");
+const SECOND: &str = include_str!("tests/second.pem");
+
+/// Writes a certificate and its key to two files.
+fn certificate(dir: &std::path::Path, pem: &str) -> TlsOptions {
     let options = TlsOptions {
         certificates: dir.join("cert.pem"),
         key: dir.join("key.pem"),
     };
-    std::fs::write(&options.certificates, made.cert.pem()).unwrap();
-    std::fs::write(&options.key, made.signing_key.serialize_pem()).unwrap();
-    (options, made)
+    std::fs::write(&options.certificates, pem).unwrap();
+    std::fs::write(&options.key, pem).unwrap();
+    options
 }
 
-async fn encrypted(address: SocketAddr, trusted: &CertifiedKey<rcgen::KeyPair>) -> std::io::Result<String> {
+async fn encrypted(address: SocketAddr, trusted: &str) -> std::io::Result<String> {
     let mut roots = RootCertStore::empty();
-    roots.add(trusted.cert.der().clone()).unwrap();
+    let trusted = CertificateDer::from_pem_slice(trusted.as_bytes()).unwrap();
+    roots.add(trusted).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -223,13 +227,11 @@ async fn encrypted(address: SocketAddr, trusted: &CertifiedKey<rcgen::KeyPair>) 
 #[tokio::test]
 async fn what_is_encrypted_is_read_by_those_who_trust_the_certificate() {
     let dir = tempfile::tempdir().unwrap();
-    let (options, made) = certificate(dir.path());
+    let options = certificate(dir.path(), FIRST);
     let tls = Tls::load(&options).unwrap();
     let address = serve(&acceptor(&HttpServerOptions::default(), Some(tls))).await;
-    assert!(encrypted(address, &made).await.unwrap().ends_with("fine"));
-    let other = tempfile::tempdir().unwrap();
-    let (_, stranger) = certificate(other.path());
-    assert!(encrypted(address, &stranger).await.is_err());
+    assert!(encrypted(address, FIRST).await.unwrap().ends_with("fine"));
+    assert!(encrypted(address, SECOND).await.is_err());
     // Plain requests are none.
     assert!(!ask(address, WORKS).await.contains("fine"));
 }
@@ -237,16 +239,16 @@ async fn what_is_encrypted_is_read_by_those_who_trust_the_certificate() {
 #[tokio::test]
 async fn a_certificate_that_was_replaced_is_used_and_a_broken_one_is_not() {
     let dir = tempfile::tempdir().unwrap();
-    let (options, old) = certificate(dir.path());
+    let options = certificate(dir.path(), FIRST);
     let tls = Tls::load(&options).unwrap();
     let acceptor = acceptor(&HttpServerOptions::default(), Some(tls));
     let address = serve(&acceptor).await;
     let tls = acceptor.tls.as_ref().unwrap();
     std::fs::write(&options.key, "broken").unwrap();
     tls.look_now();
-    assert!(encrypted(address, &old).await.unwrap().ends_with("fine"));
-    let (_, new) = certificate(dir.path());
+    assert!(encrypted(address, FIRST).await.unwrap().ends_with("fine"));
+    certificate(dir.path(), SECOND);
     tls.look_now();
-    assert!(encrypted(address, &new).await.unwrap().ends_with("fine"));
-    assert!(encrypted(address, &old).await.is_err());
+    assert!(encrypted(address, SECOND).await.unwrap().ends_with("fine"));
+    assert!(encrypted(address, FIRST).await.is_err());
 }

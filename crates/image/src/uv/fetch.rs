@@ -1,16 +1,17 @@
 //! The pinned uv, fetched as its wheel from the Python package index and checked before use.
 
 use std::env;
+use std::error::Error;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use reqwest::blocking::{Client, Response};
+use reqwest::{Certificate, Url};
 use serde::Deserialize;
-use ureq::tls::{RootCerts, TlsConfig};
-use url::Url;
 
 use crate::digest;
 use crate::error::{At, ImageError, Result};
@@ -23,6 +24,8 @@ const DEFAULT_INDEX: &str = "https://pypi.org/simple";
 const LARGEST_PAGE: u64 = 32 << 20;
 const LARGEST_WHEEL: u64 = 128 << 20;
 const LARGEST_PROGRAM: u64 = 512 << 20;
+/// Maximum duration of a download.
+const LONGEST: Duration = Duration::from_mins(15);
 
 #[derive(Deserialize)]
 struct Pins {
@@ -105,44 +108,62 @@ fn by_http(pin: &Pin, wheel: &Path, sink: &Sink) -> Result<(), String> {
     let page = Url::parse(&format!("{}/uv/", index.trim_end_matches('/')))
         .map_err(|error| format!("the configured package index is not a URL: {error}"))?;
     let host = page.host_str().unwrap_or("the package index").to_owned();
-    let agent = agent();
-    let get = |url: &Url, limit| {
-        let answer = agent.get(url.as_str()).header("accept", "text/html").call()?;
-        let length = answer.body().content_length().unwrap_or(0);
-        Ok::<_, ureq::Error>((
-            answer.into_body().into_with_config().limit(limit).reader(),
-            length,
-        ))
-    };
-    let said = |error: &dyn std::fmt::Display| format!("download from {host}: {error}");
-    let mut text = String::new();
-    let (mut body, _) = get(&page, LARGEST_PAGE).map_err(|error| said(&error))?;
-    body.read_to_string(&mut text).map_err(|error| said(&error))?;
+    let failed = |error: &dyn Error| format!("download from {host}: {}", reasons(error));
+    let client = client().map_err(|error| failed(&error))?;
+    let mut text = Vec::new();
+    download(&client, &page, LARGEST_PAGE, &mut text, |_, _| ()).map_err(|error| failed(&*error))?;
+    let text = String::from_utf8_lossy(&text);
     let link = link_to(&text, &pin.file).ok_or_else(|| format!("{host} does not list `{}`", pin.file))?;
-    let mut url = page.join(link).map_err(|error| said(&error))?;
-    url.set_fragment(None);
-    let (mut body, length) = get(&url, LARGEST_WHEEL).map_err(|error| said(&error))?;
-    copy(&mut body, wheel, |done| sink.bytes(done, length.max(done))).map_err(|error| said(&error))
+    let url = page.join(link).map_err(|error| failed(&error))?;
+    let mut file = File::create(wheel).map_err(|error| failed(&error))?;
+    let progress = |done, length| sink.bytes(done, length);
+    download(&client, &url, LARGEST_WHEEL, &mut file, progress).map_err(|error| failed(&*error))
 }
 
-fn copy(from: &mut dyn Read, to: &Path, progress: impl Fn(u64)) -> io::Result<()> {
-    let mut file = File::create(to)?;
+/// Downloads at most `limit` bytes. `progress` receives how many bytes have arrived, of how many.
+fn download(
+    client: &Client,
+    url: &Url,
+    limit: u64,
+    to: &mut dyn Write,
+    progress: impl Fn(u64, u64),
+) -> Result<(), Box<dyn Error>> {
+    let started = Instant::now();
+    let request = client.get(url.clone()).header("accept", "text/html");
+    // A configured address may contain a password.
+    let answer = request.send().and_then(Response::error_for_status);
+    let mut answer = answer.map_err(reqwest::Error::without_url)?;
+    let length = answer.content_length().unwrap_or(0);
     let mut buffer = vec![0; 1 << 18];
     let mut done = 0;
     loop {
-        let read = from.read(&mut buffer)?;
+        let read = answer.read(&mut buffer)?;
         if read == 0 {
             return Ok(());
         }
-        file.write_all(&buffer[..read])?;
         done += read as u64;
-        progress(done);
+        if done > limit {
+            return Err(format!("the answer is larger than {limit} bytes").into());
+        }
+        if started.elapsed() > LONGEST {
+            return Err(format!("the answer is incomplete after {} seconds", LONGEST.as_secs()).into());
+        }
+        to.write_all(&buffer[..read])?;
+        progress(done, length.max(done));
     }
 }
 
-/// Returns an agent that trusts this machine's certificates, or those of browsers if there are
+/// Returns an error with its causes.
+fn reasons(error: &dyn Error) -> String {
+    error.source().map_or_else(
+        || error.to_string(),
+        |cause| format!("{error}: {}", reasons(cause)),
+    )
+}
+
+/// Returns a client that trusts this machine's certificates, or those of browsers if there are
 /// none.
-fn agent() -> ureq::Agent {
+fn client() -> reqwest::Result<Client> {
     let stores = [
         "/etc/ssl/certs/ca-certificates.crt",
         "/etc/pki/tls/certs/ca-bundle.crt",
@@ -151,19 +172,18 @@ fn agent() -> ureq::Agent {
     let named = ["SSL_CERT_FILE", "SSL_CERT_DIR"]
         .iter()
         .any(|it| env::var_os(it).is_some());
-    let platform = named || stores.iter().any(|it| Path::new(it).exists());
-    let roots = if platform {
-        RootCerts::PlatformVerifier
-    } else {
-        RootCerts::WebPki
-    };
-    ureq::Agent::config_builder()
-        .tls_config(TlsConfig::builder().root_certs(roots).build())
-        .timeout_connect(Some(Duration::from_secs(15)))
-        .timeout_recv_response(Some(Duration::from_mins(1)))
-        .timeout_global(Some(Duration::from_mins(15)))
-        .build()
-        .into()
+    // An error means that a provider of cryptography is installed already, which serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = Client::builder()
+        .connect_timeout(Duration::from_secs(15))
+        // Of the wait for an answer, and for each part of its body.
+        .timeout(Duration::from_mins(1));
+    if !named && !stores.iter().any(|it| Path::new(it).exists()) {
+        let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
+        let roots: Result<Vec<_>, _> = roots.map(|it| Certificate::from_der(it)).collect();
+        builder = builder.tls_certs_only(roots?);
+    }
+    builder.build()
 }
 
 /// Returns the target of the link to a file on an index page. Its hash is ignored: ours is checked.

@@ -3,10 +3,9 @@
 use std::process::Stdio;
 
 use rmcp::ClientServiceExt;
-use rmcp::transport::TokioChildProcess;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::process::Command;
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::support::{Client, LONG, block_on, done, revisions, run, until};
 
@@ -21,13 +20,22 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
+/// Starts the command. The pipes are a client's transport; the process ends with the first value.
+fn start(arguments: &[&str]) -> (Child, (ChildStdout, ChildStdin)) {
+    let mut command = command(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    let pipes = (process.stdout.take().unwrap(), process.stdin.take().unwrap());
+    (process, pipes)
+}
+
 #[test]
 fn a_client_that_starts_the_command_runs_python_in_both_revisions() {
     block_on(async {
         for revision in revisions() {
-            let process = TokioChildProcess::new(command(&[])).unwrap();
+            let (_process, pipes) = start(&[]);
             let mut client = Client::default()
-                .serve_with_lifecycle(process, revision)
+                .serve_with_lifecycle(pipes, revision)
                 .await
                 .unwrap();
             let ran = run(&client, None, "print('printed'); 6 * 7").await;
@@ -45,9 +53,9 @@ fn datasets_of_the_command_line_are_there_in_every_session() {
         let file = folder.path().join("wine.csv");
         std::fs::write(&file, "a,b\n1,2\n").unwrap();
         let dataset = format!("wine={}", file.display());
-        let process = TokioChildProcess::new(command(&["--dataset", &dataset])).unwrap();
+        let (_process, pipes) = start(&["--dataset", &dataset]);
         let client = Client::default()
-            .serve_with_lifecycle(process, crate::support::newest())
+            .serve_with_lifecycle(pipes, crate::support::newest())
             .await
             .unwrap();
         let made = done(&client, "create_session", json!({})).await;
