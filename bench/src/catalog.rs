@@ -4,7 +4,7 @@
 pub(crate) const WIDTHS: [u32; 5] = [1, 2, 4, 8, 16];
 /// Rounds at a time of peers: as many as the project's machines have processors.
 pub(crate) const PEER_WIDTH: u32 = 2;
-/// Sessions that are asked for at once.
+/// Number of sessions that are requested at once.
 pub(crate) const CONCURRENT: usize = 200;
 /// Requests that run pandas and draw a chart, all at once.
 pub(crate) const LOAD: usize = 400;

@@ -79,7 +79,7 @@ impl Drop for Echo {
     }
 }
 
-/// What it is told.
+/// Message to the child.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Said {
     /// So many sums.

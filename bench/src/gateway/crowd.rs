@@ -69,7 +69,7 @@ async fn all(pair: &Pair, whom: Whom, script: Script, count: usize) -> Result<Ve
 pub(crate) struct Deaf {
     pub(crate) gateways: Arc<Gateways>,
     pub(crate) streams: usize,
-    /// Bytes that each is told.
+    /// Number of bytes that each one receives.
     pub(crate) bytes: usize,
 }
 

@@ -15,7 +15,7 @@ use crate::samples::Samples;
 /// What a process is to do.
 #[derive(Clone, Debug)]
 pub(crate) enum Program {
-    /// Does nothing, and is no Python.
+    /// Does nothing, without Python.
     True,
     /// Prints a sum.
     First,

@@ -54,7 +54,8 @@ fn is_marker(line: &str) -> bool {
     title.is_empty() || title.starts_with(char::is_whitespace)
 }
 
-/// Whether code is one triple-quoted string, which describes a script and is no value to display.
+/// Returns whether code is one triple-quoted string, which describes a script and is not a value to
+/// display.
 fn is_docstring(code: &str) -> bool {
     let code = code.trim();
     ["\"\"\"", "'''"].iter().any(|quotes| {

@@ -65,7 +65,7 @@ impl From<Elsewhere> for Engine {
     }
 }
 
-/// What a client is told that wants something to be kept.
+/// Returns the error for a client that requests something to be stored.
 pub(crate) fn keeps_nothing() -> ApiError {
     ApiError {
         kind: ErrorKind::InvalidRequestError,

@@ -36,7 +36,7 @@ pub(crate) fn page(query: &HashMap<String, String>, most: usize, usual: usize) -
     })
 }
 
-/// A page as it is told.
+/// A page of a list, as sent to clients.
 pub(crate) fn told<T>(paged: Option<Paged<T>>, object: impl Fn(&T) -> Value) -> Result<Value, ApiError> {
     let Some(paged) = paged else {
         let message = "`after` is the id of nothing in this list";

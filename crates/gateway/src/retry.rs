@@ -1,4 +1,5 @@
-//! When a refused request may be sent again: told to the answer by whatever refuses, however deep it is.
+//! The time after which a rejected request may be sent again, added to the response by any layer
+//! that rejects it.
 
 use std::cell::Cell;
 

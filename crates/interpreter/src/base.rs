@@ -10,7 +10,7 @@ use cellblock_sandbox::backend::process::ProcessBackend;
 
 use crate::error::Result;
 
-/// An image, and who installs what is needed besides it.
+/// An image, and the installer of additional packages.
 pub(crate) trait Base: Debug + Send + Sync {
     /// What the image says about itself.
     fn manifest(&self) -> &Manifest;

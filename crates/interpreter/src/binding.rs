@@ -28,7 +28,7 @@ pub(crate) struct Opened {
 }
 
 impl Binding {
-    /// Binds every result by its alias, and some by other names besides.
+    /// Binds every result by its alias, and some by other names as well.
     pub(crate) fn new<'a>(
         aliases: &AliasStore,
         others: impl IntoIterator<Item = (&'a String, &'a String)>,

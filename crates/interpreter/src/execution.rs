@@ -33,7 +33,7 @@ pub struct Execution {
     pub skipped_files: Vec<SkippedFile>,
     /// Findings about its data.
     pub findings: Vec<Finding>,
-    /// What a model has to know besides the outputs: lost variables, limits, and how to go on.
+    /// Notes for a model in addition to the outputs: lost variables, limits, and how to continue.
     pub note: Option<String>,
     /// How long the cell ran, as the host saw it.
     pub duration: Duration,

@@ -64,7 +64,7 @@ impl Input {
         &self.name
     }
 
-    /// Whether it can be bound, as far as that can be told without a sandbox.
+    /// Returns whether it can be bound, as far as this can be checked without a sandbox.
     pub fn check(&self, limits: &Limits) -> Result<()> {
         self.open(limits.data_bytes).map(drop)
     }

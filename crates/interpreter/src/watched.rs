@@ -1,8 +1,8 @@
-//! A call that dashboards are told of: it ends exactly once, also where it is given up.
+//! A call with events for dashboards: it ends exactly once, even if it is canceled.
 
 use std::time::Instant;
 
-/// What is told of a call that fails, each kind of call in events of its own.
+/// Events of a failed call; each kind of call has its own.
 pub trait Call {
     /// Where it can be, and fail.
     type Stage: Copy;
@@ -23,7 +23,7 @@ pub struct Failure<'a, S> {
     pub reached: S,
     /// Milliseconds since the start, to the thousandth.
     pub duration_ms: f64,
-    /// Why, as it was told here: neither cut nor escaped.
+    /// The reason in our own words: neither cut nor escaped.
     pub message: &'a str,
 }
 

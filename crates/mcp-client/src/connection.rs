@@ -47,7 +47,7 @@ pub(super) struct Unanswered {
 pub(super) enum Era {
     /// The newest, or the previous one if the server does not know it.
     Newest,
-    /// The previous one, for servers that exit when they are asked for the newest.
+    /// The previous one, for servers that exit on a request with the newest.
     Before,
 }
 

@@ -204,7 +204,7 @@ mod tests {
             ),
             (
                 json!({"minProperties": "1"}),
-                "its input schema is invalid: `/minProperties` is no number",
+                "its input schema is invalid: `/minProperties` is not a number",
             ),
         ] {
             assert_eq!(read(schema).unwrap_err(), told);

@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use crate::owner::Owner;
 
-/// What is asked for, when it is known.
+/// The requested resource, if it is known.
 pub type Asked<'a, T> = Pin<Box<dyn Future<Output = Result<T, Denied>> + Send + 'a>>;
 
 /// Says how much an owner may have and run. It is asked before something begins; what it gives is dropped when that has ended.
@@ -17,7 +17,7 @@ pub trait Meter: fmt::Debug + Send + Sync {
     /// Asked before a cell or a command runs, when it is its turn.
     fn cell<'a>(&'a self, owner: &'a Owner) -> Asked<'a, Permit>;
 
-    /// Told of so many bytes before they are put into a session.
+    /// Checks that this many bytes may be put into a session.
     fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Asked<'a, ()>;
 }
 

@@ -7,7 +7,8 @@ use std::fmt;
 pub struct Owner(String);
 
 impl Owner {
-    /// An owner by the name under which callers are told apart, such as the id of a key; never a key itself.
+    /// Creates an owner from the name that identifies a caller, such as the id of a key; never a
+    /// key itself.
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())
     }
@@ -17,7 +18,7 @@ impl Owner {
         &self.0
     }
 
-    /// The one owner where callers are not told apart.
+    /// Returns the single owner for servers that do not distinguish callers.
     pub fn local() -> Self {
         Self::new("local")
     }

@@ -1,4 +1,4 @@
-//! What a call writes, told to its client while it runs.
+//! Output of a call, sent to its client while it runs.
 
 use std::time::Duration;
 
@@ -13,11 +13,12 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 const WAITING: usize = 256;
 /// How long pieces are gathered for one notification.
 const GATHERED: Duration = Duration::from_millis(100);
-/// How often a silent call is told to be alive, so that clients which wait for progress go on waiting.
+/// Interval of progress notifications for a silent call, so that clients that wait for progress
+/// keep waiting.
 const ALIVE: Duration = Duration::from_secs(5);
 /// Tokens of one notification.
 const TOKENS: usize = 500;
-/// Bytes that are gathered for one notification; of more the end is told.
+/// Maximum number of bytes in one notification; of longer output, the end is sent.
 const BYTES: usize = 64 * 1024;
 /// How long the last notification may take.
 const LAST: Duration = Duration::from_secs(1);

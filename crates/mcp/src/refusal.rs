@@ -61,7 +61,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// Reads a tool's arguments. What is wrong is told with the field it is about.
+/// Parses a tool's arguments. Errors name the field.
 pub(crate) fn arguments<T: DeserializeOwned>(tool: &str, given: Value) -> Result<T, Refusal> {
     serde_path_to_error::deserialize(given).map_err(|error| {
         let path = error.path().to_string();

@@ -18,7 +18,8 @@ pub enum StdioError {
     Task(#[source] tokio::task::JoinError),
 }
 
-/// Answers the client on stdin and stdout until it ends the connection, or until it is told to stop. Then all sessions are ended.
+/// Answers the client on stdin and stdout until it closes the connection or the token is canceled.
+/// Then all sessions are ended.
 pub async fn serve_stdio(server: Server, stop: CancellationToken) -> Result<(), StdioError> {
     let ended = connected(server.clone(), stop).await;
     server.close().await;

@@ -1,4 +1,4 @@
-//! Raw bytes beside a header, in memory or spilled to a file.
+//! Raw bytes next to a header, in memory or spilled to a file.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -9,12 +9,12 @@ use std::os::unix::fs::FileExt;
 pub enum Blob {
     /// The bytes themselves.
     Memory(Vec<u8>),
-    /// A file that begins with the blob, and the blob's length.
+    /// A file that starts with the blob, and the blob's length.
     File(File, u64),
 }
 
 impl Blob {
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> u64 {
         match self {
             Self::Memory(bytes) => bytes.len() as u64,
@@ -22,12 +22,12 @@ impl Blob {
         }
     }
 
-    /// Says whether there are no bytes.
+    /// Returns whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Reads from the first byte; several readers do not disturb each other.
+    /// Returns a reader that starts at the first byte; readers are independent of each other.
     pub fn reader(&self) -> BlobReader<'_> {
         BlobReader {
             blob: self,
@@ -42,7 +42,7 @@ impl From<Vec<u8>> for Blob {
     }
 }
 
-/// Reads a [`Blob`] from a position of its own.
+/// Reads a [`Blob`] with its own position.
 #[derive(Debug)]
 pub struct BlobReader<'a> {
     blob: &'a Blob,

@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::{FrameError, text};
 
-/// The most blobs that one frame may carry.
+/// Maximum number of blobs in a frame.
 pub const MAX_BLOBS: usize = 1024;
 
-/// How much of a type that nobody knows an error repeats.
+/// Maximum number of characters of an unknown type in an error.
 const SHOWN_TYPE: usize = 64;
-/// How much of what the parser of headers says an error repeats: it may quote the header.
+/// Maximum number of characters of a parse error in an error; it may quote the header.
 const SHOWN_CAUSE: usize = 160;
 
 /// A set of messages that travel in one direction.
 pub trait Message: Serialize + DeserializeOwned {
-    /// Each value that `type` may have.
+    /// Every valid value of `type`.
     const TYPES: &'static [&'static str];
 }
 
-/// How large a frame its receiver accepts.
+/// Maximum sizes of frames that a receiver accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes of a header.
+    /// Maximum size of a header in bytes.
     pub header_bytes: u32,
-    /// The most bytes that may follow a frame's first field.
+    /// Maximum number of bytes after a frame's first field.
     pub frame_bytes: u32,
 }
 
@@ -47,7 +47,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// How many bytes a prefix has.
+    /// Size of a prefix in bytes.
     pub const LEN: usize = 8;
 
     /// Checks both lengths against each other and the limits.
@@ -72,17 +72,17 @@ impl Prefix {
         Ok(Self { header, blobs })
     }
 
-    /// The bytes of the header, which come next.
+    /// Returns the number of bytes of the header, which comes next.
     pub fn header_bytes(&self) -> usize {
         self.header as usize
     }
 
-    /// The bytes of all blobs, which come after the header.
+    /// Returns the number of bytes of all blobs, which follow the header.
     pub fn blob_bytes(&self) -> u64 {
         self.blobs.into()
     }
 
-    /// Reads the header, whose `blobs` must add up to what the prefix announced.
+    /// Parses the header, whose `blobs` must add up to the bytes declared in the prefix.
     pub fn header<M: Message>(&self, bytes: &[u8]) -> Result<Header<M>, FrameError> {
         if bytes.len() != self.header_bytes() {
             return Err(FrameError::HeaderLength {
@@ -124,7 +124,7 @@ fn shown(kind: &str) -> String {
     format!("{cut:?}{more}")
 }
 
-/// Cuts and escapes an error that repeats more of a header than logs and callers should have to read.
+/// Cuts and escapes an error that repeats more of a header than logs and callers should contain.
 fn tamed(error: serde_json::Error) -> serde_json::Error {
     let text = error.to_string();
     if text.chars().nth(SHOWN_CAUSE).is_none() && !text.chars().any(text::acts) {
@@ -141,7 +141,8 @@ fn tamed(error: serde_json::Error) -> serde_json::Error {
     serde::de::Error::custom(cut)
 }
 
-/// What the frame needs of a header; the message is read in a second step, so that it need not know of blobs.
+/// The parts of a header that the frame needs; the message is parsed in a second step, so that it
+/// need not know about blobs.
 #[derive(Deserialize)]
 struct Outline<'a> {
     #[serde(rename = "type", borrow)]
@@ -155,7 +156,7 @@ struct Outline<'a> {
 pub struct Header<M> {
     /// The message.
     pub message: M,
-    /// How many bytes each blob has, in order.
+    /// Number of bytes of each blob, in order.
     pub blobs: Vec<u64>,
 }
 
@@ -168,7 +169,7 @@ pub struct Frame<M, B = crate::Blob> {
     pub blobs: Vec<B>,
 }
 
-/// Encodes both lengths and the header. The caller writes the blobs after it, without copying them.
+/// Encodes both lengths and the header. The caller writes the blobs after them, without copying.
 pub fn encode<M: Message>(message: &M, blobs: &[&[u8]], limits: &Limits) -> Result<Vec<u8>, FrameError> {
     if blobs.len() > MAX_BLOBS {
         return Err(FrameError::TooManyBlobs {
@@ -216,7 +217,7 @@ pub fn encode<M: Message>(message: &M, blobs: &[&[u8]], limits: &Limits) -> Resu
     Ok(bytes)
 }
 
-/// Takes frames out of a stream of bytes that arrives in any pieces.
+/// Extracts frames from a byte stream that arrives in pieces.
 #[derive(Debug, Default)]
 pub struct Decoder {
     limits: Limits,
@@ -225,7 +226,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Starts with an empty buffer.
+    /// Creates a decoder with an empty buffer.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -234,19 +235,20 @@ impl Decoder {
         }
     }
 
-    /// Adds bytes that have arrived.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.taken);
         self.taken = 0;
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Says whether bytes of an unfinished frame are waiting.
+    /// Returns whether the buffer contains part of a frame.
     pub fn is_partial(&self) -> bool {
         self.taken < self.buffer.len()
     }
 
-    /// Takes the next frame, or nothing when more bytes are needed. An error repeats on each further call.
+    /// Returns the next frame, or nothing if more bytes are needed. An error is repeated by each
+    /// further call.
     pub fn frame<M: Message>(&mut self) -> Result<Option<Frame<M, Vec<u8>>>, FrameError> {
         let pending = &self.buffer[self.taken..];
         let Some((prefix, rest)) = pending.split_first_chunk::<{ Prefix::LEN }>() else {
@@ -263,7 +265,7 @@ impl Decoder {
         let Header { message, blobs } = prefix.header(header)?;
         let mut taken = Vec::with_capacity(blobs.len());
         for length in blobs {
-            // The header was checked: its blobs add up to `rest`, so that each is at most that long.
+            // The header was checked: its blobs add up to `rest`, so each is at most that long.
             let (blob, after) = rest.split_at(usize::try_from(length).unwrap_or(rest.len()).min(rest.len()));
             taken.push(blob.to_vec());
             rest = after;

@@ -1,4 +1,5 @@
-//! The one number that says whether a host and a guest understand each other.
+//! The version number that decides whether a host and a guest are compatible.
 
-/// The generation of the protocol, sent in each `hello`. A host speaks only to guests of its own.
+/// The generation of the protocol, sent in each `hello`. A host accepts only guests of its own
+/// generation.
 pub const GENERATION: u32 = 3;

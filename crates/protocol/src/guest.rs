@@ -7,27 +7,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::Message;
 
-/// What the host asks of a guest.
+/// A message from the host to a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToGuest {
     /// Sends SIGINT to a kernel.
     Interrupt {
-        /// The kernel's process in the sandbox.
+        /// Process id of the kernel in the sandbox.
         pid: u32,
     },
-    /// Kills every process but the guest; answered when they are gone.
+    /// Kills every process except the guest; answered when they are gone.
     KillAll {
-        /// Repeated in the answer.
+        /// Repeated in the response.
         #[serde(default)]
         request: u64,
-        /// A process of the sandbox that is spared: its kernel.
+        /// A process of the sandbox to be spared: its kernel.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         except: Option<u32>,
     },
     /// Runs a command.
     Exec {
-        /// Repeated in each answer.
+        /// Repeated in each response.
         exec: u64,
         /// The program and its arguments.
         argv: Vec<String>,
@@ -36,71 +36,73 @@ pub enum ToGuest {
         /// The environment.
         #[serde(default)]
         env: BTreeMap<String, String>,
-        /// Whether the environment comes on top of the one that commands of this sandbox have; otherwise it is the whole.
+        /// Whether the environment is added to the sandbox's default for commands; otherwise it
+        /// replaces it.
         #[serde(default)]
         inherit: bool,
-        /// After how many milliseconds it is killed, with everything that it has started.
+        /// Duration in milliseconds after which the command is killed, with everything that it
+        /// started.
         timeout_ms: u64,
     },
-    /// Ends a command that runs; answered by its `exited`.
+    /// Ends a running command; answered by its `exited`.
     Stop {
         /// The command.
         exec: u64,
-        /// Whether it is killed with everything that it has started, rather than sent SIGINT.
+        /// Whether to kill it with everything that it started, rather than send SIGINT.
         #[serde(default)]
         kill: bool,
     },
     /// Lists files.
     List {
-        /// Repeated in the answer.
+        /// Repeated in the response.
         request: u64,
-        /// The directory to walk.
+        /// Directory to walk.
         root: String,
-        /// Leaves out what has not changed since an earlier answer's stamp.
+        /// Stamp of an earlier response; files that have not changed since are left out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         since: Option<u64>,
-        /// The most files to list.
+        /// Maximum number of files to list.
         max_files: u32,
     },
     /// Reads a part of a file.
     Read {
-        /// Repeated in the answer.
+        /// Repeated in the response.
         request: u64,
         /// The file.
         path: String,
-        /// The first byte.
+        /// Offset of the first byte.
         offset: u64,
-        /// The most bytes.
+        /// Maximum number of bytes.
         length: u64,
     },
     /// Writes blob 0 to a file.
     Write {
-        /// Repeated in the answer.
+        /// Repeated in the response.
         request: u64,
         /// The file.
         path: String,
-        /// Its permission bits.
+        /// Permission bits of the file.
         mode: u32,
-        /// Whether to add to what is there instead of replacing it.
+        /// Whether to append to an existing file instead of replacing it.
         #[serde(default)]
         append: bool,
-        /// Whether a regular file that is there keeps its mode, and anything else that is there is refused.
+        /// Whether an existing regular file keeps its mode, and anything else is rejected.
         #[serde(default)]
         keep: bool,
-        /// Refuses to write unless the file is still the one that a `read` has told of.
+        /// Rejects the write unless the file is still the one that a `read` has described.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expect: Option<FileStamp>,
     },
     /// Removes a file.
     Remove {
-        /// Repeated in the answer.
+        /// Repeated in the response.
         request: u64,
         /// The file.
         path: String,
     },
-    /// Asks how much is used.
+    /// Requests the resource usage.
     Stats {
-        /// Repeated in the answer.
+        /// Repeated in the response.
         request: u64,
     },
 }
@@ -119,36 +121,36 @@ impl Message for ToGuest {
     ];
 }
 
-/// What a guest tells the host.
+/// A message from a guest to the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum FromGuest {
-    /// The guest is there.
+    /// The guest is ready.
     Hello {
-        /// Its generation of the protocol.
+        /// Generation of the guest's protocol.
         generation: u32,
     },
     /// A command wrote blob 0.
     Stream {
         /// The command.
         exec: u64,
-        /// Where it wrote.
+        /// Stream to which it wrote.
         stream: Stream,
     },
     /// A command has ended.
     Exited {
         /// The command.
         exec: u64,
-        /// Its status, when it exited.
+        /// Exit status, if it exited.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<i32>,
-        /// The signal, when it was killed.
+        /// Signal, if it was killed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signal: Option<i32>,
         /// Whether it was killed at its deadline.
         #[serde(default)]
         timed_out: bool,
-        /// Whether something that it started may have got away from its end.
+        /// Whether processes that it started may still run.
         #[serde(default)]
         leaked: bool,
     },
@@ -156,47 +158,47 @@ pub enum FromGuest {
     Files {
         /// The request.
         request: u64,
-        /// Says "now" to a later `list`.
+        /// Stamp for a later `list`.
         stamp: u64,
-        /// The files, at most as many as asked for.
+        /// Files, at most as many as requested.
         files: Vec<FileEntry>,
-        /// What is there but can not be listed.
+        /// Entries that cannot be listed.
         #[serde(default)]
         skipped: Vec<SkippedFile>,
-        /// How many files there are.
+        /// Total number of files.
         total: u64,
     },
-    /// Answers `read`; blob 0 are the bytes.
+    /// Answers `read`; blob 0 contains the bytes.
     Content {
         /// The request.
         request: u64,
         /// Whether the file ends after these bytes.
         eof: bool,
-        /// Which file it was, as of before the bytes were read.
+        /// Identity of the file before the bytes were read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stamp: Option<FileStamp>,
     },
-    /// Answers a request that has no other answer.
+    /// Answers a request that has no other response.
     Ok {
         /// The request.
         request: u64,
     },
-    /// Says that a request failed.
+    /// Reports that a request failed.
     Error {
         /// The request.
         request: u64,
-        /// What kind of failure, such as `not_found`.
+        /// Kind of the failure, such as `not_found`.
         code: String,
-        /// What happened.
+        /// Description of the failure.
         message: String,
     },
     /// Answers `stats`.
     Stats {
         /// The request.
         request: u64,
-        /// Each writable file system.
+        /// Writable file systems.
         disks: Vec<Disk>,
-        /// How many processes there are.
+        /// Number of processes.
         processes: u32,
     },
 }
@@ -217,52 +219,52 @@ pub enum Stream {
     Stderr,
 }
 
-/// What changes when a file is changed or replaced.
+/// Identity of a file, which changes when the file is changed or replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileStamp {
-    /// Its number in its file system.
+    /// Inode number in its file system.
     pub inode: u64,
-    /// Its bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// When its bytes were last written, in nanoseconds since 1970.
+    /// Time of the last write to its content, in nanoseconds since 1970.
     pub mtime_ns: i64,
-    /// When anything of it was last changed, in nanoseconds since 1970.
+    /// Time of the last change of content or metadata, in nanoseconds since 1970.
     pub ctime_ns: i64,
 }
 
 /// A file in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileEntry {
-    /// Its absolute path in the sandbox.
+    /// Absolute path in the sandbox.
     pub path: String,
-    /// Its bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// When it was last written, in nanoseconds since 1970.
+    /// Time of the last write, in nanoseconds since 1970.
     pub mtime_ns: i64,
-    /// Its type and permission bits.
+    /// Type and permission bits.
     pub mode: u32,
 }
 
-/// Something that is there but was not listed.
+/// An entry that exists but was not listed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SkippedFile {
-    /// Its path; names that are not UTF-8 are shown approximately.
+    /// Path; names that are not UTF-8 are shown approximately.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 /// A writable file system of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Disk {
-    /// Where it is mounted.
+    /// Mount point.
     pub path: String,
     /// Bytes in use.
     pub bytes_used: u64,
-    /// Bytes that may be used.
+    /// Maximum number of bytes.
     pub bytes_limit: u64,
-    /// Inodes in use.
+    /// Number of inodes in use.
     pub inodes_used: u64,
-    /// Inodes that may be used.
+    /// Maximum number of inodes.
     pub inodes_limit: u64,
 }

@@ -6,91 +6,93 @@ use serde_json::Value;
 
 use crate::{Message, Output};
 
-/// What the host asks of a kernel.
+/// A message from the host to a kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToKernel {
-    /// Sets up the namespace; a later one adds to `sys_path`.
+    /// Configures the namespace; later ones add to `sys_path`.
     Configure {
-        /// Names of sets of names that are bound before the first cell.
+        /// Preludes: sets of names that are bound before the first cell.
         #[serde(default)]
         prelude: Vec<String>,
-        /// How strictly code is checked before it runs.
+        /// Strictness of the checks before code runs.
         guard: Guard,
-        /// How much a cell may show.
+        /// Limits of a cell's outputs.
         limits: OutputLimits,
         /// Directories of requirement layers.
         #[serde(default)]
         sys_path: Vec<String>,
-        /// When a standby is made that keeps the state from before a cell.
+        /// When to make a standby that keeps the state from before a cell.
         #[serde(default)]
         rescue: Rescue,
     },
     /// Runs code.
     Execute {
-        /// The cell's number, repeated in each answer.
+        /// Number of the cell, repeated in each response.
         cell: u64,
         /// The code.
         code: String,
-        /// The file name that tracebacks show.
+        /// File name in tracebacks.
         name: String,
-        /// The number of the first line of `code` in that file.
+        /// Line number of the first line of `code` in that file.
         #[serde(default = "first_line")]
         line: u32,
-        /// Whether the code is statements or one expression.
+        /// Whether the code consists of statements or is one expression.
         mode: CellMode,
         /// Whether a trailing expression is displayed.
         echo: bool,
-        /// Whether names that the code binds are kept.
+        /// Whether names bound by the code are kept.
         store: bool,
-        /// Whether nothing runs after it, so that handlers of `atexit` run at its end.
+        /// Whether this is the last cell, after which handlers of `atexit` run.
         #[serde(default, skip_serializing_if = "is_false")]
         last: bool,
-        /// Earlier tool results that the code finds bound, as globals and in `inputs`; read afresh for each cell that uses them.
+        /// Earlier tool results, bound as globals and in `inputs`; read again for each cell that
+        /// uses them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         references: Vec<Reference>,
     },
-    /// Asks for a variable as an output.
+    /// Requests a variable as an output.
     Get {
-        /// The cell's number.
+        /// Number of the request.
         cell: u64,
         /// The variable.
         name: String,
     },
-    /// Binds an input to a name: from a path, or from one blob.
+    /// Binds an input, read from a path or from one blob, to a name.
     Bind {
-        /// The cell's number.
+        /// Number of the request.
         cell: u64,
         /// The name to bind.
         name: String,
-        /// How to read the bytes.
+        /// Format of the bytes.
         format: InputFormat,
-        /// Where they are in the sandbox; absent when they are in blob 0.
+        /// Path in the sandbox; absent if the bytes are in blob 0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<String>,
     },
-    /// Asks for the variables.
+    /// Requests the list of variables.
     Variables {
-        /// The cell's number.
+        /// Number of the request.
         cell: u64,
     },
-    /// Empties the namespace.
+    /// Clears the namespace.
     Reset {
-        /// The cell's number.
+        /// Number of the request.
         cell: u64,
     },
-    /// Answers a call.
+    /// Answers a call of the kernel.
     Answer {
-        /// The call's number.
+        /// Number of the call.
         call: u64,
-        /// The result; null beside an `error`.
+        /// Result; null if there is an `error`.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         value: Value,
-        /// Why there is no result.
+        /// Error of the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<CallError>,
     },
-    /// Makes a standby the kernel: sent on the spare channel, with the spare channel of the next standby beside it.
+    /// Makes a standby the kernel. Sent on the spare channel, with the spare channel of the next
+    /// standby attached.
     TakeOver {},
 }
 
@@ -116,7 +118,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// When a standby is made that keeps the state from before a cell.
+/// When to make a standby that keeps the state from before a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rescue {
@@ -125,23 +127,23 @@ pub enum Rescue {
     Off,
     /// When the kernel has been idle for a moment.
     Idle,
-    /// After every change of the state, before the next message is looked at.
+    /// After every change of the state, before the next message is handled.
     On,
 }
 
-/// How strictly code is checked before it runs.
+/// Strictness of the checks before code runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Guard {
-    /// Not at all.
+    /// No checks.
     Off,
-    /// The rules.
+    /// The standard rules.
     Standard,
-    /// The rules, and fewer builtins.
+    /// The standard rules, and fewer builtins.
     Strict,
 }
 
-/// Whether code is statements or an expression.
+/// Whether code consists of statements or is an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CellMode {
@@ -151,36 +153,36 @@ pub enum CellMode {
     Eval,
 }
 
-/// A name, and the part of a file of the sandbox that holds its value.
+/// A name, with the part of a file in the sandbox that contains its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reference {
-    /// The name to bind.
+    /// Name to bind.
     pub name: String,
-    /// The tool result's alias. Names of one alias are bound to one object.
+    /// Alias of the tool result. Names of the same alias are bound to the same object.
     pub alias: String,
-    /// How to read the bytes.
+    /// Format of the bytes.
     pub format: InputFormat,
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// Where the value begins in it.
+    /// Offset of the value in the file.
     #[serde(default)]
     pub offset: u64,
-    /// How many bytes the value has.
+    /// Length of the value in bytes.
     pub length: u64,
 }
 
-/// How much a cell may show.
+/// Limits of a cell's outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OutputLimits {
-    /// The most outputs of a cell.
+    /// Maximum number of outputs.
     pub outputs: u32,
-    /// The most bytes of one output's blobs.
+    /// Maximum number of bytes of one output's blobs.
     pub output_bytes: u64,
-    /// The most characters of one text.
+    /// Maximum number of characters of a text.
     pub text_chars: u64,
-    /// The rows of the head, and of the tail, of a table whose bytes exceed the limit.
+    /// Number of rows at the start, and at the end, of a table that exceeds the limit.
     pub rows_preview: u32,
-    /// The most bytes of a result as JSON.
+    /// Maximum size of a result as JSON, in bytes.
     #[serde(default = "result_bytes")]
     pub result_bytes: u64,
 }
@@ -189,7 +191,7 @@ fn result_bytes() -> u64 {
     4 * 1024 * 1024
 }
 
-/// How the bytes of an input are read.
+/// Format of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InputFormat {
@@ -207,21 +209,21 @@ pub enum InputFormat {
     Arrow,
     /// An Excel workbook.
     Xlsx,
-    /// Bytes, bound as they are.
+    /// Raw bytes.
     Bytes,
-    /// A JSON document, bound as the Python object.
+    /// A JSON document, bound as a Python object.
     Value,
 }
 
-/// What a kernel tells the host.
+/// A message from a kernel to the host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum FromKernel {
-    /// The kernel is there.
+    /// The kernel is ready.
     Hello {
-        /// Its generation of the protocol.
+        /// Generation of the kernel's protocol.
         generation: u32,
-        /// Its process in the sandbox.
+        /// Process id in the sandbox.
         pid: u32,
         /// Python's version.
         python: String,
@@ -230,7 +232,7 @@ pub enum FromKernel {
     Output {
         /// The cell.
         cell: u64,
-        /// The output's number within the cell, from 0.
+        /// Number of the output within the cell, from 0.
         index: u32,
         /// The value.
         output: Output,
@@ -239,49 +241,50 @@ pub enum FromKernel {
     Done {
         /// The cell.
         cell: u64,
-        /// How it ended.
+        /// Outcome of the request.
         outcome: KernelOutcome,
-        /// How long it took, in microseconds.
+        /// Duration in microseconds.
         #[serde(default)]
         duration_us: u64,
-        /// What was raised.
+        /// The raised exception.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<CellError>,
-        /// The variables, when asked for.
+        /// The variables, if requested.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         variables: Option<Vec<Variable>>,
-        /// How many outputs were beyond the limit.
+        /// Number of outputs beyond the limit.
         #[serde(default)]
         outputs_dropped: u32,
-        /// What the guard refused.
+        /// Violations that the guard found.
         #[serde(default)]
         rejections: Vec<Rejection>,
-        /// Whether the directories that are collected are empty, so that nobody need look into them. Who says so wrongly keeps its own
-        /// files back.
+        /// Whether the collected directories are empty, so that they need not be searched. A wrong
+        /// value only withholds the sender's own files.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         no_files: bool,
-        /// What the code's helpers noticed about its data, at most 100.
+        /// Findings of the code's helpers about its data, at most 100.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         findings: Vec<Finding>,
     },
-    /// Code in the sandbox asks the host.
+    /// Code in the sandbox calls the host.
     Call {
-        /// The call's number, to be repeated in the answer.
+        /// Number of the call, to be repeated in the response.
         call: u64,
-        /// What is asked for.
+        /// Name of the method.
         method: String,
-        /// With which parameters.
+        /// Parameters of the method.
         #[serde(default)]
         params: Value,
     },
-    /// A standby holds the present state, or cannot be made.
+    /// A standby holds the current state, or cannot be made.
     Standby {
-        /// How many messages had changed the state: `configure`, `execute`, `bind` and `reset`.
+        /// Number of messages that have changed the state: `configure`, `execute`, `bind` and
+        /// `reset`.
         changes: u64,
-        /// The standby's process in the sandbox.
+        /// Process id of the standby in the sandbox.
         #[serde(default)]
         pid: Option<u32>,
-        /// Why there is none: what stands in the way.
+        /// The reason why there is no standby.
         #[serde(default)]
         refused: Option<String>,
     },
@@ -291,36 +294,36 @@ impl Message for FromKernel {
     const TYPES: &'static [&'static str] = &["hello", "output", "done", "call", "standby"];
 }
 
-/// How a request ended, as the kernel saw it.
+/// Outcome of a request, from the kernel's view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KernelOutcome {
-    /// To its end.
+    /// It completed.
     Completed,
-    /// By an exception.
+    /// It raised an exception.
     Raised,
-    /// By SIGINT.
+    /// SIGINT interrupted it.
     Interrupted,
-    /// Before it began, by the guard.
+    /// The guard rejected it before it started.
     Rejected,
 }
 
-/// What a cell raised, in short.
+/// Summary of an exception that a cell raised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CellError {
-    /// The name of the exception's type.
+    /// Name of the exception's type.
     #[serde(rename = "type")]
     pub kind: String,
     /// Its message.
     #[serde(default)]
     pub message: String,
-    /// The error number of an `OSError`.
+    /// Error number of an `OSError`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errno: Option<i32>,
-    /// The line in the user's code.
+    /// Line in the user's code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// The status of a `SystemExit`.
+    /// Status of a `SystemExit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
 }
@@ -330,47 +333,48 @@ pub struct CellError {
 pub struct Variable {
     /// Its name.
     pub name: String,
-    /// The name of its Python type.
+    /// Name of its Python type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its value in a few words.
+    /// Short description of its value.
     #[serde(default)]
     pub summary: String,
 }
 
-/// One rule of the guard that code broke.
+/// A rule of the guard that code violated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rejection {
-    /// The rule.
+    /// Name of the rule.
     pub rule: String,
-    /// Where.
+    /// Line of the violation.
     #[serde(default)]
     pub line: Option<u32>,
-    /// What to do instead.
+    /// Suggested fix.
     #[serde(default)]
     pub message: String,
 }
 
-/// Something about the data that a reader has to know: duplicates that were merged, entities that came and went.
+/// A fact about the data that readers must know: merged duplicates, or entities that entered or
+/// left.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// What kind it is, such as `duplicate_buckets`.
+    /// Kind of the finding, such as `duplicate_buckets`.
     pub code: String,
-    /// What was found, and what it means.
+    /// The finding and its meaning.
     pub message: String,
-    /// The series, column or source that it is about.
+    /// The affected series, column or source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<String>,
-    /// Figures and names to go with it: an object.
+    /// Additional numbers and names: an object.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub details: Value,
 }
 
-/// Why a call has no result.
+/// The error of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallError {
-    /// What kind of failure.
+    /// Kind of the failure.
     pub code: String,
-    /// What happened and how to repair it.
+    /// Description of the failure, and how to fix it.
     pub message: String,
 }

@@ -1,8 +1,9 @@
 //! Frames and messages between the Cellblock host and its guest.
 //!
-//! `docs/protocol.md` is the contract. This crate does no I/O: whoever owns a channel reads the eight bytes
-//! of a [`Prefix`], then the header, then the blobs, or hands everything to a [`Decoder`]. What a guest sends
-//! is an allegation, so each decoder is total: any bytes give a frame, a wait for more, or a [`FrameError`].
+//! `docs/protocol.md` is the contract. This crate does no I/O: the owner of a channel reads the
+//! eight bytes of a [`Prefix`], then the header, then the blobs, or passes everything to a
+//! [`Decoder`]. Data from a guest is not trusted, so each decoder is total: any bytes result in a
+//! frame, a wait for more, or a [`FrameError`].
 
 mod blob;
 mod error;

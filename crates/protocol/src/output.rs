@@ -1,10 +1,10 @@
-//! What a cell shows: typed values as a kernel reports them.
+//! Outputs of a cell: typed values as reported by a kernel.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One shown value. Bytes travel as blobs of the same frame.
+/// One output. Bytes are sent as blobs of the same frame.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Output {
@@ -12,17 +12,18 @@ pub enum Output {
     Dataframe(Dataframe),
     /// A chart; blob 0 is a PNG.
     Figure(Figure),
-    /// A picture; blob 0 are its bytes.
+    /// A picture; blob 0 contains its bytes.
     Image(Image),
     /// A scalar.
     Primitive(Primitive),
     /// A MIME bundle; one blob per type.
     Rich(Rich),
-    /// A chart as a specification; blob 0 are its rows, a JSON array of objects, blob 1 is a PNG where one was drawn.
+    /// A chart as a specification; blob 0 contains its rows, a JSON array of objects, blob 1 a PNG
+    /// if one was drawn.
     Chart(Chart),
-    /// What the cell answers; blob 0 is JSON.
+    /// The cell's result; blob 0 is JSON.
     Result(Answer),
-    /// What the cell raised.
+    /// An exception that the cell raised.
     Exception(Exception),
 }
 
@@ -45,25 +46,25 @@ pub enum Scalar {
 /// A table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Dataframe {
-    /// The variable's name, when it has one.
+    /// Name of the variable, if it has one.
     #[serde(default)]
     pub name: Option<String>,
-    /// The library that the table is of.
+    /// Library of the table.
     pub library: DataframeLibrary,
-    /// How many rows the table has in the kernel.
+    /// Number of the table's rows in the kernel.
     pub rows: u64,
-    /// Its columns, index columns included, in the order of the Arrow stream.
+    /// Columns, including index columns, in the order of the Arrow stream.
     pub columns: Vec<Column>,
-    /// The columns that were the index; a plain range index is left out.
+    /// Columns that were the index; a plain range index is left out.
     #[serde(default)]
     pub index: Vec<String>,
-    /// Whether only the head and the tail are sent.
+    /// Whether only the first and last rows are sent.
     #[serde(default)]
     pub truncated: bool,
-    /// How many of the sent rows are the first ones, when truncated.
+    /// Number of sent rows from the start, if truncated.
     #[serde(default)]
     pub head_rows: u64,
-    /// How many of the sent rows are the last ones, when truncated.
+    /// Number of sent rows from the end, if truncated.
     #[serde(default)]
     pub tail_rows: u64,
     /// Whether it was a series rather than a frame.
@@ -88,75 +89,75 @@ pub enum DataframeLibrary {
 pub struct Column {
     /// Its name.
     pub name: String,
-    /// Its type as the library prints it.
+    /// Type, as printed by the library.
     pub dtype: String,
 }
 
 /// A chart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
-    /// The figure's name, when it has one.
+    /// Name of the figure, if it has one.
     #[serde(default)]
     pub name: Option<String>,
-    /// What drew it.
+    /// Library that drew it.
     pub library: FigureLibrary,
-    /// Its Vega-Lite specification, where it has one.
+    /// Vega-Lite specification, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<Value>,
-    /// The data it shows.
+    /// Data that it shows.
     #[serde(default)]
     pub series: Vec<Series>,
-    /// Its panels.
+    /// Panels.
     #[serde(default)]
     pub axes: Vec<Axes>,
     /// Its title.
     #[serde(default)]
     pub title: Option<String>,
-    /// The picture's width in pixels.
+    /// Width of the picture in pixels.
     #[serde(default)]
     pub width: Option<u32>,
-    /// The picture's height in pixels.
+    /// Height of the picture in pixels.
     #[serde(default)]
     pub height: Option<u32>,
     /// Whether the picture or data was left out or cut.
     #[serde(default)]
     pub truncated: bool,
-    /// What a reader has to know besides.
+    /// Note for readers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What it shows, in words; only a figure that was emitted with `save_figure` has them.
+    /// Description in words; only figures emitted with `save_figure` have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alt: Option<String>,
 }
 
-/// A chart that a reader's client draws.
+/// A chart that a client draws.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Chart {
     /// Always null; present because each output has it.
     #[serde(default)]
     pub name: Option<String>,
-    /// Its title.
+    /// Title.
     #[serde(default)]
     pub title: Option<String>,
-    /// What it shows, in words.
+    /// Description in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alt: Option<String>,
-    /// Its specification: an object.
+    /// Specification: an object.
     pub spec: Value,
-    /// How many rows there are.
+    /// Number of rows.
     pub rows: u64,
-    /// Why it has no picture.
+    /// The reason why there is no picture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// What a cell answers with `set_result`.
+/// A cell's result from `set_result`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
     /// Always null; present because each output has it.
     #[serde(default)]
     pub name: Option<String>,
-    /// The name of its Python type.
+    /// Name of its Python type.
     pub python_type: String,
 }
 
@@ -175,29 +176,30 @@ pub enum FigureLibrary {
 /// One line, set of bars or other set of points of a chart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
-    /// The number of the panel it is in.
+    /// Number of its panel.
     #[serde(default)]
     pub axes: u32,
-    /// Its label in the legend.
+    /// Label in the legend.
     #[serde(default)]
     pub label: Option<String>,
-    /// How it is drawn.
+    /// Kind of its marks.
     pub kind: SeriesKind,
-    /// Positions along the horizontal axis.
+    /// Positions on the horizontal axis.
     #[serde(default)]
     pub x: Vec<Scalar>,
     /// Values, one per position.
     #[serde(default)]
     pub y: Vec<Scalar>,
-    /// How many points there are; at most 1,000 of them are sent.
+    /// Number of points; at most 1,000 of them are sent.
     #[serde(default)]
     pub points: u64,
-    /// Of a line over time: the share of its axis' time range for which it has finite values, from 0 to 1.
+    /// For a line over time: the share of its axis' time range for which it has finite values, from
+    /// 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<f64>,
 }
 
-/// How a series is drawn.
+/// Kind of a series' marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SeriesKind {
@@ -218,13 +220,13 @@ pub enum SeriesKind {
 /// A panel of a chart.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Axes {
-    /// Its title.
+    /// Title.
     #[serde(default)]
     pub title: Option<String>,
-    /// The label of its horizontal axis.
+    /// Label of the horizontal axis.
     #[serde(default)]
     pub xlabel: Option<String>,
-    /// The label of its vertical axis.
+    /// Label of the vertical axis.
     #[serde(default)]
     pub ylabel: Option<String>,
 }
@@ -232,15 +234,15 @@ pub struct Axes {
 /// A picture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Image {
-    /// The variable's name, when it has one.
+    /// Name of the variable, if it has one.
     #[serde(default)]
     pub name: Option<String>,
-    /// What the bytes are.
+    /// Format of the bytes.
     pub mime: ImageMime,
-    /// Its width in pixels.
+    /// Width in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub width: Option<u32>,
-    /// Its height in pixels.
+    /// Height in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub height: Option<u32>,
     /// Whether the bytes were left out.
@@ -248,7 +250,7 @@ pub struct Image {
     pub truncated: bool,
 }
 
-/// A picture's format.
+/// Format of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ImageMime {
     /// PNG.
@@ -269,7 +271,7 @@ pub enum ImageMime {
 }
 
 impl ImageMime {
-    /// The media type.
+    /// Returns the media type.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Png => "image/png",
@@ -281,20 +283,20 @@ impl ImageMime {
     }
 }
 
-/// A scalar with the type it had in Python.
+/// A scalar with its Python type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Primitive {
-    /// The variable's name, when it has one.
+    /// Name of the variable, if it has one.
     #[serde(default)]
     pub name: Option<String>,
     /// The value.
     pub value: Scalar,
-    /// The name of its Python type.
+    /// Name of its Python type.
     pub python_type: String,
     /// Whether a text was cut.
     #[serde(default)]
     pub truncated: bool,
-    /// What a reader has to know besides.
+    /// Note for readers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -302,13 +304,13 @@ pub struct Primitive {
 /// A value in several representations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rich {
-    /// The variable's name, when it has one.
+    /// Name of the variable, if it has one.
     #[serde(default)]
     pub name: Option<String>,
-    /// The media type of each blob.
+    /// Media type of each blob.
     #[serde(default)]
     pub mimes: Vec<String>,
-    /// The plain text form.
+    /// Plain text form.
     #[serde(default)]
     pub text: String,
     /// Whether the text was cut or blobs were left out.
@@ -316,24 +318,24 @@ pub struct Rich {
     pub truncated: bool,
 }
 
-/// What a cell raised.
+/// An exception that a cell raised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Exception {
     /// Always null; present because each output has it.
     #[serde(default)]
     pub name: Option<String>,
-    /// The name of the exception's type.
+    /// Name of the exception's type.
     pub exception: String,
     /// Its message.
     #[serde(default)]
     pub message: String,
-    /// The traceback as text, of the user's frames only.
+    /// Traceback as text, with only the user's frames.
     #[serde(default)]
     pub traceback: String,
     /// The user's frames, outermost first.
     #[serde(default)]
     pub frames: Vec<ExceptionFrame>,
-    /// The line in the user's code.
+    /// Line in the user's code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// Notes added to the exception.
@@ -347,15 +349,15 @@ pub struct Exception {
 /// One frame of a traceback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExceptionFrame {
-    /// The file's name.
+    /// Name of the file.
     pub file: String,
-    /// The line in it.
+    /// Line in the file.
     #[serde(default)]
     pub line: Option<u32>,
-    /// The function.
+    /// Name of the function.
     #[serde(default)]
     pub function: Option<String>,
-    /// The source of the line.
+    /// Source code of the line.
     #[serde(default)]
     pub source: Option<String>,
 }

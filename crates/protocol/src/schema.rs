@@ -1,10 +1,10 @@
-//! The JSON Schema of every message, for people who write a guest of their own, and as a golden file.
+//! The JSON Schema of every message, for authors of other guests, and as a golden file.
 
 use serde_json::{Value, json};
 
 use crate::{FromGuest, FromKernel, GENERATION, ToGuest, ToKernel};
 
-/// Describes all messages of this generation, as stored in `schema/gen-3.json`.
+/// Returns the schema of all messages of this generation, as stored in `schema/gen-3.json`.
 pub fn schema() -> Value {
     json!({
         "generation": GENERATION,

@@ -1,17 +1,19 @@
-//! Characters that do something other than appear: the one list of them.
+//! The list of characters that have an effect rather than an appearance.
 //!
-//! Text from a sandbox, a model or a tool server reaches terminals, logs and other models. There, such a character can move the cursor,
-//! show text in another order than it is stored, break a line, or carry words that nobody sees. Each place decides for itself
-//! whether to escape, replace or reject what [`acts`], and which line ends and tabs it keeps.
+//! Text from a sandbox, a model or a tool server is shown in terminals, logs and prompts. There,
+//! such a character can move the cursor, change the order of text, break a line, or hide words.
+//! Each caller decides whether to escape, replace or reject characters that [`acts`] recognizes,
+//! and which line ends and tabs it keeps.
 //!
 //! The zero-width joiner and non-joiner are not on the list: emoji and several scripts cannot be written without them.
 
-/// Returns whether a character does something other than appear: it is on one of the lists below.
+/// Returns whether a character has an effect rather than an appearance: it is on one of the lists
+/// below.
 pub const fn acts(c: char) -> bool {
     is_control(c) || reorders(c) || breaks_line(c) || is_hidden(c)
 }
 
-/// Returns a space for a character that [`acts`], and any other character as it is.
+/// Replaces a character that [`acts`] with a space; returns others unchanged.
 pub const fn or_space(c: char) -> char {
     if acts(c) { ' ' } else { c }
 }
@@ -31,8 +33,9 @@ pub const fn breaks_line(c: char) -> bool {
     matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// Returns whether a character takes no room and has no effect on its neighbors' shape: zero-width spaces, invisible operators,
-/// deprecated format characters, the byte order mark, annotations and tags.
+/// Returns whether a character is invisible and does not affect the shape of its neighbors:
+/// zero-width spaces, invisible operators, deprecated format characters, the byte order mark,
+/// annotations and tags.
 pub const fn is_hidden(c: char) -> bool {
     matches!(
         c,
@@ -49,7 +52,7 @@ pub const fn is_hidden(c: char) -> bool {
 mod tests {
     use super::*;
 
-    /// Every character for which something holds, as ranges.
+    /// Returns the ranges of all characters for which a predicate holds.
     fn ranges(holds: fn(char) -> bool) -> Vec<(u32, u32)> {
         let mut found: Vec<(u32, u32)> = Vec::new();
         for at in ('\0'..=char::MAX).filter(|c| holds(*c)).map(u32::from) {

@@ -1,4 +1,4 @@
-//! Frames by hand: the wire form, and each way to break it.
+//! Frames built by hand: their wire form, and every violation of it.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -52,7 +52,7 @@ fn blobs_are_listed_in_the_header_and_follow_it() {
 }
 
 #[test]
-fn a_reader_that_streams_blobs_knows_their_lengths_from_the_header() {
+fn the_header_contains_the_lengths_of_the_blobs() {
     let bytes = encode(
         &FromGuest::Content {
             request: 1,
@@ -185,7 +185,7 @@ fn headers_that_are_not_messages_are_errors() {
 }
 
 #[test]
-fn nesting_beyond_what_the_parser_bears_is_an_error() {
+fn nesting_beyond_the_parsers_limit_is_an_error() {
     let deep = format!(
         r#"{{"type":"call","call":1,"method":"m","params":{}{}}}"#,
         "[".repeat(100_000),
@@ -309,7 +309,7 @@ fn the_golden_schema_is_current() {
 }
 
 #[test]
-fn readers_of_one_blob_do_not_disturb_each_other() {
+fn readers_of_one_blob_are_independent() {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(b"hello world, and more").unwrap();
     for blob in [Blob::Memory(b"hello world".to_vec()), Blob::File(file, 11)] {

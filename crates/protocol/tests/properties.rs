@@ -1,4 +1,4 @@
-//! What holds for any message, any bytes and any way of cutting them.
+//! Properties of all messages, all bytes and all splits.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -115,8 +115,8 @@ proptest! {
     }
 
     #[test]
-    fn blob_lengths_that_lie_are_errors(message in messages::from_guest(), blobs in blobs(), more in 1_u8..20) {
-        // The last blob is longer than its header says, and the total knows it.
+    fn wrong_blob_lengths_are_errors(message in messages::from_guest(), blobs in blobs(), more in 1_u8..20) {
+        // The last blob is longer than its header declares, and the total length includes it.
         let mut bytes = bytes_of(&message, &blobs);
         bytes.extend(vec![0; more.into()]);
         let total = u32::try_from(bytes.len() - 4).unwrap();

@@ -143,7 +143,7 @@ fn again<M: Message + PartialEq + Debug>(frame: &Whole<M>) {
     );
 }
 
-/// An error goes to logs and to whoever called, so it repeats little of what a sandbox sent.
+/// An error appears in logs and in the caller's messages, so it repeats little of a sandbox's data.
 fn is_harmless(error: &FrameError) {
     is_short_and_plain(error, 1000);
 }

@@ -102,7 +102,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Decodes an output as a session does, and checks what comes of it.
+/// Decodes an output as a session does, and checks the result.
 fn decode(output: protocol::Output, blobs: Vec<Blob>) -> Option<(Store, Output)> {
     let store = Store::new(Arc::new(InMemory::new()));
     let decoding = Decoding::new(store.clone()).with_limits(LIMITS);

@@ -20,7 +20,7 @@ pub(super) trait Assemble: Send + 'static {
     /// Returns whether the server has reported that the model stopped: the rest may be missing.
     fn finished(&self) -> bool;
 
-    /// Ends the response. `told` says whether the server sent the end of the stream, rather than
+    /// Ends the response; the flag says whether the server sent the end of the stream, rather than
     /// just stopping.
     fn end(&mut self, told: bool, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError>;
 

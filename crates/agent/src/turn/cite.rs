@@ -99,7 +99,7 @@ mod tests {
                 end_index,
                 ..
             } => (file_id, characters[start_index..end_index].iter().collect()),
-            Annotation::Other(other) => panic!("{other} is no citation"),
+            Annotation::Other(other) => panic!("{other} is not a citation"),
         };
         cite(text, made, rest).into_iter().map(range).collect()
     }

@@ -8,7 +8,8 @@
 //!     └───────────── results ────────────────────┘
 //! ```
 //!
-//! The end is always told: `completed`, `incomplete` with a reason, or `failed`. A client that is gone stops the model and the code.
+//! The end is always sent: `completed`, `incomplete` with a reason, or `failed`. If the client
+//! disconnects, the model and the code are stopped.
 
 mod best_effort;
 mod calls;
@@ -78,47 +79,47 @@ impl std::fmt::Debug for Turn {
     }
 }
 
-/// What is told, and to whom.
+/// Response under construction, and its receiver.
 struct Telling<'a> {
     draft: Draft,
     events: mpsc::Sender<Event>,
     ids: Ids,
-    /// What runs code, if the request allows any.
+    /// Runner of code, if the request permits any.
     runner: Option<&'a dyn Runner>,
     functions: Functions,
-    /// Whether outputs of code are told.
+    /// Whether outputs of code are sent to the client.
     outputs: bool,
-    /// Files that code made and no text has cited yet.
+    /// Files that code made and that no text has cited yet.
     made: Vec<Made>,
-    /// The tools of servers.
+    /// Tools of servers.
     catalog: Catalog,
-    /// What fetches and derives, if anything does.
+    /// Fetching and deriving, if the turn does any.
     research: Option<&'a Research>,
     progress: Progress,
-    /// How often derivations may still fail.
+    /// Number of derivations that may still fail.
     attempts: Arc<Mutex<Attempts>>,
-    /// What derivations emitted, and what the last of them answered.
+    /// Artifacts that derivations emitted, and the result of the last one.
     emitted: Vec<ArtifactEnvelope>,
     result: Option<Value>,
 }
 
-/// How the steps ended.
+/// End of the steps.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     /// The model answered with this text.
     Answer(String),
     /// The client has to call its functions.
     Client,
-    /// The steps are used up.
+    /// The maximum number of steps was reached.
     Steps,
-    /// Derivations failed too often, and the model wanted nothing else.
+    /// Derivations failed too often, and the model did nothing else.
     Attempts,
     /// The model's answer was cut off, for this reason.
     Cut(&'static str),
 }
 
 impl Telling<'_> {
-    /// Sends what there is to tell. A client that reads slowly is waited for; nothing piles up.
+    /// Sends pending events. Waits for a client that reads slowly, so that nothing piles up.
     async fn flush(&mut self) -> Result<(), Stop> {
         for event in self.draft.take() {
             self.events.send(event).await.map_err(|_| Stop::Gone)?;
@@ -128,7 +129,7 @@ impl Telling<'_> {
 }
 
 impl Turn {
-    /// A turn of at most 20 model calls.
+    /// Creates a turn of at most 20 model calls.
     pub fn new(provider: Arc<dyn Provider>, runner: Arc<dyn Runner>) -> Self {
         Self {
             provider,
@@ -140,36 +141,36 @@ impl Turn {
         }
     }
 
-    /// Fetches with tools of servers, and lets code derive from what they gave.
+    /// Fetches with tools of servers, and lets code derive from the results.
     #[must_use]
     pub fn research(mut self, research: Option<Research>) -> Self {
         self.research = research.map(Arc::new);
         self
     }
 
-    /// Takes at most so many model calls.
+    /// Sets the maximum number of model calls.
     #[must_use]
     pub const fn steps(mut self, steps: u32) -> Self {
         self.steps = steps;
         self
     }
 
-    /// Fails when this is cancelled, as the server is ending.
+    /// Fails the turn when this token is canceled, because the server is stopping.
     #[must_use]
     pub fn until(mut self, ending: CancellationToken) -> Self {
         self.until = ending;
         self
     }
 
-    /// Makes ids with these.
+    /// Sets the generator of ids.
     #[must_use]
     pub fn ids(mut self, ids: Ids) -> Self {
         self.ids = ids;
         self
     }
 
-    /// Answers a request. `response` is its response before anything came of it; `earlier` is the conversation that it goes on from. Events
-    /// are sent as they happen, the last one before this returns.
+    /// Answers a request. `response` is its initial response; `earlier` is the conversation that it
+    /// continues. Events are sent as they happen, the last one before this returns.
     pub async fn run(
         &self,
         request: &Request,
@@ -182,8 +183,8 @@ impl Turn {
         self.converse(request, response, &mut conversation, events).await
     }
 
-    /// The same where `conversation` is everything that the model is asked, the request's input too. What the model said and read is added
-    /// to it, so that another turn can go on from there.
+    /// Does the same with the model's whole input in `conversation`, including that of the request.
+    /// The model's texts and results are added to it, so that another turn can continue from there.
     pub async fn converse(
         &self,
         request: &Request,
@@ -202,7 +203,7 @@ impl Turn {
         let mut usage = Usage::default();
         let ended = tokio::select! {
             ended = self.steps_of(request, conversation, &mut telling, &mut usage) => ended,
-            // Dropping the steps stops the code that they run.
+            // Dropping the steps stops their code.
             () = self.until.cancelled() => Err(Stop::Ending),
         };
         telling.conclude(&ended, conversation).await;
@@ -225,7 +226,7 @@ impl Turn {
         response
     }
 
-    /// What the model would be asked first, for nothing but to be counted.
+    /// Returns the model's first request, only for counting its tokens.
     pub async fn first(
         &self,
         request: &Request,
@@ -243,7 +244,7 @@ impl Turn {
         loop {
             let asked = tokio::select! {
                 asked = &mut asking => asked,
-                // Nobody is told.
+                // The events have no receiver.
                 Some(_) = events.recv() => continue,
             };
             return asked.map_err(|stop| match stop {
@@ -277,7 +278,7 @@ impl Turn {
         }
     }
 
-    /// Takes steps until there is an answer, or a reason why it is not whole.
+    /// Takes steps until there is an answer, or a reason why it is incomplete.
     async fn steps_of(
         &self,
         request: &Request,
@@ -288,7 +289,7 @@ impl Turn {
         let mut left = request.max_tool_calls.unwrap_or(u64::MAX);
         telling.flush().await?;
         telling.ask_servers().await?;
-        // What the model reads of what came before this turn.
+        // The model's view of the conversation before this turn.
         let (read, before) = (self.runner.read(items.clone()).await, items.len());
         let alike = self.alike();
         let mut again = false;
@@ -340,7 +341,8 @@ impl Turn {
     }
 }
 
-/// Something that the model is told in the course of its turn. Templates of many models refuse other roles in the middle of a conversation.
+/// Returns a message to the model in the course of its turn. Templates of many models reject other
+/// roles in the middle of a conversation.
 fn notice(id: String, text: &str) -> Item {
     Item::Message(Message {
         id,
@@ -353,12 +355,12 @@ fn notice(id: String, text: &str) -> Item {
     })
 }
 
-/// What nobody counted is not nothing.
+/// Unreported usage is unknown, not zero.
 fn counted(usage: Usage) -> Option<Usage> {
     (usage != Usage::default()).then_some(usage)
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
@@ -373,7 +375,7 @@ fn server_ending() -> ApiError {
     }
 }
 
-/// What a client is told of a provider that failed.
+/// Returns a client's error for a failed provider.
 pub fn told(error: &ProviderError) -> ApiError {
     tracing::warn!(
         error = error as &dyn std::error::Error,

@@ -38,7 +38,7 @@ pub enum Part {
         text: String,
         /// References of ranges in the text.
         annotations: Vec<Annotation>,
-        /// Probabilities; always present and empty, because no provider is asked for them.
+        /// Probabilities; always present and empty, because they are never requested.
         logprobs: Vec<Value>,
     },
     /// The model's refusal.

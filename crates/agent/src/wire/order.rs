@@ -345,8 +345,8 @@ impl Open {
             }
             "mcp_list_tools" => {
                 let failed = item["error"].is_string() && item["tools"] == serde_json::json!([]);
-                let told = if failed { "failed" } else { "completed" };
-                demand!(self.reached == Some(told), "{told} without an event");
+                let end = if failed { "failed" } else { "completed" };
+                demand!(self.reached == Some(end), "{end} without an event");
                 demand!(failed || item.get("error").is_none(), "an error that is null");
             }
             "mcp_call" => {
@@ -355,12 +355,12 @@ impl Open {
                     "arguments without an event"
                 );
                 let (output, error) = (item["output"].is_string(), item["error"]["type"].is_string());
-                let told = if status == "completed" {
+                let end = if status == "completed" {
                     "completed"
                 } else {
                     "failed"
                 };
-                demand!(self.reached == Some(told), "{told} without an event");
+                demand!(self.reached == Some(end), "{end} without an event");
                 let holds = match status {
                     "completed" => output && !error,
                     "failed" => error && !output,

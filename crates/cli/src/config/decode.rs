@@ -1,4 +1,4 @@
-//! Reads types out of the tree; what is wrong is told with its key and its place.
+//! Decodes types from the tree; errors name the key and its position.
 
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, told so that it can be found and repaired.
+//! Mistakes in a configuration, with their position and a suggested fix.
 
 use std::fmt::Display;
 

@@ -40,7 +40,7 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Node, Mistake> {
     }
 }
 
-/// Reads a value of an environment variable: what is no YAML is text.
+/// Reads a value of an environment variable: invalid YAML is text.
 pub(super) fn value(text: &str, origin: &Origin) -> Node {
     let here = |_: Location| origin.clone();
     match read(text) {

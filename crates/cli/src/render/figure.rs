@@ -10,7 +10,7 @@ use crate::sanitize;
 pub(crate) struct Picture {
     /// Its content.
     pub(crate) artifact: ArtifactId,
-    /// Its name, from our own words only: what a sandbox calls a figure is no file name.
+    /// File name made only of our own words: a sandbox's name for a figure is not a file name.
     pub(crate) name: String,
 }
 

@@ -100,7 +100,7 @@ impl FailureReport {
     }
 }
 
-/// Prints one line of JSON. Whoever reads it may have left, which is no failure of the run.
+/// Prints one line of JSON. If its reader has closed the pipe, the run has not failed.
 pub(crate) fn print(report: &impl Serialize) {
     let json = serde_json::to_string(report).unwrap_or_else(|error| {
         serde_json::json!({ "outcome": "error", "error": { "code": "backend", "message": error.to_string(), "hints": [] } })
@@ -119,7 +119,7 @@ pub(crate) fn failed(error: &Error, json: bool) -> ExitCode {
     error.exit_code()
 }
 
-/// A path as it stands in a message.
+/// A path, as it appears in a message.
 pub(crate) fn path(path: &Path) -> String {
     sanitize::line(&path.to_string_lossy())
 }

@@ -33,7 +33,7 @@ pub(crate) fn is_active(media_type: &str) -> bool {
             .any(|passive| passive.eq_ignore_ascii_case(essence)))
 }
 
-/// The header's value. A type that is no type, as code may have given it, is bytes.
+/// Returns the header's value. An invalid type, which code may have set, becomes bytes.
 pub(crate) fn header(media_type: &str) -> HeaderValue {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/.+-_; =\"".contains(c);
     let text = media_type.starts_with("text/") && !media_type.contains("charset");

@@ -1,4 +1,5 @@
-//! `GET /v1/artifacts/{sha256}`: bytes that code made. What a browser might run, it is told to save.
+//! `GET /v1/artifacts/{sha256}`: bytes that code made. Formats that a browser could run are sent as
+//! downloads.
 
 use axum::body::Body;
 use axum::extract::{Path, Query, State};

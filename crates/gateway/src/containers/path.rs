@@ -25,21 +25,21 @@ pub(crate) fn inside(path: &str) -> String {
     }
 }
 
-/// Where a file of the user is found that has this name.
+/// Returns the path of a user's file with this name.
 pub(crate) fn of_upload(name: &str) -> String {
     format!("{SHOWN}/{name}")
 }
 
-/// The last part of a file's name, which must be one that a sandbox can have.
+/// Returns the last part of a file's name, which must be valid in a sandbox.
 pub(crate) fn file_name(name: &str, param: &str) -> Result<String, ApiError> {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let legal =
-        !matches!(last, "" | "." | "..") && last.len() <= MAX_NAME && !last.chars().any(char::is_control);
+        !matches!(last, "" | "." | "..") && last.len() <= MAX_NAME && !last.chars().any(cellblock_interpreter::text::acts);
     if legal {
         return Ok(last.to_owned());
     }
     let message =
-        format!("the name of the file has to have 1 to {MAX_NAME} bytes without control characters");
+        format!("the name of the file must have 1 to {MAX_NAME} bytes without control and invisible characters");
     Err(ApiError::invalid(param, "invalid_value", message))
 }
 

@@ -123,7 +123,7 @@ fn name(path: &str) -> String {
     let last = path.rsplit(['/', '\\']).next().unwrap_or_default();
     let name: String = last
         .chars()
-        .filter(|character| !character.is_control())
+        .filter(|character| !cellblock_interpreter::text::acts(*character))
         .take(NAME)
         .collect();
     match name.as_str() {

@@ -28,11 +28,11 @@ const PAUSES: [Duration; 3] = [
     Duration::from_millis(200),
     Duration::from_millis(400),
 ];
-/// What a server may take besides what code and its packages take.
+/// Additional time for a server on top of that for code and its packages.
 const SLACK: Duration = Duration::from_secs(30);
-/// The most bytes that are read of what is no result.
+/// Maximum number of bytes that are read of a response that is not a result.
 const SMALL: usize = 64 << 10;
-/// The most characters of a server's message that are told.
+/// Maximum number of characters of a server's message in an error.
 const MESSAGE: usize = 500;
 
 /// How a server is spoken to.

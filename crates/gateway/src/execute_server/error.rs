@@ -48,8 +48,8 @@ pub enum ExecuteError {
         /// Bytes.
         limit: usize,
     },
-    /// The answer makes no sense.
-    #[error("the execution server answered with what is no result: {reason}")]
+    /// The response is invalid.
+    #[error("the execution server returned an invalid result: {reason}")]
     Unread {
         /// What is wrong.
         reason: String,

@@ -12,7 +12,7 @@ use super::answer::Produced;
 use super::client::{Execute, ExecuteServer};
 use super::show::{NOTHING_KEPT, show};
 
-/// Keeps files that code made, so that whoever reads an answer can have them.
+/// Stores files that code made, so that readers of an answer can download them.
 pub trait Keep: Send + Sync {
     /// Keeps a file as one of a container; `None` where it could not be kept, which is in the log.
     fn keep<'a>(&'a self, container: &'a str, file: Produced) -> BoxFuture<'a, Option<Made>>;

@@ -21,7 +21,7 @@ pub(crate) async fn pin(gateway: &Gateway, id: &str, sha256: &str) -> Result<(),
     pinned.map_err(|error| failed(&error))
 }
 
-/// Keeps them no longer. What cannot be told to the store is told to the log: it costs space, and nothing else.
+/// Releases the files. An error of the store is only logged: it costs space, and nothing else.
 pub(crate) async fn unpin(gateway: &Gateway, id: &str) {
     if let Err(error) = gateway.store.unpin(id).await {
         tracing::warn!(
@@ -97,7 +97,7 @@ fn parse(sha256: &str) -> Result<ArtifactId, ApiError> {
     sha256.parse().map_err(|error| failed(&error))
 }
 
-/// What a client is told where the store failed.
+/// Returns a client's error for a failed store.
 pub(crate) fn failed(error: &(dyn std::error::Error + 'static)) -> ApiError {
     tracing::error!(error, "use the store of files");
     ApiError {

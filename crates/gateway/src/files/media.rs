@@ -1,6 +1,6 @@
 //! What format a file is in.
 
-/// By its name. Formats that a browser would run are not told.
+/// Returns the media type for a file name. Formats that a browser would run are not recognized.
 pub(crate) fn media_type(name: &str) -> &'static str {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     match extension.to_ascii_lowercase().as_str() {

@@ -48,7 +48,7 @@ impl Key {
 pub enum KeysError {
     /// A name that cannot be one.
     #[error(
-        "make a key: its name has to have 1 to {LONGEST_NAME} characters, none of them a control character"
+        "make a key: its name must have 1 to {LONGEST_NAME} characters, without control and invisible characters"
     )]
     Name,
     /// A name that is taken.
@@ -90,7 +90,7 @@ impl Keys {
         allowance: Allowance,
     ) -> Result<(Key, Secret), KeysError> {
         let length = name.chars().count();
-        if length == 0 || length > LONGEST_NAME || name.chars().any(char::is_control) {
+        if length == 0 || length > LONGEST_NAME || name.chars().any(cellblock_interpreter::text::acts) {
             return Err(KeysError::Name);
         }
         let secret = Secret::random();

@@ -6,7 +6,7 @@ use cellblock_agent::provider::{ModelEvent, ModelRequest, ModelStream, OwnModel,
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 
-/// Asks another provider, and counts what comes of it.
+/// Calls another provider, and counts its responses.
 pub(crate) struct Observed {
     name: Arc<str>,
     provider: Arc<dyn Provider>,

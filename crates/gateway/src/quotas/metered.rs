@@ -9,7 +9,8 @@ use futures_util::future::BoxFuture;
 
 use super::Quotas;
 
-/// Runs code as another runner does, when its owner's quotas have room for it. A model whose code has none is told so.
+/// Runs code with another runner if its owner's quotas permit it. Otherwise the model receives the
+/// reason.
 pub(crate) struct Metered {
     runner: Arc<dyn Runner>,
     quotas: Quotas,

@@ -24,7 +24,7 @@ pub(crate) struct ConversationRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ItemRow {
     pub(crate) id: String,
-    /// As clients are told it.
+    /// Returns it in the form for clients.
     pub(crate) body: String,
     /// A JSON list of what the model knows it as.
     pub(crate) items: String,

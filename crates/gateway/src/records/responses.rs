@@ -244,8 +244,8 @@ pub(crate) fn delete(connection: &mut Connection, owner: &str, id: &str) -> Resu
     Ok((deleted > 0).then_some(unneeded))
 }
 
-/// Deletes the responses that began before a time, in seconds since 1970, but for those that run; gives their ids, and the turns that nothing needs
-/// any more.
+/// Deletes the responses that started before a time, in seconds since 1970, except running ones;
+/// returns their ids, and the turns that are no longer needed.
 pub(crate) fn sweep(connection: &mut Connection, before: u64) -> Result<(Vec<String>, Vec<String>)> {
     let transaction = connection.transaction()?;
     let before = i64::try_from(before).unwrap_or(i64::MAX);

@@ -13,7 +13,8 @@ use super::socket;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
-/// The route, where sandboxes are given. Elsewhere there is none: whoever asks then learns that code can only be executed.
+/// The route, if sandboxes are offered. Otherwise there is none, and a client learns that code can
+/// only be executed.
 pub(crate) fn routes(gateway: &Gateway) -> Router<Gateway> {
     if gateway.options.remote.serve {
         Router::new().route("/v1/sandbox", any(sandbox))

@@ -8,7 +8,8 @@ use cellblock_agent::wire::{Item, Role};
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
 
-/// How often a conversation is cut before the provider's error is told. Each cut takes a quarter of what may go.
+/// Maximum number of times that a conversation is truncated before the provider's error is
+/// returned. Each time removes a quarter of the removable items.
 const CUTS: usize = 8;
 
 /// A provider that gets shorter conversations when it finds them too long. What applications and the last user said always stays.

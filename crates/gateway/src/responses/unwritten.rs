@@ -1,4 +1,5 @@
-//! Responses whose end could not be written: their clients are told that they failed, and it is written when it can be.
+//! Responses whose end could not be stored: their clients receive a failure, and the end is stored
+//! when that is possible again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -124,7 +125,8 @@ async fn mend(gateway: &Gateway) -> Result<(), RecordsError> {
     Ok(())
 }
 
-/// Writes an end: the whole conversation, where what it went on from is deleted, cannot be had here any more, and is left out.
+/// Writes an end. If the conversation that it continued has been deleted, that part is lost and
+/// left out.
 async fn write(gateway: &Gateway, ended: Ended) -> Result<(), RecordsError> {
     let alone = Ended {
         previous: None,

@@ -14,7 +14,7 @@ use tower::Service;
 
 use crate::state::Gateway;
 
-/// What is told of a refusal, made of its reason.
+/// Builds the response to a rejected request from its reason.
 pub type Form = fn(&str) -> String;
 
 /// A service at one path. Requests come to it counted, with names and pages checked, and with a [`Caller`](crate::Caller) in their extensions.

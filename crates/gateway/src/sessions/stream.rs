@@ -90,7 +90,7 @@ pub(super) struct Teller {
     texts: Mutex<[Text; 2]>,
 }
 
-/// A client's stream, and whoever tells it. `gone` is told when the client leaves.
+/// A client's stream and its sender. `gone` is notified when the client disconnects.
 pub(super) fn channel(held: &Held, gone: CancellationToken) -> (Teller, impl IntoResponse + use<>) {
     let (frames, waiting) = mpsc::channel(WAITING);
     let teller = Teller {

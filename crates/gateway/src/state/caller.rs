@@ -11,7 +11,7 @@ use crate::problem::Problem;
 /// Who calls. What a caller makes belongs to its owner, and nobody else sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Caller {
-    /// Whose things these are: the id of a key, or `local` where no keys are asked for.
+    /// Owner of the caller's objects: the id of a key, or `local` if no keys are required.
     pub owner: String,
 }
 

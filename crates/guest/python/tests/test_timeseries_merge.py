@@ -72,7 +72,7 @@ class Names(SeriesTest):
                 ([{"t": DAYS[0], "b_c": 1}], [{"t": DAYS[0], "c": 1}]),
                 {"names": ["a", "a_b"]},
             ),
-            (ValueError, "how 'cross' is no way to join; expected one of outer, inner, left", (FLOWS,), {"how": "cross"}),
+            (ValueError, "how 'cross' is not a valid join; expected one of outer, inner, left", (FLOWS,), {"how": "cross"}),
             (TypeError, "no source was given; pass one or more DataFrames or lists of rows", (), {}),
             (
                 ValueError,
@@ -246,13 +246,13 @@ class Buckets(SeriesTest):
                 self.assertEqual(str(safe_merge_timeseries(given, freq=freq, tz=None).index[0])[:19], expected)
 
     def test_invalid_frequencies_are_rejected(self):
-        expected = 'expected such as "15min", "h", "4h", "D", "W", "M", "Q" or "Y"'
+        expected = 'expected for example "15min", "h", "4h", "D", "W", "M", "Q" or "Y"'
         import datetime
 
         for freq, message in (
-            ("fortnight", f"freq 'fortnight' is no frequency; {expected}"),
-            ("0h", f"freq '0h' is no frequency; {expected}"),
-            (5, f"freq 5 is no frequency; {expected}"),
+            ("fortnight", f"freq 'fortnight' is not a valid frequency; {expected}"),
+            ("0h", f"freq '0h' is not a valid frequency; {expected}"),
+            (5, f"freq 5 is not a valid frequency; {expected}"),
             ("2M", f"freq '2M' must not count several calendar periods; {expected}"),
             (datetime.timedelta(0), "freq is 0:00:00; must be greater than 0"),
         ):
@@ -269,7 +269,7 @@ class Buckets(SeriesTest):
         self.assertEqual(([str(one) for one in days.index], days.v.tolist()), (["2024-11-03 00:00:00-04:00"], [6]))
         self.refused(
             ValueError,
-            'tz \'Mars/Base\' is no time zone; expected such as "UTC" or "Europe/Berlin"',
+            'tz \'Mars/Base\' is not a valid time zone; expected for example "UTC" or "Europe/Berlin"',
             safe_merge_timeseries,
             night,
             tz="Mars/Base",
@@ -338,12 +338,12 @@ class Aligned(SeriesTest):
 
     def test_contradictory_options_are_rejected(self):
         for message, options in (
-            ("fill 'magic' is no way to fill gaps; expected None, a number, or one of ffill, bfill, linear", {"fill": "magic"}),
-            ("fill True is no way to fill gaps; expected None, a number, or one of ffill, bfill, linear", {"fill": True}),
+            ("fill 'magic' is not a valid fill; expected None, a number, or one of ffill, bfill, linear", {"fill": "magic"}),
+            ("fill True is not a valid fill; expected None, a number, or one of ffill, bfill, linear", {"fill": True}),
             ("fill_limit 0 is not a valid number of buckets; expected 1 or more", {"fill": "ffill", "fill_limit": 0}),
             ("fill_limit needs fill= to be one of ffill, bfill, linear", {"fill": 0, "fill_limit": 1}),
             ("whole=True needs freq=, the distance of the buckets", {"whole": True}),
-            ("how 'x' is no way to join; expected one of outer, inner, left", {"how": "x"}),
+            ("how 'x' is not a valid join; expected one of outer, inner, left", {"how": "x"}),
         ):
             self.refused(ValueError, message, align_timeseries, FLOWS, **options)
         self.refused(

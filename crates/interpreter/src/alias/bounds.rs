@@ -1,13 +1,13 @@
-//! How much is recorded.
+//! Limits on recorded results.
 
-/// Bounds on recorded results.
+/// Limits on recorded results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The most results.
+    /// Maximum number of results.
     pub count: usize,
-    /// The most bytes of one result.
+    /// Maximum size of one result in bytes.
     pub bytes_each: u64,
-    /// The most bytes of all results; equal ones count as often as they are recorded.
+    /// Maximum size of all results in bytes; equal ones count each time they are recorded.
     pub bytes_all: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Recorded bytes as a reader, for what writes them into a sandbox.
+//! Recorded bytes as a reader, for writing them into a sandbox.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -10,10 +10,11 @@ use std::sync::Arc;
 use cellblock_artifact::ArtifactId;
 use sha2::{Digest, Sha256};
 
-/// Bytes that are read in order, from memory and from files. Whoever reads them blocks.
+/// Bytes that are read in order, from memory and from files, with blocking reads.
 ///
-/// A file is opened when its turn comes. A recorded result's last bytes are given only when all its bytes were those that
-/// were recorded; otherwise reading fails, and what was written so far must not be used.
+/// A file is opened when its turn comes. The last bytes of a recorded result are returned only if
+/// all its bytes are the recorded ones; otherwise reading fails, and the bytes that were already
+/// written must not be used.
 #[derive(Debug)]
 pub struct Content {
     parts: VecDeque<Part>,
@@ -30,9 +31,9 @@ pub(super) enum Part {
         id: ArtifactId,
         length: u64,
     },
-    /// The same, once opened.
+    /// The same result after its file was opened.
     Opened(Checked),
-    /// A result that was copied from a store elsewhere, and checked on its way.
+    /// A result that was copied from a remote store, and checked on the way.
     Copy { file: Arc<File>, at: u64, left: u64 },
 }
 
@@ -51,12 +52,12 @@ impl Content {
         Self { parts, length }
     }
 
-    /// How many bytes are left to be read.
+    /// Returns the number of unread bytes.
     pub fn len(&self) -> u64 {
         self.length
     }
 
-    /// Whether all was read.
+    /// Returns whether everything was read.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -98,7 +99,7 @@ impl Part {
             Self::Text(text) => text.read(buffer),
             Self::Folder { path, id, length } => {
                 let file = File::open(path).map_err(|error| {
-                    // The path is the host's own and is not for those who read the message.
+                    // The host's path must not be shown to readers of the message.
                     io::Error::new(error.kind(), format!("could not open recorded result {id}"))
                 })?;
                 let mut opened = Checked {

@@ -1,4 +1,4 @@
-//! The dataset of an answer: all that it rests on, in one document.
+//! The dataset of an answer: all data that it is based on, in one document.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -16,14 +16,14 @@ use super::error::AliasError;
 use super::splice::Copies;
 use super::store::AliasStore;
 
-/// Digits of the sha256 that a dataset's id has.
+/// Number of digits of the sha256 in a dataset's id.
 const ID_DIGITS: usize = 16;
 
-/// Where the data behind an answer is.
+/// Location of the data behind an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CanonicalDataset {
-    /// A short name, made from the content: equal data has the same.
+    /// Short name derived from the content: equal data has the same name.
     pub dataset_id: String,
     /// The sha256 of the document.
     pub sha256: ArtifactId,
@@ -34,7 +34,7 @@ pub struct CanonicalDataset {
     /// Rows of the result if it is a list, otherwise of the only alias.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
-    /// The results in it, in the order of their recording.
+    /// Results in the dataset, in the order of their recording.
     pub aliases: Vec<String>,
 }
 
@@ -42,8 +42,9 @@ impl AliasStore {
     /// Stores `{"aliases": {"<alias>": <value>, …}, "result": <value>}` with each value's bytes as they were recorded; `result`
     /// only if there is one.
     ///
-    /// A table is named by its artifact: `{"format", "sha256", "bytes", "rows", "url"}`. The document is kept as long as this store
-    /// is; whoever needs it longer pins it, and the tables that it names.
+    /// A table is represented by its artifact: `{"format", "sha256", "bytes", "rows", "url"}`. The
+    /// document is kept as long as this store; to keep it longer, pin it and the tables that it
+    /// names.
     pub async fn canonical_dataset<A: AsRef<str>>(
         &self,
         aliases: &[A],

@@ -1,4 +1,4 @@
-//! What is known of a recorded result besides its bytes.
+//! The metadata of a recorded result.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,43 +9,43 @@ use serde::{Deserialize, Serialize};
 
 use super::shape::Shape;
 
-/// Bytes of JSON that are kept beside the shape.
+/// Maximum size in bytes of JSON that is kept in full next to its shape.
 pub(super) const WHOLE: u64 = 2048;
 
 /// A recorded result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
-    /// Its name.
+    /// Alias of the result.
     pub alias: String,
-    /// The tool that it is from.
+    /// Tool that returned it.
     pub tool: String,
     /// `value` for JSON; `arrow` or `parquet` for a table.
     pub format: InputFormat,
     /// Size in bytes.
     pub bytes: u64,
-    /// Its bytes in the artifact store.
+    /// Id of its bytes in the artifact store.
     pub sha256: ArtifactId,
-    /// When it was recorded, in milliseconds since 1970.
+    /// Time of recording, in milliseconds since 1970.
     pub recorded_unix_ms: u64,
-    /// What it looks like.
+    /// Shape of the value.
     pub shape: Shape,
-    /// All of it, if it is JSON of at most 2 KiB.
+    /// The whole value, if it is JSON of at most 2 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole: Option<String>,
 }
 
 impl Entry {
-    /// Its media type.
+    /// Returns its media type.
     pub const fn media_type(&self) -> &'static str {
         media_type(self.format)
     }
 
-    /// Whether it is a table in a file of its own, rather than JSON.
+    /// Returns whether it is a table in a separate file, rather than JSON.
     pub fn is_table(&self) -> bool {
         self.format != InputFormat::Value
     }
 
-    /// Its rows, if it is a table.
+    /// Returns its number of rows, if it is a table.
     pub fn rows(&self) -> Option<u64> {
         (self.shape.kind == super::ShapeKind::Table)
             .then_some(self.shape.count)

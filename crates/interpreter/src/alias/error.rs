@@ -1,4 +1,4 @@
-//! What can go wrong with recorded results. Most of it is told to a model, which can repair it.
+//! Errors of recorded results. Most of them are for a model, which can repair them.
 
 use std::fmt;
 
@@ -7,95 +7,95 @@ use cellblock_artifact::ArtifactError;
 use crate::rejection::Rejection;
 use crate::render::plain::line;
 
-/// Names of other results that a message lists.
+/// Maximum number of other results that a message lists.
 const LISTED: usize = 20;
-/// Characters of a foreign name that a message repeats.
+/// Maximum number of characters of a foreign name that a message repeats.
 const SHOWN: usize = 80;
 
-/// A result that could not be recorded or read.
+/// The reason why a result could not be recorded or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AliasError {
-    /// Nothing is recorded under this alias.
+    /// No result has this alias.
     #[error("no result is recorded as `{alias}`; {}", listing(known))]
     Unknown {
-        /// The alias.
+        /// The requested alias.
         alias: String,
-        /// Those that there are, in the order of their recording.
+        /// Existing aliases, in the order of their recording.
         known: Vec<String>,
     },
-    /// What a tool returned is not JSON.
+    /// A tool's result is not JSON.
     #[error(
         "could not record the result of `{tool}`: it is not a JSON document; values nested deeper than 127 levels, NaN and infinities are none"
     )]
     Json {
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// Where reading failed.
+        /// The parse error.
         #[source]
         source: serde_json::Error,
     },
-    /// A table is not what its format says.
+    /// A table does not match its format.
     #[error("could not record the table of `{tool}`: {what}; give a whole Arrow IPC or Parquet file")]
     Table {
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
     /// One result is too large.
     #[error(
-        "the result of `{tool}` has {actual} bytes, the limit for one result is {limit}; ask for a smaller part of it"
+        "the result of `{tool}` has {actual} bytes, the limit for one result is {limit}; request a smaller part of it"
     )]
     TooLarge {
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// Most bytes of one result.
+        /// Maximum size of one result in bytes.
         limit: u64,
-        /// Its bytes.
+        /// Actual size in bytes.
         actual: u64,
     },
     /// All results together are too large.
     #[error(
-        "with the result of `{tool}` all results would have {actual} bytes, the limit is {limit}; go on with what is recorded"
+        "with the result of `{tool}` all results would have {actual} bytes, the limit is {limit}; continue with the recorded results"
     )]
     Full {
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// Most bytes of all results.
+        /// Maximum size of all results in bytes.
         limit: u64,
-        /// Their bytes with this one.
+        /// Size of all results including this one.
         actual: u64,
     },
     /// There are too many results.
-    #[error("{limit} results are recorded, which is the limit; go on with what is recorded")]
+    #[error("{limit} results are recorded, which is the limit; continue with the recorded results")]
     TooMany {
-        /// Most results.
+        /// Maximum number of results.
         limit: usize,
     },
-    /// A name that no value can be bound to.
+    /// A value cannot be bound to the name.
     #[error(
         "`{name}` {fault}; use a name such as `sales_2024`: ASCII letters, digits and `_`, a letter first"
     )]
     Name {
-        /// The name, made visible and cut.
+        /// The name, escaped and cut.
         name: String,
-        /// What is wrong with it.
+        /// The problem.
         fault: NameFault,
     },
     /// The store of results was closed.
     #[error("results are no longer recorded here; the turn has ended")]
     Closed,
-    /// A list of results that was saved can not be used.
+    /// A saved list of results cannot be used.
     #[error("could not read the saved list of results; record them again")]
     Manifest(#[source] serde_json::Error),
     /// The file changed while it was recorded.
     #[error("the file of `{tool}` changed while it was recorded; record it when nothing writes to it")]
     Changed {
-        /// The tool.
+        /// Name of the tool.
         tool: String,
     },
-    /// A file can not be read, or a temporary one not be written.
+    /// A file cannot be read, or a temporary one cannot be written.
     #[error("could not use a file of a result")]
     File(#[source] std::io::Error),
     /// The artifact store failed.
@@ -103,31 +103,31 @@ pub enum AliasError {
     Store(#[from] ArtifactError),
 }
 
-/// Why no value can be bound to a name.
+/// The reason why no value can be bound to a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NameFault {
-    /// It is no plain identifier.
+    /// The name is not a plain identifier.
     NotAnIdentifier,
-    /// It is a keyword.
+    /// The name is a keyword.
     Keyword,
-    /// It is a builtin.
+    /// The name is a builtin.
     Builtin,
-    /// The prelude binds it.
+    /// The prelude binds the name.
     Prelude,
-    /// Another result has it, or had it.
+    /// Another result has or had the name.
     Taken,
-    /// It is asked for twice.
+    /// The name is requested twice.
     Twice,
 }
 
 impl fmt::Display for NameFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotAnIdentifier => "is no name that can be bound",
+            Self::NotAnIdentifier => "is not a valid Python identifier",
             Self::Keyword => "is a keyword of Python",
             Self::Builtin => "is a builtin of Python",
-            Self::Prelude => "is what cells call a library or a helper",
+            Self::Prelude => "is a library or a helper in cells",
             Self::Taken => "is the alias of another result",
             Self::Twice => "is given twice",
         })
@@ -142,7 +142,7 @@ impl AliasError {
         }
     }
 
-    /// The kind of mistake, for those who can repair it; nothing where Cellblock failed.
+    /// Returns the code of a repairable mistake; nothing if Cellblock failed.
     pub fn code(&self) -> Option<&'static str> {
         match self {
             Self::Unknown { .. } => Some("unknown_alias"),
@@ -155,7 +155,8 @@ impl AliasError {
         }
     }
 
-    /// The same for a model, about a field of its request; gives the error back where Cellblock failed.
+    /// Converts a repairable error to a rejection of a field in a model's request; returns other
+    /// errors unchanged.
     pub fn into_rejection(self, field: impl Into<String>) -> Result<Rejection, Self> {
         let Some(code) = self.code() else {
             return Err(self);
@@ -168,7 +169,7 @@ impl AliasError {
     }
 }
 
-/// A foreign name as a message may repeat it.
+/// Formats a foreign name for a message.
 pub(super) fn shown(name: &str) -> String {
     let cut: String = name.chars().take(SHOWN).collect();
     line(&cut)

@@ -1,4 +1,4 @@
-//! The list of results, saved so that a host that starts again has them.
+//! The list of results, saved so that a restarted host has them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,22 +10,22 @@ use super::entry::Entry;
 use super::error::AliasError;
 use super::store::{AliasStore, State};
 
-/// The version of the list's form.
+/// Version of the list's format.
 const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 struct Manifest {
     version: u32,
     entries: Vec<Entry>,
-    /// Aliases that were given away, those of results that failed included.
+    /// Aliases in use, including those of results that failed.
     given: BTreeSet<String>,
     numbers: BTreeMap<String, u64>,
 }
 
 impl AliasStore {
-    /// Saves the list of what is recorded now; gives the name by which [`load`](Self::load) finds it.
+    /// Saves the list of current results; returns the id with which [`load`](Self::load) finds it.
     ///
-    /// From now on dropping the store keeps the results; only [`close`](Self::close) gives them up.
+    /// Afterward, dropping the store keeps the results; only [`close`](Self::close) releases them.
     pub async fn save(&self) -> Result<ArtifactId, AliasError> {
         let json = {
             let state = self.inner.state();
@@ -48,12 +48,13 @@ impl AliasStore {
         Ok(id)
     }
 
-    /// Takes back that this was saved: the results are given up when the store is dropped, unless it is saved again.
+    /// Reverts a save: the results are released when the store is dropped, unless it is saved
+    /// again.
     pub fn lend(&self) {
         self.inner.state().saved = false;
     }
 
-    /// Goes on with what was saved, under the same owner or another. Results that are no longer there are an error.
+    /// Loads saved results, for the same owner or another. Missing results are an error.
     pub async fn load(
         store: Store,
         owner: impl Into<String>,

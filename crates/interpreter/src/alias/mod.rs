@@ -1,9 +1,10 @@
-//! Results of tools, whole, under the names by which cells and models refer to them.
+//! Whole results of tools, under the names with which cells and models refer to them.
 //!
-//! An [`AliasStore`] records what tools return. Each result gets an alias, `<tool>_<n>`, and lives in the artifact store, not
-//! in a sandbox. A cell gets the recorded bytes ([`AliasStore::splice`]); a model rereads a view of them that fits a budget and
-//! always names the alias ([`AliasStore::model_view`], [`AliasStore::model_views`]); an answer names all it rests on
-//! ([`AliasStore::canonical_dataset`]).
+//! An [`AliasStore`] records the results of tools. Each result gets an alias, `<tool>_<n>`, and is
+//! kept in the artifact store, not in a sandbox. A cell gets the recorded bytes
+//! ([`AliasStore::splice`]); a model rereads a view of them that fits a budget and always names the
+//! alias ([`AliasStore::model_view`], [`AliasStore::model_views`]); an answer names all data that
+//! it is based on ([`AliasStore::canonical_dataset`]).
 //!
 //! ```text
 //! tool result ──record──> get_price_1 ──splice──> /cellblock/inputs.json

@@ -1,11 +1,12 @@
-//! From a tool's name to its results' aliases.
+//! Deriving aliases from the names of tools.
 
-/// Longest part of an alias that comes from the tool.
+/// Maximum number of characters in an alias that come from the tool.
 const STEM_CHARS: usize = 64;
 
-/// Makes an identifier of a tool's name: each run of characters other than ASCII letters and digits becomes one `_`,
-/// none is kept at the ends, a name that then begins with a digit or is empty gets `tool` before it, and long names are
-/// cut. Names that become equal count together, so that aliases are unique.
+/// Makes an identifier from a tool's name: each run of characters other than ASCII letters and
+/// digits becomes one `_`, none is kept at the ends, a name that then starts with a digit or is
+/// empty gets the prefix `tool`, and long names are cut. Names that become equal are numbered
+/// together, so that aliases are unique.
 pub(super) fn stem(tool: &str) -> String {
     let mut stem = String::new();
     for c in tool.chars() {
@@ -27,7 +28,8 @@ pub(super) fn stem(tool: &str) -> String {
     if stem.is_empty() { "tool".to_owned() } else { stem }
 }
 
-/// The alias of the n-th result of the tools with this stem. The number makes it other than every reserved name.
+/// Returns the alias of the n-th result of the tools with this stem. The number distinguishes it
+/// from every reserved name.
 pub(super) fn alias(stem: &str, number: u64) -> String {
     format!("{stem}_{number}")
 }

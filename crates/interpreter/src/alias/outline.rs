@@ -1,27 +1,28 @@
-//! A result in steps, from its alias alone to all that a model may reread of it.
+//! A result at increasing lengths, from its alias alone to everything that a model may reread of
+//! it.
 
 use crate::render::plain::{line, lines};
 
 use super::entry::Entry;
 use super::shape::{Column, Shape, ShapeKind};
 
-/// Lines about keys, all levels together.
+/// Maximum number of lines about keys, on all levels together.
 const LINES: usize = 200;
-/// Characters of a key.
+/// Maximum number of characters of a key.
 const NAME_CHARS: usize = 60;
-/// Characters of one value.
+/// Maximum number of characters of a value.
 const VALUE_CHARS: usize = 80;
-/// Types of one key that are named.
+/// Maximum number of types that are named per key.
 const TYPES: usize = 4;
 
-/// The same result, told in more and more characters.
+/// The same result at increasing lengths.
 #[derive(Debug)]
 pub(super) struct Outline {
     alias: String,
     head: String,
     keys: Vec<Key>,
     whole: Option<String>,
-    /// The steps that there are, and how many characters each takes; strictly increasing.
+    /// The available steps with their lengths in characters; strictly increasing.
     steps: Vec<(Step, usize)>,
 }
 
@@ -31,18 +32,18 @@ struct Key {
     full: String,
 }
 
-/// How much is told.
+/// Level of detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The alias.
+    /// Only the alias.
     Reference,
-    /// What it is and how large.
+    /// Also the kind and size.
     Line,
-    /// And so many keys with their types.
+    /// Also this many keys with their types.
     Shape(usize),
-    /// And all keys, so many of them with nulls, first and last value.
+    /// All keys, this many of them with nulls, first and last value.
     Samples(usize),
-    /// The value.
+    /// The whole value.
     Whole,
 }
 
@@ -60,7 +61,7 @@ impl Outline {
         outline
     }
 
-    /// How many characters each step takes.
+    /// Returns the length of each step in characters.
     pub(super) fn lengths(&self) -> impl Iterator<Item = usize> {
         self.steps.iter().map(|(_, length)| *length)
     }
@@ -82,7 +83,7 @@ impl Outline {
         }
     }
 
-    /// What it is and its keys with their types, in one line without the alias.
+    /// Returns the kind and the keys with their types, in one line without the alias.
     pub(super) fn summary(&self) -> String {
         let head = self.head.strip_prefix(&self.alias).unwrap_or(&self.head);
         let keys = self.keys.iter().map(|key| key.brief.as_str());
@@ -100,7 +101,8 @@ impl Outline {
         text
     }
 
-    /// Finds the steps. One that takes no fewer characters than a later one is left out: the later one says more.
+    /// Collects the steps. A step that is not shorter than a later one is dropped: the later one
+    /// says more.
     fn plan(&mut self) {
         let count = |text: &str| text.chars().count();
         let mut steps = vec![
@@ -235,7 +237,7 @@ fn more(left_out: usize) -> String {
     }
 }
 
-/// Foreign text on one line, visible and cut.
+/// Formats foreign text on one line, escaped and cut.
 fn shown(text: &str, chars: usize) -> String {
     let mut visible = line(text);
     if let Some((end, _)) = visible.char_indices().nth(chars) {

@@ -1,4 +1,4 @@
-//! Recording what tools return.
+//! Recording the results of tools.
 
 use std::fs::File;
 use std::future::Future;
@@ -18,13 +18,15 @@ use super::shape::Shape;
 use super::store::{AliasStore, Ticket};
 use super::{survey, table};
 
-/// Bytes of a file that are read at a time.
+/// Number of bytes of a file that are read at a time.
 const PIECE: usize = 256 * 1024;
-/// How often a result is stored again when a collector without any patience removed it at once.
+/// Maximum number of attempts to store a result that a collector without retention removes
+/// immediately.
 const TRIES: usize = 3;
 
 impl AliasStore {
-    /// Records a value. The alias is taken when this is called, before the future is first polled.
+    /// Records a value. The alias is assigned when this is called, before the future is first
+    /// polled.
     pub fn record(
         &self,
         tool: &str,
@@ -38,7 +40,8 @@ impl AliasStore {
         store_json(tool.to_owned(), begun)
     }
 
-    /// Records a JSON document as it is, without a second copy of it. The alias is taken when this is called.
+    /// Records a JSON document unchanged, without a second copy of it. The alias is assigned when
+    /// this is called.
     pub fn record_json<B: Into<Bytes> + 'static>(
         &self,
         tool: &str,
@@ -49,7 +52,8 @@ impl AliasStore {
         store_json(tool.to_owned(), begun.map(|ticket| (ticket, bytes)))
     }
 
-    /// Records a file that holds a JSON document, without holding it in memory. The alias is taken when this is called.
+    /// Records a file with a JSON document, without holding it in memory. The alias is assigned
+    /// when this is called.
     pub fn record_file(
         &self,
         tool: &str,
@@ -59,7 +63,8 @@ impl AliasStore {
         store_file(tool.to_owned(), begun, file, InputFormat::Value)
     }
 
-    /// Records a table as it is, Arrow IPC or Parquet. The alias is taken when this is called.
+    /// Records a table unchanged, as Arrow IPC or Parquet. The alias is assigned when this is
+    /// called.
     pub fn record_table(
         &self,
         tool: &str,
@@ -72,7 +77,8 @@ impl AliasStore {
 
     /// Records a file under a given name: `value` for a JSON document, `arrow` or `parquet` for a table.
     ///
-    /// The name is one that [`reserved::check`](super::reserved::check) accepts and that no result has or had.
+    /// [`reserved::check`](super::reserved::check) must accept the name, and no result may have or
+    /// have had it.
     pub fn insert_named(
         &self,
         alias: &str,
@@ -199,7 +205,7 @@ struct Examined {
     whole: Option<String>,
 }
 
-/// Reads a file once: checks it, learns its shape and its name.
+/// Reads a file once: checks it, and returns its shape and id.
 fn examine(tool: &str, mut file: File, format: InputFormat) -> Result<Examined, AliasError> {
     file.rewind().map_err(AliasError::File)?;
     let mut named = Named {
@@ -242,7 +248,7 @@ fn examine(tool: &str, mut file: File, format: InputFormat) -> Result<Examined, 
     })
 }
 
-/// Hashes what is read from a file.
+/// Hashes the bytes that are read from a file.
 struct Named {
     file: File,
     hash: Sha256,
@@ -258,7 +264,7 @@ impl Read for Named {
     }
 }
 
-/// Runs what takes long, or may panic over what others wrote, away from the runtime's threads.
+/// Runs code that is slow, or may panic over foreign data, outside the runtime's threads.
 async fn blocking<T: Send + 'static>(
     tool: &str,
     work: impl FnOnce() -> T + Send + 'static,

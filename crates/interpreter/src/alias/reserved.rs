@@ -1,9 +1,10 @@
-//! Names that no value may be bound to, because code means something else by them.
+//! Names to which no value may be bound because code already uses them.
 
 use super::error::{AliasError, NameFault};
 use crate::contract::{Reserved, is_identifier, reserved};
 
-/// Says whether a value may be recorded under this name: one that a contract could name, and that does not begin with an underscore.
+/// Checks that a value may be recorded under this name: a contract must be able to name it, and it
+/// must not start with an underscore.
 pub fn check(name: &str) -> Result<(), AliasError> {
     let fault = match reserved(name) {
         _ if !is_identifier(name) || name.starts_with('_') => NameFault::NotAnIdentifier,
@@ -27,12 +28,12 @@ mod tests {
     }
 
     #[test]
-    fn each_reserved_name_is_refused_with_what_it_is() {
+    fn each_reserved_name_is_rejected_with_its_use() {
         for (name, message) in [
             ("class", "`class` is a keyword of Python"),
             ("sum", "`sum` is a builtin of Python"),
-            ("pd", "`pd` is what cells call a library or a helper"),
-            ("1a", "`1a` is no name that can be bound"),
+            ("pd", "`pd` is a library or a helper in cells"),
+            ("1a", "`1a` is not a valid Python identifier"),
         ] {
             let error = check(name).expect_err(name).to_string();
             assert!(error.starts_with(message), "{error}");
@@ -40,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn what_python_would_read_otherwise_is_no_name() {
+    fn names_that_python_normalizes_are_rejected() {
         for name in ["", "_", "__name__", "a-b", "a b", "a\n", "ｐｄ", "né", "a.b"] {
             assert!(check(name).is_err(), "{name}");
         }

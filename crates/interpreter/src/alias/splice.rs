@@ -1,4 +1,4 @@
-//! Several results as one JSON document, made while it is read.
+//! Several results as one JSON document, generated while it is read.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -14,46 +14,47 @@ use super::entry::Entry;
 use super::error::{AliasError, NameFault};
 use super::store::AliasStore;
 
-/// Where a sandbox finds the tables that a document names.
+/// Directory in a sandbox of the tables that a document names.
 const TABLES: &str = "/tmp/data";
 
-/// A JSON object with a value per name, and where each value stands in it.
+/// A JSON object with one value per name, and the positions of the values.
 #[derive(Debug)]
 pub struct Splice {
     /// The document.
     pub content: Content,
-    /// Its values, in the order of the names.
+    /// Values, in the order of the names.
     pub spans: Vec<Span>,
 }
 
-/// Where a value stands in a document.
+/// Position of a value in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Its key.
     pub name: String,
-    /// The result that it is.
+    /// Alias of the result.
     pub alias: String,
-    /// Its first byte.
+    /// Offset of its first byte.
     pub offset: u64,
     /// Size in bytes.
     pub length: u64,
-    /// For a table the document only says where it is; this does, too.
+    /// Location of a table, which the document only references.
     pub table: Option<TableFile>,
 }
 
-/// A table that belongs into a sandbox beside the document; [`AliasStore::content`] gives its bytes.
+/// A table that must be in the sandbox along with the document; [`AliasStore::content`] returns its
+/// bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableFile {
     /// Arrow or Parquet.
     pub format: InputFormat,
-    /// Its path in the sandbox.
+    /// Path in the sandbox.
     pub path: String,
     /// Size in bytes.
     pub bytes: u64,
 }
 
 impl Entry {
-    /// Where a sandbox has the table; nothing for JSON.
+    /// Returns the location of a table in a sandbox; nothing for JSON.
     pub fn table_file(&self) -> Option<TableFile> {
         let extension = match self.format {
             InputFormat::Parquet => "parquet",
@@ -69,17 +70,18 @@ impl Entry {
 }
 
 impl AliasStore {
-    /// Gives a result's recorded bytes.
+    /// Returns a result's recorded bytes.
     pub async fn content(&self, alias: &str) -> Result<Content, AliasError> {
         let entry = self.entry(alias)?;
         let mut copies = Copies::default();
         Ok(Content::new([copies.part(self, &entry).await?]))
     }
 
-    /// Gives `{"<name>": <value>, …}` with the values' bytes as they were recorded, for pairs of a name and an alias.
+    /// Returns `{"<name>": <value>, …}` with the recorded bytes of the values, for pairs of a name
+    /// and an alias.
     ///
-    /// A result under several names is in it several times. Results in a folder of this machine are read from there; those of
-    /// other stores are copied into one temporary file first.
+    /// A result under several names is included several times. Results in a folder of this machine
+    /// are read from there; those of other stores are first copied to one temporary file.
     pub async fn splice<N: AsRef<str>, A: AsRef<str>>(&self, names: &[(N, A)]) -> Result<Splice, AliasError> {
         let mut seen = HashSet::new();
         let mut entries = Vec::with_capacity(names.len());
@@ -125,7 +127,7 @@ impl AliasStore {
     }
 }
 
-/// Results that had to be copied from a store elsewhere, in one unlinked file.
+/// Results that were copied from a remote store, in one unlinked file.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
     file: Option<Arc<File>>,
@@ -134,7 +136,7 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// Finds a result's bytes.
+    /// Returns a result's bytes.
     pub(super) async fn part(&mut self, from: &AliasStore, entry: &Entry) -> Result<Part, AliasError> {
         let id = entry.sha256;
         if let Some(path) = from.inner.store.local_path(id) {

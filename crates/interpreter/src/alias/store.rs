@@ -10,7 +10,8 @@ use super::entry::Entry;
 use super::error::{AliasError, NameFault, shown};
 use super::{name, reserved};
 
-/// Records what tools return, and keeps it until it is closed. Cheap to clone; all clones are the same store.
+/// Records the results of tools, and keeps them until it is closed. Cheap to clone; all clones
+/// share the same store.
 #[derive(Clone, Debug)]
 pub struct AliasStore {
     pub(super) inner: Arc<Inner>,
@@ -24,17 +25,17 @@ pub(super) struct Inner {
     state: Mutex<State>,
 }
 
-/// What is guarded; never held across an `await`.
+/// The locked state; never held across an `await`.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// In the order of the calls that recorded them.
+    /// Entries in the order of the calls that recorded them.
     pub(super) entries: BTreeMap<u64, Arc<Entry>>,
-    /// Every alias that was ever given away, and the place of its entry.
+    /// Every alias that was ever assigned, and the index of its entry.
     pub(super) places: HashMap<String, u64>,
-    /// The last number of each stem.
+    /// Last number of each stem.
     pub(super) numbers: BTreeMap<String, u64>,
     next_place: u64,
-    /// Recorded and being recorded.
+    /// Number of recorded results, including those being recorded.
     count: usize,
     bytes: u64,
     closed: bool,
@@ -42,9 +43,11 @@ pub(super) struct State {
 }
 
 impl AliasStore {
-    /// Records into an artifact store, which keeps the results for the owner of this name until it is closed.
+    /// Records to an artifact store, which keeps the results for the owner with this name until
+    /// this is closed.
     ///
-    /// The owner is at most 128 ASCII letters, digits, `-`, `_` and `.`; no other store may have the same.
+    /// The owner's name has at most 128 ASCII letters, digits, `-`, `_` and `.`; no other store may
+    /// use the same.
     pub fn new(store: Store, owner: impl Into<String>, bounds: Bounds) -> Self {
         Self::with_state(store, owner.into(), bounds, State::default())
     }
@@ -61,22 +64,22 @@ impl AliasStore {
         }
     }
 
-    /// The artifact store with the results.
+    /// Returns the artifact store with the results.
     pub fn artifacts(&self) -> &Store {
         &self.inner.store
     }
 
-    /// All results, in the order of the calls that recorded them.
+    /// Returns all results, in the order of the calls that recorded them.
     pub fn entries(&self) -> Vec<Arc<Entry>> {
         self.inner.state().entries.values().cloned().collect()
     }
 
-    /// All aliases, in the same order.
+    /// Returns all aliases, in the same order.
     pub fn aliases(&self) -> Vec<String> {
         self.inner.state().aliases()
     }
 
-    /// A result.
+    /// Returns a result.
     pub fn entry(&self, alias: &str) -> Result<Arc<Entry>, AliasError> {
         let state = self.inner.state();
         let place = state.places.get(alias);
@@ -89,13 +92,13 @@ impl AliasStore {
         }
     }
 
-    /// Reads a result's bytes in pieces; after the last one it is known that none was damaged.
+    /// Reads a result's bytes in pieces; the check for damage follows the last one.
     pub async fn reader(&self, alias: &str) -> Result<Reader, AliasError> {
         let entry = self.entry(alias)?;
         Ok(self.inner.store.reader(entry.sha256).await?)
     }
 
-    /// Ends the recording and gives the results up: nothing keeps them from being collected any more.
+    /// Ends the recording and releases the results, which may then be collected.
     pub async fn close(&self) -> Result<(), AliasError> {
         {
             let mut state = self.inner.state();
@@ -110,11 +113,11 @@ impl AliasStore {
 
 impl Inner {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing below the lock leaves it half changed.
+        // No code under the lock leaves it in an inconsistent state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the next alias of a tool and room for so many bytes.
+    /// Reserves the next alias of a tool and space for a number of bytes.
     pub(super) fn begin(self: &Arc<Self>, tool: &str, bytes: u64) -> Result<Ticket, AliasError> {
         let mut state = self.state();
         state.reserve(tool, bytes, &self.bounds)?;
@@ -131,7 +134,7 @@ impl Inner {
         Ok(state.ticket(Arc::clone(self), alias, bytes))
     }
 
-    /// Takes a given alias and room for so many bytes.
+    /// Reserves a given alias and space for a number of bytes.
     pub(super) fn begin_named(self: &Arc<Self>, alias: &str, bytes: u64) -> Result<Ticket, AliasError> {
         reserved::check(alias)?;
         let mut state = self.state();
@@ -149,7 +152,8 @@ impl Drop for Inner {
         if state.saved || state.closed || state.places.is_empty() {
             return;
         }
-        // Without a runtime the references stay, until `Retention::pins` takes them for those of an owner that died.
+        // Without a runtime the references stay until `Retention::pins` treats them as those of a
+        // dead owner.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let (store, owner) = (self.store.clone(), std::mem::take(&mut self.owner));
             runtime.spawn(async move {
@@ -166,7 +170,7 @@ impl Drop for Inner {
 }
 
 impl State {
-    /// Goes on after entries that were recorded before.
+    /// Continues after entries that were recorded before.
     pub(super) fn restored(
         entries: Vec<Entry>,
         given: BTreeSet<String>,
@@ -240,7 +244,8 @@ impl State {
     }
 }
 
-/// An alias that was given away, and room that is taken. What is not redeemed frees the room; the alias stays used.
+/// A reserved alias and reserved space. Dropping it unused releases the space; the alias stays
+/// used.
 #[derive(Debug)]
 pub(super) struct Ticket {
     pub(super) inner: Arc<Inner>,

@@ -1,4 +1,4 @@
-//! One pass over a JSON document that checks it and learns its shape, in bounded memory.
+//! A single pass over a JSON document that checks it and derives its shape, in limited memory.
 
 use std::fmt;
 use std::io::Read;
@@ -7,23 +7,23 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess
 
 use super::shape::{Column, Shape, ShapeKind};
 
-/// Values that are followed, all levels together.
+/// Maximum number of tracked values on all levels together.
 const NODES: usize = 1024;
-/// Keys that are followed on one level.
+/// Maximum number of tracked keys per level.
 const KEYS: usize = 64;
-/// Levels that are followed; below, values are only checked.
+/// Maximum tracked depth; deeper values are only checked.
 const DEPTH: u8 = 5;
-/// Longest key that is followed.
+/// Maximum length of a tracked key in bytes.
 const KEY_BYTES: usize = 200;
-/// Characters of a text that are kept as a sample.
+/// Maximum length of a text sample in characters.
 const SAMPLE_CHARS: usize = 64;
 
-/// Checks bytes and tells their shape.
+/// Checks bytes and returns their shape.
 pub(super) fn of_slice(bytes: &[u8]) -> serde_json::Result<Shape> {
     run(serde_json::Deserializer::from_slice(bytes))
 }
 
-/// Checks what a reader gives and tells its shape.
+/// Checks a reader's data and returns its shape.
 pub(super) fn of_reader(reader: impl Read) -> serde_json::Result<Shape> {
     run(serde_json::Deserializer::from_reader(reader))
 }
@@ -50,18 +50,18 @@ const NULL: usize = 0;
 const ARRAY: usize = 5;
 const OBJECT: usize = 6;
 
-/// What was seen at one place of the document.
+/// Observations at one location in the document.
 #[derive(Debug, Default)]
 struct Node {
     counts: [u64; TYPES.len()],
     first: Option<Sample>,
     last: Option<Sample>,
-    /// The key that is expected next: rows mostly have the same keys in the same order.
+    /// Index of the next expected key: rows usually have the same keys in the same order.
     next: usize,
     keys: Vec<(String, Node)>,
     unlisted: u64,
     items: Option<Box<Node>>,
-    /// The most items or keys of one value.
+    /// Maximum number of items or keys of one value.
     most: u64,
 }
 
@@ -71,7 +71,7 @@ enum Sample {
     Bool(bool),
     Integer(i128),
     Number(f64),
-    /// And whether it was cut.
+    /// A text, and whether it was cut.
     Text(String, bool),
     Array(u64),
     Object(u64),
@@ -104,7 +104,7 @@ impl Node {
         self.last = Some(sample);
     }
 
-    /// Keeps the last text in the same memory as the one before.
+    /// Stores the last text in the memory of the previous one.
     fn see_text(&mut self, text: &str) {
         let kept = match text.char_indices().nth(SAMPLE_CHARS) {
             Some((end, _)) => &text[..end],
@@ -132,7 +132,7 @@ impl Node {
         self.counts[kind] > 0 && self.counts[kind] + self.counts[NULL] == self.seen()
     }
 
-    /// Where a key's values are counted, unless there are too many.
+    /// Returns the node that counts a key's values, unless there are too many.
     fn key(&mut self, key: &str, room: &mut usize) -> Option<usize> {
         let expected = self.keys.get(self.next).is_some_and(|(name, _)| name == key);
         let found = if expected {
@@ -323,7 +323,7 @@ impl<'de> Visitor<'de> for Follow<'_> {
     }
 }
 
-/// Reads a key, and finds its place.
+/// Reads a key, and finds its node.
 struct Key<'a> {
     node: &'a mut Node,
     room: &'a mut usize,
@@ -354,7 +354,7 @@ impl Visitor<'_> for Key<'_> {
     }
 }
 
-/// A value that is only checked. Unlike `IgnoredAny` it does not accept what is nested without an end.
+/// Checks a value without tracking it. Unlike `IgnoredAny`, limits the nesting depth.
 struct Passed;
 
 impl<'de> Deserialize<'de> for Passed {

@@ -1,4 +1,4 @@
-//! The shape of a recorded table, from its descriptions alone: no values are decoded.
+//! The shape of a recorded table, from its metadata alone: no values are decoded.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -12,15 +12,15 @@ use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 
 use super::shape::{Column, Shape, ShapeKind};
 
-/// Columns that are described.
+/// Maximum number of described columns.
 const COLUMNS: usize = 256;
-/// Bytes of the description of one Arrow message.
+/// Maximum size in bytes of the metadata of one Arrow message.
 const DESCRIPTION: u64 = 16 << 20;
-/// What an Arrow file begins with; a stream does not.
+/// First bytes of an Arrow file; a stream has others.
 const MAGIC: &[u8] = b"ARROW1\0\0";
 const CONTINUATION: u32 = u32::MAX;
 
-/// Tells a table's shape, or what is wrong with it. May panic over bytes that only look like Arrow.
+/// Returns a table's shape, or the problem with it. May panic over bytes that only look like Arrow.
 pub(super) fn shape(file: &File, format: InputFormat) -> Result<Shape, String> {
     match format {
         InputFormat::Parquet => parquet(file),
@@ -41,7 +41,7 @@ fn parquet(file: &File) -> Result<Shape, String> {
     }))
 }
 
-/// Adds up what the row groups say, where all do.
+/// Adds up the row groups' counts, if all have one.
 fn nulls(metadata: &ParquetMetaData, column: usize) -> Option<u64> {
     let groups = metadata.row_groups().iter();
     groups
@@ -73,7 +73,7 @@ fn arrow(mut file: &File) -> Result<Shape, String> {
         let length = u64::from(length);
         if length == 0 {
             if is_file && schema.is_none() {
-                // Writers fill the room between the magic and the first message as they please.
+                // Writers use any padding between the magic bytes and the first message.
                 continue;
             }
             break;

@@ -1,7 +1,8 @@
-//! What a model rereads of recorded results.
+//! A model's view of recorded results.
 //!
-//! A view begins with the alias and tells as much as its budget allows: what the result is, its keys with their types, their
-//! nulls with first and last values, or a small value whole. It never exceeds the budget, except that the alias is always there.
+//! A view starts with the alias and contains as much detail as its budget permits: the kind of the
+//! result, its keys with their types, their nulls with first and last values, or a small value as a
+//! whole. It never exceeds the budget, except that the alias is always present.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,24 +16,24 @@ use super::error::AliasError;
 use super::outline::{Outline, Step};
 use super::store::AliasStore;
 
-/// A result as a model rereads it.
+/// A model's view of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct View {
-    /// Its alias, with which the text begins.
+    /// Alias, with which the text starts.
     pub alias: String,
-    /// How much the text tells.
+    /// Level of detail of the text.
     pub level: Level,
     /// The text.
     pub text: String,
 }
 
-/// How much of a result is told.
+/// Level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Its alias.
+    /// Only the alias.
     Reference,
-    /// What it is and how large.
+    /// Kind and size.
     Line,
     /// Keys and types.
     Shape,
@@ -41,7 +42,7 @@ pub enum Level {
 }
 
 impl AliasStore {
-    /// Shows one result within so many tokens of four characters.
+    /// Returns a view of one result within a number of tokens of four characters.
     pub fn model_view(&self, alias: &str, tokens: usize) -> Result<String, AliasError> {
         let outline = Outline::of(&*self.entry(alias)?);
         let chars = tokens.saturating_mul(CHARS_PER_TOKEN);
@@ -49,16 +50,18 @@ impl AliasStore {
         Ok(outline.text(fitting.saturating_sub(1)))
     }
 
-    /// Says what one result is, in one line without its alias. It can be long: many keys are all named.
+    /// Describes one result in one line, without its alias. The line can be long, because all keys
+    /// are named.
     pub fn summary(&self, alias: &str) -> Result<String, AliasError> {
         Ok(Outline::of(&*self.entry(alias)?).summary())
     }
 
-    /// Shows all results within so many tokens, in the order of their recording, with a line end between two.
+    /// Returns views of all results within a number of tokens, in the order of their recording,
+    /// separated by line ends.
     ///
-    /// Newer results are shown at greater length than older ones, which shrink step by step down to their aliases. No alias is
-    /// ever left out: only where the aliases alone do not fit is the budget exceeded. With a larger budget no result is shown
-    /// at less length than before.
+    /// Newer results are shown in more detail than older ones, which shrink step by step to their
+    /// aliases. No alias is ever omitted: the budget is exceeded only if the aliases alone do not
+    /// fit. A larger budget never reduces the detail of a result.
     pub fn model_views(&self, tokens: usize) -> Vec<View> {
         let outlines: Vec<_> = self.entries().iter().map(|entry| Outline::of(entry)).collect();
         let shown = share(&outlines, tokens.saturating_mul(CHARS_PER_TOKEN));
@@ -73,9 +76,10 @@ impl AliasStore {
 
 /// Chooses a step for each result.
 ///
-/// All begin with their aliases. Then they are told at more length one step at a time, in an order that does not depend on the
-/// budget: whichever has the shortest next step comes first, where the n-th newest result's steps count n-fold. The first step that
-/// does not fit ends it. So a larger budget only ever adds steps.
+/// All start with their aliases. Then details are added one step at a time, in an order that does
+/// not depend on the budget: the shortest next step comes first, where the steps of the n-th newest
+/// result count n-fold. The first step that does not fit ends this, so a larger budget only adds
+/// steps.
 fn share(outlines: &[Outline], chars: usize) -> Vec<usize> {
     let lengths: Vec<Vec<usize>> = outlines
         .iter()

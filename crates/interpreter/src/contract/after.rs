@@ -1,4 +1,4 @@
-//! Compares what a cell emitted with what it had declared.
+//! Compares a cell's emitted artifacts with its declaration.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,10 @@ use crate::rejection::Rejection;
 
 const FIELD: &str = "expectedArtifacts";
 
-/// Everything that is wrong with what a completed cell emitted; nothing when it kept its contract.
+/// Returns all violations of a completed cell; empty if it kept its contract.
 ///
-/// `drawn_unsaved` counts figures that were drawn and not saved, `most` the artifacts that one call may emit.
+/// `drawn_unsaved` is the number of figures that were drawn but not saved, `most` the maximum
+/// number of artifacts per call.
 pub fn check_after(
     contract: &Contract,
     emitted: &[ArtifactKind],
@@ -104,7 +105,7 @@ fn names(kinds: impl IntoIterator<Item = ArtifactKind>) -> String {
     and(&names)
 }
 
-/// `valid` are the kinds with which the declaration would have been right.
+/// `valid` are the kinds with which the declaration would have been correct.
 fn rejection(code: &str, message: String, valid: impl IntoIterator<Item = ArtifactKind>) -> Rejection {
     Rejection::of_field(code, FIELD, message).with_valid(valid.into_iter().map(ArtifactKind::name))
 }

@@ -1,10 +1,10 @@
-//! How often a model may try before the tool is taken away.
+//! Limit on a model's failed attempts before the tool is disabled.
 
 use super::codes::ATTEMPTS_EXHAUSTED;
 use super::wording::count;
 use crate::rejection::Rejection;
 
-/// Failures since the last success, and how many there may be.
+/// Failures since the last success, and their maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempts {
     max: u32,
@@ -18,25 +18,25 @@ impl Default for Attempts {
 }
 
 impl Attempts {
-    /// Attempts in a row, unless configured otherwise.
+    /// Default maximum of consecutive failed attempts.
     pub const MAX: u32 = 5;
 
-    /// So many attempts in a row.
+    /// Creates a counter with this maximum of consecutive failed attempts.
     pub const fn new(max: u32) -> Self {
         Self { max, failed: 0 }
     }
 
-    /// How many attempts are left.
+    /// Returns the number of remaining attempts.
     pub const fn left(&self) -> u32 {
         self.max.saturating_sub(self.failed)
     }
 
-    /// How many there may be in a row.
+    /// Returns the maximum number of consecutive failed attempts.
     pub const fn max(&self) -> u32 {
         self.max
     }
 
-    /// Why the next call is refused before Python starts; nothing while attempts are left.
+    /// Returns why the next call is rejected before Python starts; nothing while attempts remain.
     pub fn refusal(&self) -> Option<Rejection> {
         if self.left() > 0 {
             return None;
@@ -52,20 +52,20 @@ impl Attempts {
         })
     }
 
-    /// A call failed: it was rejected, or its code raised or ran into a limit.
+    /// Records a failed call: it was rejected, or its code raised or exceeded a limit.
     pub const fn fail(&mut self) {
-        // What is refused because none are left was no attempt.
+        // A call that is rejected because no attempts remain does not count.
         if self.failed < self.max {
             self.failed += 1;
         }
     }
 
-    /// All attempts are left again: a call kept its contract, or there is something new to derive from.
+    /// Restores all attempts: a call kept its contract, or there is new data to derive from.
     pub const fn renew(&mut self) {
         self.failed = 0;
     }
 
-    /// What a failed call's answer says beside its mistakes.
+    /// Returns a note to add to the mistakes of a failed call.
     pub fn notice(&self) -> String {
         match self.left() {
             0 => "no attempts left: do not call this tool again, answer with what there is".to_owned(),

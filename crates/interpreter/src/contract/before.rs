@@ -13,7 +13,7 @@ use super::wording::{plain, quote, unknown_alias, with_aliases};
 use super::{ArtifactKind, Contract, ContractPolicy, Known, inputs, is_identifier, reserved};
 use crate::rejection::Rejection;
 
-/// Characters of `operation` and of `reason`.
+/// Maximum number of characters of `operation` and of `reason`.
 const LONGEST_TEXT: usize = 2000;
 
 const FIELDS: [&str; 4] = ["operation", "reason", "inputAliases", "expectedArtifacts"];
@@ -26,17 +26,17 @@ const ALIASES: &str = "an array of the aliases of the tool results that the cell
 const KINDS: &str =
     "an array of the artifact kinds that the cell emits: \"image\", \"chart\", or none at all ([])";
 
-/// What is checked before Python starts.
+/// The part of a call that is checked before Python starts.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// The contract as it was given; null when there is none.
+    /// The given contract; null if there is none.
     pub contract: &'a Value,
     /// Local names of aliases.
     pub inputs: &'a BTreeMap<String, String>,
 }
 
-/// Reads a call's contract and checks it with the call's inputs: all that is wrong, in the order of the fields, at most 20 rejections.
-/// Fields that a contract does not have are ignored.
+/// Parses a call's contract and checks it together with the call's inputs. Returns all mistakes in
+/// the order of the fields, at most 20 rejections. Unknown fields are ignored.
 pub fn check_before(
     call: &Call<'_>,
     known: &Known,
@@ -114,7 +114,7 @@ fn aliases(
     is_list.then_some(order)
 }
 
-/// An empty list: code derives from fetched data, and data comes from tools.
+/// Rejects an empty list: code derives from fetched data, and data comes from tools.
 fn nothing_declared(name: &str, known: &Known) -> Rejection {
     let code = if known.is_empty() {
         NO_TOOL_RESULTS
@@ -134,7 +134,7 @@ fn can_be_a_global(alias: &str) -> bool {
 fn unusable(field: String, alias: &str) -> Rejection {
     let why = match reserved(alias) {
         Some(reserved) => reserved.describe(),
-        None => "no Python identifier",
+        None => "not a Python identifier",
     };
     let message = format!(
         "the alias {} is {why} and cannot be a variable; give it a local name, such as \
@@ -165,7 +165,7 @@ fn kinds(fields: &Map<String, Value>, found: &mut Found) -> Option<Vec<ArtifactK
 
 fn unknown_kind(field: String, given: &str) -> Rejection {
     let message = format!(
-        "{} is no kind of artifact; use \"image\" for a figure saved with save_figure, \"chart\" for one emitted with \
+        "{} is not a kind of artifact; use \"image\" for a figure saved with save_figure, \"chart\" for one emitted with \
          render_chart, or [] when the cell only computes",
         quote(given)
     );

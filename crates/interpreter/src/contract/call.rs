@@ -1,4 +1,4 @@
-//! The arguments of a call as a model sends them.
+//! The arguments of a call in the form in which a model sends them.
 
 use std::collections::BTreeMap;
 
@@ -16,32 +16,32 @@ const INTENT: &str = "a short text that says what the call is for";
 const INPUTS: &str =
     "an object that maps local names to aliases, such as {\"prices\": \"get_price_history_1\"}";
 
-/// Characters of `intent`.
+/// Maximum number of characters of `intent`.
 const LONGEST_INTENT: usize = 2000;
-/// Characters of `code`.
+/// Maximum number of characters of `code`.
 const LONGEST_CODE: usize = 200_000;
 
-/// One call of the interpreter: code, the data it works on, and what it declares.
+/// One call of the interpreter: code, its input data, and its declaration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DerivationCall {
-    /// What the call is for, for a log; empty where the model says nothing.
+    /// Purpose of the call, for a log; empty if the model omits it.
     pub intent: String,
     /// The Python code.
     pub code: String,
-    /// Local names of aliases; empty where the aliases themselves are used.
+    /// Local names of aliases; empty if the aliases themselves are used.
     pub inputs: BTreeMap<String, String>,
-    /// The contract as it was given, unchecked; null when there is none.
+    /// The given contract, unchecked; null if there is none.
     pub contract: Value,
 }
 
 impl DerivationCall {
-    /// Reads `{intent, code, inputs, postProcessingContract}`. What is inside the contract is checked by
-    /// [`check_before`](super::check_before), which knows the aliases.
+    /// Parses `{intent, code, inputs, postProcessingContract}`. The content of the contract is
+    /// checked by [`check_before`](super::check_before), which knows the aliases.
     pub fn read(arguments: &Value) -> Result<Self, Vec<Rejection>> {
         let mut found = Found::default();
         let Value::Object(fields) = arguments else {
             let message = format!(
-                "the arguments are {}; they have to be an object with `intent`, `code`, `inputs` and \
+                "the arguments are {}; they must be an object with `intent`, `code`, `inputs` and \
                  `postProcessingContract`",
                 type_of(arguments)
             );
@@ -73,7 +73,7 @@ impl DerivationCall {
     }
 }
 
-/// A contract under another key would otherwise be told as missing, which says less.
+/// A contract under another key would otherwise be reported as missing, which is less helpful.
 fn misspelled(fields: &serde_json::Map<String, Value>) -> Option<Rejection> {
     let others = fields.keys().map(String::as_str);
     let others = others.filter(|key| !FIELDS.contains(key)).take(MOST_ITEMS);

@@ -1,6 +1,6 @@
 //! The codes of a contract's rejections: stable names, in one table.
 
-/// When a mistake is found.
+/// Time at which a mistake is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Before Python starts.
@@ -10,7 +10,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// Its name in the reference.
+    /// Returns its name in the reference.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Before => "before",
@@ -22,11 +22,11 @@ impl Stage {
 /// One kind of mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code {
-    /// Its name, which does not change.
+    /// Stable name.
     pub name: &'static str,
-    /// When it is found.
+    /// Time at which it is found.
     pub stage: Stage,
-    /// What is wrong.
+    /// Description of the mistake.
     pub means: &'static str,
 }
 
@@ -44,7 +44,7 @@ pub(super) const INPUTS_REQUIRED: &str = "inputs_required";
 pub(super) const INVALID_NAME: &str = "invalid_name";
 pub(super) const RESERVED_NAME: &str = "reserved_name";
 pub(super) const NAME_TAKEN: &str = "name_taken";
-/// A call after the last attempt, of which nothing was run.
+/// A call after the last attempt, which was not run.
 pub const ATTEMPTS_EXHAUSTED: &str = "attempts_exhausted";
 pub(super) const ARTIFACT_NOT_EMITTED: &str = "artifact_not_emitted";
 pub(super) const ARTIFACT_NOT_DECLARED: &str = "artifact_not_declared";

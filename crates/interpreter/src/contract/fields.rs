@@ -1,4 +1,4 @@
-//! Reading the fields of a contract or a call, of which each may be missing or of any type.
+//! Reading the fields of a contract or a call, each of which may be missing or have any type.
 
 use serde_json::{Map, Value};
 
@@ -7,10 +7,10 @@ use super::found::Found;
 use super::wording::{meant, plain, quote, type_of};
 use crate::rejection::Rejection;
 
-/// Items of a list that are looked at.
+/// Maximum number of list items that are checked.
 pub(super) const MOST_ITEMS: usize = 1000;
 
-/// A field that has to be there.
+/// Reads a required field.
 pub(crate) fn required<'a>(
     object: &'a Map<String, Value>,
     name: &str,
@@ -27,13 +27,13 @@ pub(crate) fn required<'a>(
             Some(key) => format!("; {} was given: rename it to `{name}`", quote(key)),
             None => String::new(),
         };
-        let message = format!("`{name}` is missing{instead}; it has to be {needs}");
+        let message = format!("`{name}` is missing{instead}; it must be {needs}");
         found.add(Rejection::of_field(MISSING_FIELD, name, message));
     }
     value
 }
 
-/// A text that says something.
+/// Reads a text that is not blank.
 pub(crate) fn text(
     name: &str,
     value: &Value,
@@ -46,7 +46,7 @@ pub(crate) fn text(
         return None;
     };
     if text.trim().is_empty() {
-        let message = format!("`{name}` is empty; it has to be {needs}");
+        let message = format!("`{name}` is empty; it must be {needs}");
         found.add(Rejection::of_field(EMPTY_FIELD, name, message));
         return None;
     }
@@ -59,7 +59,7 @@ pub(crate) fn text(
     Some(text.clone())
 }
 
-/// Looks at each string of a list with its place; `false` when there is no list that can be used.
+/// Checks each string of a list with its index; returns `false` if there is no usable list.
 pub(super) fn strings<'a>(
     name: &str,
     value: &'a Value,
@@ -93,8 +93,8 @@ pub(super) fn strings<'a>(
     true
 }
 
-/// A field of another type than needed.
+/// Reports a field with the wrong type.
 pub(crate) fn wrong_type(name: &str, needs: &str, value: &Value) -> Rejection {
-    let message = format!("`{name}` is {}; it has to be {needs}", type_of(value));
+    let message = format!("`{name}` is {}; it must be {needs}", type_of(value));
     Rejection::of_field(WRONG_TYPE, name, message)
 }

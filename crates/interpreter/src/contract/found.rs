@@ -1,8 +1,8 @@
-//! The mistakes of one call, as many as a model can take in.
+//! The mistakes of one call, limited to a number that a model can handle.
 
 use crate::rejection::Rejection;
 
-/// Mistakes that are told at once.
+/// Maximum number of mistakes that are reported at once.
 const MOST: usize = 20;
 
 /// Mistakes in the order in which they were found.
@@ -21,7 +21,7 @@ impl Found {
         }
     }
 
-    /// All of them; the last one says how many were left out.
+    /// Returns all of them; the last one contains the number of omitted ones.
     pub(crate) fn all(mut self) -> Vec<Rejection> {
         if let (Some(last), 1..) = (self.told.last_mut(), self.more) {
             last.message = format!(

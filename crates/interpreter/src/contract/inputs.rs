@@ -1,4 +1,4 @@
-//! Checks the local names that a call gives to aliases.
+//! Checks a call's local names for aliases.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(super) fn check(
     found: &mut Found,
 ) {
     if inputs.is_empty() && policy.require_inputs {
-        let message = "`inputs` is empty; it has to map at least one local name to the alias of an earlier tool \
+        let message = "`inputs` is empty; it must map at least one local name to the alias of an earlier tool \
                        result, such as {\"prices\": \"get_price_history_1\"}";
         let rejection = Rejection::of_field(INPUTS_REQUIRED, "inputs", message);
         found.add(with_aliases(rejection, "", known));
@@ -45,7 +45,7 @@ fn misnamed(field: &str, local: &str, alias: &str, known: &Known) -> Option<Reje
     let quoted = quote(local);
     let (code, message) = if !is_identifier(local) {
         let message = format!(
-            "the local name {quoted} is no Python identifier; use letters a-z, digits and underscores, not a digit \
+            "the local name {quoted} is not a valid Python identifier; use letters a-z, digits and underscores, not a digit \
              first, at most 128 characters, such as `{}`",
             cleaned(local)
         );
@@ -67,7 +67,7 @@ fn misnamed(field: &str, local: &str, alias: &str, known: &Known) -> Option<Reje
     Some(Rejection::of_field(code, field, message))
 }
 
-/// A name like the given one that Python can bind.
+/// Returns a similar name that is a valid Python identifier.
 fn cleaned(local: &str) -> String {
     let word = |character: char| {
         if character.is_ascii_alphanumeric() {

@@ -1,13 +1,14 @@
-//! The contract of a derivation cell: what it declares before it runs, and what it has to have emitted when it ended.
+//! The contract of a derivation cell: its declaration before it runs, and the artifacts that it
+//! must have emitted at its end.
 //!
 //! ```text
 //! arguments ─DerivationCall::read─> call ─check_before─> Contract ─(Python)─> emitted ─check_after─> accepted
 //!      └────────── Rejection ──────────┴───── Rejection ────┘                        └── Rejection
 //! ```
 //!
-//! Nothing here starts a sandbox. All problems of a call are told at once, in the order of its fields, as [`Rejection`]s that a model can
-//! act on: what is wrong, what was given, what is valid, what to do. [`CODES`] lists every code; [`Attempts`] bounds how often a model may
-//! try.
+//! Nothing here starts a sandbox. All problems of a call are reported at once, in the order of its
+//! fields, as [`Rejection`]s on which a model can act: the problem, the given value, the valid
+//! values, and the fix. [`CODES`] lists every code; [`Attempts`] limits a model's failed attempts.
 //!
 //! [`Rejection`]: crate::execution::Rejection
 
@@ -39,24 +40,24 @@ pub(crate) use found::Found;
 pub use names::{HELPERS, PRELUDE, Reserved, is_identifier, reserved};
 pub(crate) use wording::{plain, quote, unknown_alias};
 
-/// Artifacts that one call may emit, unless a policy says otherwise.
+/// Default maximum number of artifacts per call.
 pub const MAX_ARTIFACTS: usize = 4;
 
-/// What a cell declares: why it runs, on what, and what comes of it.
+/// A cell's declaration: its reason, inputs and artifacts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Contract {
-    /// What is computed.
+    /// Description of the computation.
     pub operation: String,
-    /// Why it takes code to compute it.
+    /// Reason why the computation needs code.
     pub reason: String,
-    /// The tool results that it derives from; at least one, each once.
+    /// Tool results that it derives from; at least one, without duplicates.
     pub input_aliases: Vec<String>,
-    /// Which kinds of artifacts it emits, each once; none for a computation alone.
+    /// Kinds of artifacts that it emits, without duplicates; empty for a computation alone.
     pub expected_artifacts: Vec<ArtifactKind>,
 }
 
-/// What a cell can emit besides its result.
+/// Kind of an artifact that a cell can emit in addition to its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArtifactKind {
@@ -70,7 +71,7 @@ impl ArtifactKind {
     /// Every kind.
     pub const ALL: [Self; 2] = [Self::Image, Self::Chart];
 
-    /// Its name in a contract.
+    /// Returns its name in a contract.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Image => "image",
@@ -78,12 +79,12 @@ impl ArtifactKind {
         }
     }
 
-    /// The kind of this name.
+    /// Returns the kind with this name.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The helper that emits it, with its arguments.
+    /// Returns the helper that emits it, with its arguments.
     pub const fn emitted_by(self) -> &'static str {
         match self {
             Self::Image => "save_figure(alt, title)",
@@ -92,7 +93,7 @@ impl ArtifactKind {
     }
 }
 
-/// The tool results that there are, in the order in which they were recorded.
+/// The existing tool results, in the order in which they were recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     aliases: Vec<String>,
@@ -100,7 +101,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// These aliases; one that is repeated counts once.
+    /// Creates a list of aliases; duplicates count once.
     pub fn new<S: Into<String>>(aliases: impl IntoIterator<Item = S>) -> Self {
         let mut set = BTreeSet::new();
         let aliases = aliases
@@ -111,28 +112,29 @@ impl Known {
         Self { aliases, set }
     }
 
-    /// Every alias.
+    /// Returns every alias.
     pub fn aliases(&self) -> &[String] {
         &self.aliases
     }
 
-    /// Whether there is a result of this alias.
+    /// Returns whether a result has this alias.
     pub fn contains(&self, alias: &str) -> bool {
         self.set.contains(alias)
     }
 
-    /// Whether nothing was fetched so far.
+    /// Returns whether nothing was fetched so far.
     pub fn is_empty(&self) -> bool {
         self.aliases.is_empty()
     }
 }
 
-/// What a contract has to meet beyond its form.
+/// Requirements of a contract beyond its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContractPolicy {
-    /// Whether a call has to give at least one of its inputs a local name. Otherwise `inputs` may be empty: every alias is bound anyway.
+    /// Whether a call must give at least one of its inputs a local name. Otherwise `inputs` may be
+    /// empty: every alias is bound anyway.
     pub require_inputs: bool,
-    /// The most artifacts that one call may emit.
+    /// Maximum number of artifacts per call.
     pub max_artifacts: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Names that a kernel can bind, and those that are taken.
+//! Names that a kernel can bind, and reserved names.
 
 /// Functions that a derivation cell calls.
 pub const HELPERS: &[&str] = &[
@@ -33,7 +33,8 @@ pub const PRELUDE: &[&str] = &[
 const KEYWORDS: &str = "False None True and as assert async await break class continue def del elif else except finally for \
     from global if import in is lambda nonlocal not or pass raise return try while with yield";
 
-/// Builtins that code calls or catches. Names with two leading underscores are refused by their form.
+/// Builtins that code calls or catches. Names with two leading underscores are rejected by their
+/// form.
 const BUILTINS: &str = "ArithmeticError AssertionError AttributeError BaseException BaseExceptionGroup BlockingIOError \
     BrokenPipeError BufferError BytesWarning ChildProcessError ConnectionAbortedError ConnectionError \
     ConnectionRefusedError ConnectionResetError DeprecationWarning EOFError Ellipsis EncodingWarning \
@@ -52,15 +53,15 @@ const BUILTINS: &str = "ArithmeticError AssertionError AttributeError BaseExcept
     object oct open ord pow print property quit range repr reversed round set setattr slice sorted \
     staticmethod str sum super tuple type vars zip";
 
-/// Characters of a name.
+/// Maximum number of characters of a name.
 const LONGEST: usize = 128;
 
-/// Why a name is taken.
+/// The reason why a name is reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reserved {
     /// A keyword of Python, which cannot be a name at all.
     Keyword,
-    /// A builtin, which code would lose.
+    /// A builtin, which code could no longer use.
     Builtin,
     /// One of [`HELPERS`].
     Helper,
@@ -69,7 +70,7 @@ pub enum Reserved {
 }
 
 impl Reserved {
-    /// What the name is, with its article.
+    /// Describes the name, with an article.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Keyword => "a keyword of Python",
@@ -80,8 +81,9 @@ impl Reserved {
     }
 }
 
-/// Whether a name can be written in Python: letters `a–z`, digits and underscores, no digit first, at most 128 characters. Python allows
-/// other letters too, but reads some of them as their plain forms, so that a name could be bound and not found.
+/// Returns whether a name is a valid identifier: letters `a–z`, digits and underscores, no digit
+/// first, at most 128 characters. Python also permits other letters, but normalizes some of them,
+/// so that a name could be bound and not found.
 pub fn is_identifier(name: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     !name.is_empty()
@@ -90,7 +92,7 @@ pub fn is_identifier(name: &str) -> bool {
         && name.bytes().all(word)
 }
 
-/// Why a name may not be bound to data.
+/// Returns why a name may not be bound to data.
 pub fn reserved(name: &str) -> Option<Reserved> {
     let among = |names: &[&str]| names.contains(&name);
     let listed = |names: &str| names.split(' ').any(|listed| listed == name);

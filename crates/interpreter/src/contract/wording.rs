@@ -1,4 +1,4 @@
-//! How messages quote, list and suggest. What they quote comes from a model and may be anything.
+//! How messages quote, list and suggest. Quoted text comes from a model and may be anything.
 
 use serde_json::Value;
 
@@ -6,19 +6,19 @@ use super::Known;
 use crate::rejection::Rejection;
 use crate::render::plain::line;
 
-/// Characters of a quoted value.
+/// Maximum number of characters of a quoted value.
 const QUOTED: usize = 60;
-/// Names that are listed.
+/// Maximum number of listed names.
 pub(super) const LISTED: usize = 20;
-/// From this likeness on a name is suggested.
+/// Minimum similarity of a suggested name.
 const ALIKE: f64 = 0.8;
 
-/// A value in backquotes: cut, and without characters that act.
+/// Formats a value in backquotes: cut, and without characters that act.
 pub(crate) fn quote(text: &str) -> String {
     format!("`{}`", plain(text))
 }
 
-/// The same without quotes, as part of a field's name.
+/// Formats a value without quotes, as part of a field's name.
 pub(crate) fn plain(text: &str) -> String {
     let mut kept: String = text.chars().take(QUOTED).collect();
     if kept.len() < text.len() {
@@ -27,7 +27,7 @@ pub(crate) fn plain(text: &str) -> String {
     line(&kept).replace('`', "'")
 }
 
-/// The JSON type of a value, with its article.
+/// Returns the JSON type of a value, with an article.
 pub(super) const fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -39,7 +39,7 @@ pub(super) const fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// `a`, `b` and `c`.
+/// Formats a list as `a`, `b` and `c`.
 pub(super) fn and(names: &[&str]) -> String {
     match names {
         [] => String::new(),
@@ -51,7 +51,7 @@ pub(super) fn and(names: &[&str]) -> String {
     }
 }
 
-/// The name among some that was probably meant.
+/// Returns the name that was probably meant.
 pub(super) fn meant<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let given: String = given.chars().take(QUOTED * 2).collect();
     names
@@ -62,7 +62,7 @@ pub(super) fn meant<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -
         .map(|(_, name)| name)
 }
 
-/// From 0 to 1; 1 where only case and underscores differ.
+/// Returns a similarity from 0 to 1; 1 if only case and underscores differ.
 fn likeness(a: &str, b: &str) -> f64 {
     strsim::jaro_winkler(&folded(a), &folded(b))
 }
@@ -74,7 +74,7 @@ fn folded(name: &str) -> String {
         .collect()
 }
 
-/// The aliases that there are, those most like the given one first.
+/// Returns the existing aliases, the most similar ones first.
 fn nearest<'a>(given: &str, known: &'a Known) -> Vec<&'a str> {
     let given: String = given.chars().take(QUOTED * 2).collect();
     let mut aliases: Vec<_> = known
@@ -87,7 +87,7 @@ fn nearest<'a>(given: &str, known: &'a Known) -> Vec<&'a str> {
     aliases.into_iter().map(|(_, alias)| alias).collect()
 }
 
-/// Says which aliases there are, in the message and as the field's valid values.
+/// Adds the existing aliases to the message and to the field's valid values.
 pub(super) fn with_aliases(mut rejection: Rejection, given: &str, known: &Known) -> Rejection {
     let listed = nearest(given, known);
     let names: Vec<_> = listed.iter().map(|alias| quote(alias)).collect();
@@ -106,21 +106,21 @@ pub(super) fn with_aliases(mut rejection: Rejection, given: &str, known: &Known)
     rejection.with_valid(listed)
 }
 
-/// An alias that nothing has.
+/// Reports an unknown alias.
 pub(crate) fn unknown_alias(field: String, given: &str, known: &Known) -> Rejection {
     let suggestion = match meant(given, known.aliases().iter().map(String::as_str)) {
         Some(meant) => format!(" (did you mean {}?)", quote(meant)),
         None => String::new(),
     };
     let message = format!(
-        "{} is no alias of an earlier tool result{suggestion}",
+        "{} is not the alias of an earlier tool result{suggestion}",
         quote(given)
     );
     let rejection = Rejection::of_field(super::codes::UNKNOWN_ALIAS, field, message);
     with_aliases(rejection, given, known)
 }
 
-/// `1 figure`, `2 figures`.
+/// Formats a count: `1 figure`, `2 figures`.
 pub(super) fn count(number: usize, one: &str) -> String {
     match number {
         1 => format!("1 {one}"),

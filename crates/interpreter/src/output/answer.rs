@@ -1,4 +1,4 @@
-//! Decoding of what a cell answers: its result, and charts as specifications.
+//! Decoding a cell's result, and charts as specifications.
 
 use std::io::Read;
 
@@ -40,7 +40,7 @@ impl Decoding {
         let mut blobs = blobs.into_iter();
         let bytes = document("chart", blobs.next().into_iter().collect(), &self.limits)?;
         let picture = at_most_one("chart", blobs.collect(), true)?;
-        // The kernel asked whether the chart is right before it sent it.
+        // The kernel asked whether the chart is valid before it sent it.
         let read = spawn_blocking(move || {
             let rows = Rows::parse(&bytes)?;
             let chart = chart::Chart::new(&it.spec, rows, it.title, it.alt)?;
@@ -79,7 +79,7 @@ fn malformed(kind: &'static str) -> impl Fn(serde_json::Error) -> OutputError {
     move |source| OutputError::Document { kind, source }
 }
 
-/// The one blob of a JSON document, within the limit.
+/// Returns the only blob of a JSON document, within the limit.
 fn document(kind: &'static str, blobs: Vec<Blob>, limits: &Limits) -> Result<Vec<u8>, OutputError> {
     let Some(blob) = at_most_one(kind, blobs, false)? else {
         return Ok(Vec::new());
@@ -95,7 +95,7 @@ fn document(kind: &'static str, blobs: Vec<Blob>, limits: &Limits) -> Result<Vec
     Ok(bytes_of(&blob)?)
 }
 
-/// All bytes of a blob, in memory.
+/// Returns all bytes of a blob, in memory.
 pub(crate) fn bytes_of(blob: &Blob) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     blob.reader().read_to_end(&mut bytes)?;

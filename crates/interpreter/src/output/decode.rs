@@ -1,4 +1,4 @@
-//! From what a kernel says to an output that the host vouches for.
+//! Converting a kernel's outputs to checked ones.
 
 use cellblock_artifact::{About, ArtifactId, Kind, Origin, Store};
 use cellblock_protocol::{self as protocol, Blob, ImageMime, Scalar, Series};
@@ -14,7 +14,7 @@ use super::{Limits, OutputError, picture, table};
 use crate::chart::VEGA_LITE;
 
 const PARQUET: &str = "application/vnd.apache.parquet";
-/// The longest media type that a bundle may name.
+/// Maximum length of a media type in a bundle.
 const MEDIA_TYPE_CHARS: usize = 100;
 
 /// Decodes outputs and puts their bytes into a store.
@@ -279,7 +279,8 @@ impl Decoding {
         let (chars, entries) = (self.limits.text_chars, self.limits.entries);
         let fewer = it.frames.len() > entries || it.notes.len() > entries;
         let safe = redact(&it.message);
-        // The traceback ends with the message, which is redacted more strictly than lines of source.
+        // The traceback ends with the message, which is redacted more strictly than lines of
+        // source.
         let traceback = if it.message.is_empty() {
             it.traceback
         } else {
@@ -447,7 +448,7 @@ pub(super) fn specification(spec: &Value, limits: &Limits) -> Result<Vec<u8>, Ou
     Ok(json)
 }
 
-/// Recursion is bounded by the parser of headers, which takes no deeper nesting than 128.
+/// The parser of headers limits the recursion: it rejects nesting deeper than 128.
 fn depth(value: &Value) -> u64 {
     let inner = match value {
         Value::Array(items) => items.iter().map(depth).max(),

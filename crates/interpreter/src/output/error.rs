@@ -1,79 +1,79 @@
-//! Why an output of a kernel was not accepted.
+//! Errors in a kernel's outputs.
 
 use arrow_schema::ArrowError;
 use cellblock_artifact::ArtifactError;
 use parquet::errors::ParquetError;
 
-/// An output that could not be decoded or stored.
+/// The reason why an output could not be decoded or stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutputError {
-    /// The bytes of a table are not what Arrow and the protocol allow.
+    /// The bytes of a table violate Arrow or the protocol.
     #[error("table from a kernel is malformed: {what}")]
     Table {
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
-    /// Arrow refused the bytes of a table.
+    /// Arrow rejected the bytes of a table.
     #[error("could not read a table from a kernel")]
     Arrow(#[from] ArrowError),
-    /// Something is larger than the host accepts.
+    /// A size exceeds the host's limit.
     #[error("{what} of {actual} from a kernel is over the limit of {limit}")]
     Limit {
-        /// What is too large, and its unit.
+        /// What is too large, with its unit.
         what: &'static str,
-        /// The limit.
+        /// The maximum.
         limit: u64,
-        /// What was claimed or sent.
+        /// The declared or actual size.
         actual: u64,
     },
-    /// A picture is not one of its format.
+    /// A picture does not match its format.
     #[error("{mime} from a kernel is malformed: {what}")]
     Picture {
-        /// The format.
+        /// Media type of the picture.
         mime: &'static str,
-        /// What is wrong.
+        /// The problem.
         what: &'static str,
     },
     /// A chart's specification is not a JSON object.
     #[error("chart specification from a kernel is not a JSON object")]
     Specification,
-    /// A result or the rows of a chart are not the JSON that they have to be.
-    #[error("{kind} from a kernel is not the JSON that it has to be")]
+    /// A result or the rows of a chart are not the required JSON.
+    #[error("{kind} from a kernel is not the required JSON")]
     Document {
-        /// The kind of output.
+        /// Kind of the output.
         kind: &'static str,
-        /// Where reading failed.
+        /// The parse error.
         #[source]
         source: serde_json::Error,
     },
     /// A chart that its kernel should not have sent.
-    #[error("chart from a kernel is wrong")]
+    #[error("chart from a kernel is invalid")]
     Chart {
-        /// What is wrong with it.
+        /// The mistakes in the chart.
         #[source]
         source: crate::chart::ChartError,
     },
-    /// An output has another number of blobs than its kind needs.
+    /// An output has the wrong number of blobs.
     #[error("{kind} from a kernel has {actual} blobs where it needs {expected}")]
     Blobs {
-        /// The kind of output.
+        /// Kind of the output.
         kind: &'static str,
-        /// How many it needs.
+        /// Required number.
         expected: usize,
-        /// How many it has.
+        /// Actual number.
         actual: usize,
     },
-    /// A media type that is none.
+    /// A media type is invalid.
     #[error("media type {found} from a kernel is not of the form type/subtype")]
     MediaType {
-        /// What was given, quoted, escaped and cut.
+        /// The given text, quoted, escaped and cut.
         found: String,
     },
-    /// The code that reads or writes a table panicked; its input is to blame until shown otherwise.
+    /// The code that reads or writes a table panicked; its input is presumed to be the cause.
     #[error("table from a kernel made its reader panic")]
     Panicked,
-    /// The host could not read a blob that it had spilled, or not write a temporary file.
+    /// The host could not read a spilled blob or write a temporary file.
     #[error("could not use a temporary file below `{}` for an output", std::env::temp_dir().display())]
     File(#[from] std::io::Error),
     /// The host could not write a table as Parquet.
@@ -92,7 +92,7 @@ impl OutputError {
         Self::Table { what: what.into() }
     }
 
-    /// Says whether the kernel is to blame, so that its sandbox can not be trusted further.
+    /// Returns whether the kernel is at fault, so that its sandbox cannot be trusted any further.
     pub fn is_from_the_kernel(&self) -> bool {
         !matches!(
             self,

@@ -1,4 +1,5 @@
-//! What the fuzz targets call: each takes any bytes, must return, and asserts what holds for whatever is accepted.
+//! Entry points for fuzzers: each takes any bytes, must return, and asserts properties of accepted
+//! ones.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -8,11 +9,13 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::{Limits, picture, table};
 
-/// The most bytes of JSON that the shown rows of a table may come to: 200,000 characters, each escaped, and what is between them.
+/// Maximum size in bytes of a table's shown rows as JSON: 200,000 characters, each escaped, with
+/// separators.
 const SHOWN_BYTES: usize = 2 << 20;
 
-/// Reads bytes as a table. The first byte says how many rows are announced, the second how many of them as head and tail of a longer
-/// one; the rest is the stream, from whose schema the columns are announced.
+/// Reads bytes as a table. The first byte is the declared number of rows, the second the number of
+/// head and tail rows of a longer one; the rest is the stream, whose schema determines the declared
+/// columns.
 pub fn dataframe(data: &[u8]) {
     let [rows, cut, stream @ ..] = data else { return };
     let limits = Limits {

@@ -1,29 +1,31 @@
-//! How much the host accepts of one output.
+//! Limits on a single output.
 
-/// Bounds on what a kernel may claim; each is far above what ordinary outputs need.
+/// Limits on a kernel's claims; each is far above the needs of ordinary outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Columns of a table, nested fields included.
+    /// Maximum number of columns of a table, including nested fields.
     pub columns: usize,
-    /// How deep the types of a table and the values of a chart specification may nest.
+    /// Maximum nesting depth of a table's types and of a chart specification's values.
     pub depth: usize,
-    /// Bytes of the description of one Arrow message.
+    /// Maximum size in bytes of the metadata of one Arrow message.
     pub description_bytes: u64,
-    /// Bytes of the data of one Arrow batch; the memory that decoding a table takes is a small multiple of it.
+    /// Maximum size in bytes of the data of one Arrow batch; decoding a table takes a small
+    /// multiple of it.
     pub batch_bytes: u64,
-    /// Rows of one Arrow batch.
+    /// Maximum number of rows in one Arrow batch.
     pub batch_rows: u64,
-    /// Cells of a table that need no bytes, such as those of a column of nulls.
+    /// Maximum number of cells of a table that need no bytes, such as those of a column of nulls.
     pub free_cells: u64,
-    /// Pixels of a picture's longer side.
+    /// Maximum length of a picture's longer side in pixels.
     pub side: u32,
-    /// Bytes of a drawing or of a chart specification, which readers parse whole.
+    /// Maximum size in bytes of a drawing or of a chart specification, which readers parse as a
+    /// whole.
     pub document_bytes: u64,
-    /// Characters of one text.
+    /// Maximum number of characters of a text.
     pub text_chars: usize,
-    /// Characters of a name.
+    /// Maximum number of characters of a name.
     pub name_chars: usize,
-    /// Entries of a list, such as series, points or frames of a traceback.
+    /// Maximum number of entries in a list, such as series, points or frames of a traceback.
     pub entries: usize,
 }
 

@@ -1,8 +1,9 @@
-//! Typed outputs: what a cell showed, checked, bounded and stored.
+//! Typed outputs: a cell's outputs, checked, limited and stored.
 //!
-//! A kernel's outputs are allegations. A [`Decoding`] checks them byte by byte, puts their bytes into the artifact
-//! store (tables as Parquet, pictures and specifications as they are), and gives back an [`Output`], which holds
-//! only bounded text and references. [`Output`] is what `--json` prints and what HTTP and MCP will carry.
+//! A kernel's outputs are not trusted. A [`Decoding`] checks them byte by byte, puts their bytes
+//! into the artifact store (tables as Parquet, pictures and specifications unchanged), and returns
+//! an [`Output`], which contains only limited text and references. [`Output`] is the form in
+//! `--json`, HTTP and MCP.
 
 mod answer;
 mod decode;

@@ -1,4 +1,5 @@
-//! Pictures: that they are of the format they claim, whole, and not absurdly large. Nothing is decoded or drawn.
+//! Pictures: checks that they match their declared format, are complete, and not absurdly large.
+//! Nothing is decoded or drawn.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -7,10 +8,10 @@ use cellblock_protocol::{Blob, BlobReader, ImageMime};
 use super::{Limits, OutputError};
 
 const PNG: &[u8; 8] = b"\x89PNG\r\n\x1a\n";
-/// Where a drawing's root element has to begin, at the latest.
+/// Maximum offset of a drawing's root element.
 const SVG_PROLOGUE: u64 = 4096;
 
-/// A picture's width and height.
+/// Width and height of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) width: u32,
@@ -55,7 +56,7 @@ fn broken(what: &'static str) -> OutputError {
     }
 }
 
-/// Walks all chunks of a PNG, each with its checksum, to the end.
+/// Reads all chunks of a PNG with their checksums, to the end.
 fn png(blob: &Blob) -> Result<Size, OutputError> {
     let mut reader = BufReader::new(blob.reader());
     if &take::<8>(&mut reader)? != PNG {
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_png_that_is_cut_anywhere_is_refused() {
+    fn a_truncated_png_is_rejected() {
         let png = png_of(3, 3);
         for end in 0..png.len() {
             assert!(checked(ImageMime::Png, &png[..end]).is_err(), "{end}");
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_png_with_any_byte_changed_is_refused() {
+    fn a_png_with_a_changed_byte_is_rejected() {
         let png = png_of(3, 3);
         for at in 0..png.len() {
             let mut changed = png.clone();
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_png_that_hides_bytes_after_its_end_is_refused() {
+    fn a_png_with_bytes_after_its_end_is_rejected() {
         let polyglot = [png_of(3, 3), b"PK\x03\x04".to_vec()].concat();
         assert_eq!(
             checked(ImageMime::Png, &polyglot),
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_that_claims_four_gigabytes_is_refused() {
+    fn a_chunk_of_four_gigabytes_is_rejected() {
         let mut png = png_of(3, 3);
         png[33..37].copy_from_slice(&u32::MAX.to_be_bytes());
         assert_eq!(
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_without_pixels_or_with_too_many_are_refused() {
+    fn pictures_without_pixels_or_with_too_many_are_rejected() {
         assert_eq!(
             checked(ImageMime::Png, &png_of(0, 3)),
             Err("image/png from a kernel is malformed: it has no pixels".into())
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn other_formats_say_their_size_in_their_headers() {
+    fn headers_of_other_formats_contain_the_size() {
         let gif = b"GIF89a\x05\x00\x07\x00\x00\x00\x00;";
         assert_eq!(
             checked(ImageMime::Gif, gif),

@@ -1,6 +1,6 @@
-//! Takes secrets out of text that a model or a log will read.
+//! Removes secrets from text that a model or a log will read.
 //!
-//! The kernel does the same before it sends anything; this is for a kernel that does not.
+//! The kernel does the same before it sends anything; this is for kernels that do not.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ const NAME: &str =
     r"[\w.-]*(?:token|api[_-]?key|access[_-]?key|secret|passw(?:or)?d|pwd|signature|credential)[\w-]*";
 const MASK: &str = "[redacted]";
 
-/// What is a secret wherever it stands: in a URL, after `Bearer`, or by the look of it.
+/// Patterns that are secrets in any context: in a URL, after `Bearer`, or by their form.
 static ANYWHERE: LazyLock<[Regex; 4]> = LazyLock::new(|| {
     [
         format!(r#"(?i)(?<keep>[?&](?:{NAME}|key|sig|auth)=)[^&#\s'"<>)]+"#),
@@ -23,13 +23,13 @@ static ANYWHERE: LazyLock<[Regex; 4]> = LazyLock::new(|| {
     .map(|pattern| Regex::new(&pattern).expect("the pattern is a constant, which a test compiles"))
 });
 
-/// What is a secret in a message, but may be an expression in a line of source.
+/// Patterns that are secrets in a message, but may be an expression in a line of source.
 static PAIR: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = format!(r#"(?i)(?<keep>\b{NAME}["']?\s?[=:]\s?["']?)[^\s&'",;)]+"#);
     Regex::new(&pattern).expect("the pattern is a constant, which a test compiles")
 });
 
-/// Redacts a line of source: only what is a secret wherever it stands.
+/// Redacts a line of source: only patterns that are secrets in any context.
 pub fn redact_source(text: &str) -> String {
     let mut text = Cow::Borrowed(text);
     for pattern in &*ANYWHERE {
@@ -40,7 +40,7 @@ pub fn redact_source(text: &str) -> String {
     text.into_owned()
 }
 
-/// Redacts a message, in which also a bare `password=hunter2` is a secret.
+/// Redacts a message, in which a bare `password=hunter2` is also a secret.
 pub fn redact(text: &str) -> String {
     PAIR.replace_all(&redact_source(text), format!("${{keep}}{MASK}"))
         .into_owned()
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_taken_out_and_what_they_belong_to_stays() {
+    fn secrets_are_removed_and_their_context_stays() {
         for (text, expected) in [
             (
                 "GET https://x.org/a?token=abc&n=1 failed",
@@ -93,7 +93,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_secret_is_left(
+        fn no_secret_remains(
             before in "[ \\n;,]{0,5}",
             form in prop::sample::select(vec!["token={}", "Authorization: Bearer {}", "https://a:{}@host/"]),
             secret in "[a-zA-Z0-9]{12,20}",

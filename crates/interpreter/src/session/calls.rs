@@ -46,7 +46,8 @@ struct CheckChart {
     alt: Option<String>,
 }
 
-/// Says what is wrong with a chart while the code that makes it can still be told, and otherwise how it is drawn: as Vega-Lite.
+/// Checks a chart while its code can still receive the error, and otherwise returns its Vega-Lite
+/// form.
 async fn check_chart(params: Value, mut blobs: Vec<Blob>) -> Result<Vec<u8>, CallError> {
     let refuse = |message: String| CallError {
         code: "chart".into(),

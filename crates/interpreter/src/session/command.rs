@@ -1,7 +1,8 @@
 //! Running a command in a session's sandbox, between cells.
 //!
-//! Commands and cells of one session take turns: the task that owns the session runs one at a time. So what a command leaves can be told
-//! from what a cell leaves, and nothing that ends the processes of a cell can hit a command. An interrupt stops whichever runs.
+//! Commands and cells of one session take turns: the task that owns the session runs one at a time.
+//! So the files of a command can be distinguished from those of a cell, and ending the processes of
+//! a cell never hits a command. An interrupt stops whichever runs.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -59,7 +60,7 @@ pub(crate) struct Executed {
     pub(crate) stderr: StreamText,
     pub(crate) outputs: Outputs,
     pub(crate) duration: Duration,
-    /// What has to be known besides.
+    /// Additional note, such as a limit that was hit.
     pub(crate) notes: Vec<String>,
     /// Where the files are.
     pub(crate) store: cellblock_artifact::Store,
@@ -256,7 +257,7 @@ impl Actor {
         Ok(end)
     }
 
-    /// Processes that were killed for want of memory since this was last asked.
+    /// Returns the number of processes killed because of memory since the last call.
     async fn memory_kills(&mut self) -> u64 {
         let Some(sandbox) = &self.sandbox else { return 0 };
         let Ok(usage) = sandbox.usage().await else {
@@ -288,7 +289,8 @@ impl Actor {
         }
     }
 
-    /// Makes sure that there is a sandbox with the session's data, with or without a live kernel; answers what has to be told of the last one.
+    /// Makes sure that there is a sandbox with the session's data, with or without a live kernel;
+    /// returns the pending notes about the previous one.
     pub(super) async fn settled(&mut self) -> Result<Vec<String>> {
         if self
             .sandbox

@@ -1,4 +1,4 @@
-//! Files of a session's sandbox, one by one, for whoever shows or moves them.
+//! Single files of a session's sandbox, for reading, writing and listing them.
 
 use std::fs::File;
 

@@ -16,7 +16,7 @@ use crate::execution::{ProducedFile, SkippedFile};
 
 /// Trees that are collected.
 pub(super) const ROOTS: [&str; 2] = ["/workspace", "/tmp/output"];
-/// Bytes of a file that are asked for at once.
+/// Number of bytes of a file that are requested at once.
 const PART: u64 = 4 * 1024 * 1024;
 /// How long the files of one cell or command may take altogether. Those that are left then are named.
 const COLLECT_LIMIT: Duration = Duration::from_mins(1);
@@ -232,7 +232,7 @@ pub(super) fn note_skipped(listing: &Listing, limit: u32, skipped: &mut Vec<Skip
 pub(super) fn relative_name<'a>(path: &'a str, root: &str) -> Option<&'a str> {
     let name = path.strip_prefix(root)?.strip_prefix('/')?;
     let safe = |part: &str| {
-        !part.is_empty() && part != "." && part != ".." && !part.chars().any(|c| c.is_control() || c == '\\')
+        !part.is_empty() && part != "." && part != ".." && !part.chars().any(|c| acts(c) || c == '\\')
     };
     (name.len() <= MAX_NAME && name.split('/').all(safe)).then_some(name)
 }
@@ -250,8 +250,8 @@ pub fn fuzz_file_name(text: &str) {
             .all(|part| matches!(part, Component::Normal(_)));
         assert!(inside && !name.is_empty(), "{name:?} leads out of its directory");
         assert!(
-            name.len() <= MAX_NAME && !name.chars().any(char::is_control),
-            "{name:?} is no name"
+            name.len() <= MAX_NAME && !name.chars().any(acts),
+            "{name:?} is not a valid name"
         );
         assert_eq!(format!("{root}/{name}"), text, "a name is that of its path");
         assert!(media_type(name).contains('/'));

@@ -1,4 +1,4 @@
-//! What an ended cell amounts to: its outcome, and what a model must be told.
+//! The result of an ended cell: its outcome, and the note for a model.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ const ALL_LOST: &str =
 const KEPT: &str = "variables are kept";
 const ALONE: &str = "variables are kept, all other processes of the sandbox were ended";
 
-/// What a model is told of its variables.
+/// Returns the model's note about its variables.
 pub(super) fn tell(aftermath: &Aftermath) -> String {
     match aftermath {
         Aftermath::Kept => KEPT.to_owned(),
@@ -183,7 +183,8 @@ impl Evidence<'_> {
         )
     }
 
-    /// An exception that a limit caused is told as that limit, with the traceback still among the outputs.
+    /// Reports an exception that a limit caused as that limit; its traceback stays among the
+    /// outputs.
     fn raised(&self, error: Option<&CellError>) -> Verdict {
         let found = match error.and_then(|error| error.errno) {
             Some(errno::NOSPC | errno::DQUOT) => self.full_disk(),

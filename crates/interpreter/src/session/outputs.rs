@@ -21,7 +21,8 @@ pub(crate) struct Outputs {
     pub(crate) total: u64,
 }
 
-/// What was handed over before, by commands. Cells keep their own account: what one has handed over is news to whoever runs commands.
+/// Files that commands have already returned. Cells have a separate record: a file that a cell has
+/// returned is new to the caller of a command.
 #[derive(Debug, Default)]
 pub(super) struct HandedOver {
     stamp: Option<u64>,

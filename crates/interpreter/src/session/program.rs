@@ -34,7 +34,7 @@ pub struct ProgramRun {
     pub stderr: StreamText,
     /// Duration of the program.
     pub duration: Duration,
-    /// What has to be known besides, such as a limit that was hit.
+    /// Additional note, such as a limit that was hit.
     pub notes: Vec<String>,
 }
 

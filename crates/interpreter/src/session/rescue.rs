@@ -13,7 +13,7 @@ use cellblock_sandbox::backend::LAST_WORDS;
 
 /// How many frames of an ended kernel are looked at; others may still send in its name.
 const LAST_FRAMES: usize = 64;
-/// How long a kernel that was told to stop may take to say that it is there.
+/// Maximum time for an interrupted kernel to show that it is ready.
 const HEARING: Duration = Duration::from_secs(10);
 
 impl Aftermath {
@@ -66,8 +66,9 @@ impl Actor {
         }
     }
 
-    /// Makes sure that the kernel has seen the signal by which a cell was told to stop. It may have come after the cell's end, and the
-    /// kernel would take it for one that is meant for what it is sent next. So that is something that does nothing.
+    /// Makes sure that the kernel has seen the signal that stopped a cell. If the signal came after
+    /// the cell's end, the kernel would take it for the next message. So a message without effect
+    /// is sent.
     pub(super) async fn hear_out(&mut self) -> Result<()> {
         if !std::mem::take(&mut self.interrupts.unseen) || self.kernel.is_none() {
             return Ok(());

@@ -36,7 +36,7 @@ const END_LIMIT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) end: End,
-    /// Why it was told to stop, if it was.
+    /// The reason why it is being stopped, if it is.
     pub(super) stopped: Option<Stop>,
     pub(super) outputs: Vec<Output>,
     pub(super) outputs_dropped: u32,
@@ -77,7 +77,7 @@ pub(super) enum End {
     Lost(Ending),
 }
 
-/// Why a cell is told to stop.
+/// The reason why a cell is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// Its time is over.
@@ -263,7 +263,7 @@ fn pipe_of(kernel: &Kernel, which: usize) -> &pipe::Receiver {
 }
 
 impl Terms<'_> {
-    /// Tells whoever follows the cell. A follower that is gone is not an error.
+    /// Sends an event to the cell's follower. A missing follower is not an error.
     async fn tell(&self, event: impl FnOnce() -> Event) {
         if let Some(events) = &self.events {
             let _ = events.send(event()).await;

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 
 /// Rows of the head, and of the tail, of a table that is too large to be sent.
 const PREVIEW_ROWS: u32 = 500;
-/// What the next cell is told when a kernel or a whole sandbox was lost and no cell could tell.
+/// Note for the next cell after a kernel or a whole sandbox was lost between cells.
 const KERNEL_LOST: &str = "the kernel was lost and replaced; all variables are gone; files in /workspace are kept. \
                            Run what defines your variables again";
 const SANDBOX_LOST: &str = "the sandbox was lost and replaced; all variables and files are gone. \
@@ -93,7 +93,7 @@ impl Actor {
         }
     }
 
-    /// Lets `atexit` handlers of cells run, within the grace that a cell has which was told to stop.
+    /// Runs the `atexit` handlers of cells, within the grace period of an interrupted cell.
     async fn run_exit_handlers(&mut self) {
         let message = ToKernel::Execute {
             cell: self.number(),
@@ -219,7 +219,7 @@ impl Actor {
     }
 }
 
-/// What a kernel is told before anything else, and again when there is more on its path.
+/// Configures a kernel, at its start and again when its path grows.
 fn configure(options: &SessionOptions, limits: &Limits, layers: &[String]) -> ToKernel {
     ToKernel::Configure {
         prelude: options.prelude.clone(),

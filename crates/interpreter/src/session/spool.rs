@@ -17,7 +17,8 @@ use tempfile::TempPath;
 use super::dataset::{DatasetSource, How};
 use super::describe::{Format, Shape, describe, to_csv};
 
-/// Held by whoever has files in the folder, so that whoever finds it free may remove every file that is left.
+/// Lock of the process that has files in the folder; a process that finds it free may remove every
+/// remaining file.
 const LOCK: &str = ".lock";
 /// Whether others than owner and group may read.
 const OTHERS_READ: u32 = 0o004;
@@ -47,7 +48,7 @@ impl Spooled {
     }
 }
 
-/// Why a dataset cannot be had.
+/// The reason why a dataset is unavailable.
 type Refused = String;
 
 /// Makes a source ready. What it costs does not depend on the file's size, unless the file has to be copied or converted.

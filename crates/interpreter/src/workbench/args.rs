@@ -194,7 +194,7 @@ impl WriteArgs {
                 text.retain(|character| !character.is_ascii_whitespace());
                 STANDARD
                     .decode(text)
-                    .map_err(|error| format!("`content` is no base64: {error}"))?
+                    .map_err(|error| format!("`content` is not valid base64: {error}"))?
             }
         };
         if bytes.len() as u64 > MAX_CONTENT {
@@ -403,6 +403,6 @@ mod tests {
             encoding: Encoding::Base64,
             ..WriteArgs::new("/tmp/a", "é")
         };
-        assert!(complaint(broken.bytes()).starts_with("`content` is no base64"));
+        assert!(complaint(broken.bytes()).starts_with("`content` is not valid base64"));
     }
 }

@@ -1,4 +1,4 @@
-//! What a host is told while tools work.
+//! Events for a host while tools work.
 
 use std::path::PathBuf;
 

@@ -1,9 +1,10 @@
 //! The workbench: three tools over one session, for models that work with scripts and commands.
 //!
 //! `sandbox_write_file`, `sandbox_edit_file` and `sandbox_exec` work on the sandbox that the session's cells run in: they see the same
-//! files. Commands and cells take turns, in the order in which they are asked for; an interrupt of the session stops whichever runs.
-//! What a tool refuses is an answer (`{"success": false, …}`) that a model can repair its call by; `Err` means that Cellblock could not
-//! do its work. See `docs/reference/workbench.md`.
+//! files. Commands and cells take turns, in the order of the requests; an interrupt of the session
+//! stops whichever runs. A rejection by a tool is a result (`{"success": false, …}`) with which a
+//! model can repair its call; `Err` means that Cellblock itself failed. See
+//! `docs/reference/workbench.md`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -102,7 +103,7 @@ impl Workbench {
         }
     }
 
-    /// The tools, for whoever lists them to a model without a session.
+    /// Returns the tools, for listing them to a model without a session.
     pub fn definitions() -> Vec<ToolDefinition> {
         tools::definitions(MAX_TIMEOUT)
     }

@@ -13,7 +13,7 @@ const MAX_NAME: usize = 255;
 ///
 /// What climbs out of its root is refused, even if it comes back. That no link leads out of it is the guest's to see to, which opens it.
 pub(crate) fn normalise(path: &str) -> Result<String, &'static str> {
-    if path.len() > MAX_PATH || path.chars().any(char::is_control) {
+    if path.len() > MAX_PATH || path.chars().any(cellblock_protocol::text::acts) {
         return Err(INVALID);
     }
     let absolute = path.strip_prefix('/').ok_or(INVALID)?;

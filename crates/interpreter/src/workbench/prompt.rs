@@ -89,7 +89,7 @@ pub(super) fn prompt(profile: Profile, longest: Duration, datasets: &Described<'
     );
     if profile == Profile::Polars {
         text.push_str(
-            "- NO PANDAS: use Polars only; besides it numpy, matplotlib, seaborn and scikit-learn\n",
+            "- NO PANDAS: use Polars; also available: numpy, matplotlib, seaborn and scikit-learn\n",
         );
         text.push_str(POLARS_EXAMPLE);
     }

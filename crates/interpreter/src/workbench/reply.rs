@@ -33,7 +33,7 @@ pub struct ExecResult {
     /// What was left in /tmp/output and not taken, with reasons: links, devices, files that are too large.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped_files: Vec<SkippedFile>,
-    /// What has to be known besides: a limit that was hit, a sandbox that was replaced.
+    /// Additional note: a limit that was hit, or a replaced sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// What to do next.

@@ -24,7 +24,7 @@ async fn a_result_that_is_too_large_is_refused_by_name_and_the_next_is_recorded(
     let error = store.record("get_rows", &json!("0123456789")).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the result of `get_rows` has 12 bytes, the limit for one result is 10; ask for a smaller part of it"
+        "the result of `get_rows` has 12 bytes, the limit for one result is 10; request a smaller part of it"
     );
     assert_eq!(error.code(), Some("result_too_large"));
     let too_large = store
@@ -56,7 +56,7 @@ async fn all_results_together_are_bounded_and_what_failed_takes_no_room() {
     let error = store.record("a", &json!("123")).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "with the result of `a` all results would have 11 bytes, the limit is 10; go on with what is recorded"
+        "with the result of `a` all results would have 11 bytes, the limit is 10; continue with the recorded results"
     );
     assert_eq!(error.code(), Some("results_full"));
     let waiting = store.record("a", &json!("12"));
@@ -77,6 +77,6 @@ async fn the_number_of_results_is_bounded() {
     let error = store.record("c", &json!(1)).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "2 results are recorded, which is the limit; go on with what is recorded"
+        "2 results are recorded, which is the limit; continue with the recorded results"
     );
 }

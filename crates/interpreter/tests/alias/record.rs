@@ -180,11 +180,8 @@ async fn a_named_result_keeps_its_name_and_takes_no_others() {
         ),
         ("print", "`print` is a builtin of Python;"),
         ("lambda", "`lambda` is a keyword of Python;"),
-        (
-            "set_result",
-            "`set_result` is what cells call a library or a helper;",
-        ),
-        ("../x", "`../x` is no name that can be bound;"),
+        ("set_result", "`set_result` is a library or a helper in cells;"),
+        ("../x", "`../x` is not a valid Python identifier;"),
     ] {
         let error = store
             .insert_named(name, file("1"), InputFormat::Value)

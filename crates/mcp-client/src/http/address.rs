@@ -104,7 +104,7 @@ pub(crate) fn parse(text: &str) -> Result<Url, AddressError> {
     // The parser drops or changes these; people must see the URL that is connected to.
     if text
         .chars()
-        .any(|character| character.is_control() || character.is_whitespace() || character == '\\')
+        .any(|character| cellblock_interpreter::text::acts(character) || character.is_whitespace() || character == '\\')
     {
         return Err(wrong("it contains blanks, control characters or `\\`"));
     }

@@ -37,7 +37,7 @@ pub(crate) struct Ran {
     pub(crate) findings: Vec<Finding>,
     /// Why it is not completed.
     pub(crate) error: Option<Failure>,
-    /// What has to be known besides: lost variables, limits, and how to go on.
+    /// Additional note: lost variables, limits, and how to continue.
     pub(crate) note: Option<String>,
 }
 

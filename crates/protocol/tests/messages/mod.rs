@@ -1,4 +1,4 @@
-//! Strategies that make any message.
+//! Strategies that generate any message.
 
 use cellblock_protocol::{
     Answer, Axes, CallError, CellError, CellMode, Chart, Column, Dataframe, DataframeLibrary, Disk,
@@ -252,7 +252,7 @@ fn reference(format: impl Strategy<Value = InputFormat>) -> impl Strategy<Value 
     )
 }
 
-/// Makes any message from the host to a kernel.
+/// Generates any message from the host to a kernel.
 pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
     let guard = prop::sample::select(vec![Guard::Off, Guard::Standard, Guard::Strict]);
     let limits = (
@@ -338,7 +338,7 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
     ]
 }
 
-/// Makes any message from a kernel to the host.
+/// Generates any message from a kernel to the host.
 pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
     let outcome = prop::sample::select(vec![
         KernelOutcome::Completed,
@@ -387,7 +387,7 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
             pid,
             python
         }),
-        // Boxed, as values of every arm lie on the stack side by side.
+        // Boxed, because values of every arm are on the stack at the same time.
         (any::<u64>(), any::<u32>(), output().boxed()).prop_map(|(cell, index, output)| FromKernel::Output {
             cell,
             index,
@@ -447,7 +447,7 @@ fn file_stamp() -> impl Strategy<Value = FileStamp> {
     })
 }
 
-/// Makes any message from the host to a guest.
+/// Generates any message from the host to a guest.
 pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
     let id = any::<u64>;
     prop_oneof![
@@ -504,7 +504,7 @@ pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
     ]
 }
 
-/// Makes any message from a guest to the host.
+/// Generates any message from a guest to the host.
 pub(crate) fn from_guest() -> impl Strategy<Value = FromGuest> {
     let id = any::<u64>;
     let file =

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::{ancestry, find};
 
-/// Whose things are counted. Others may run sandboxes on the same machine: theirs are told apart by ancestry and by name.
+/// Owner of the counted resources. Other processes may run sandboxes on the same machine; ancestry and names distinguish theirs.
 #[derive(Debug, Clone, Default)]
 pub struct Owner {
     /// The process whose descendants and descriptors are counted.

@@ -109,7 +109,7 @@ fn unsupported(fields: &Fields<'_>) -> Result<(), ApiError> {
         );
     }
     if fields.flag("logprobs")? == Some(true) {
-        return refuse("logprobs", "no provider is asked for probabilities; leave it out");
+        return refuse("logprobs", "probabilities are not supported; leave it out");
     }
     if fields.object("logit_bias")?.is_some_and(|bias| !bias.is_empty()) {
         return refuse("logit_bias", "leave it out");

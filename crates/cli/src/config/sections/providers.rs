@@ -32,7 +32,8 @@ impl Providers {
     }
 }
 
-/// What is told better before types are read: keys that stand in the file, and tools that there are not.
+/// Reports mistakes with better messages than decoding would: keys in plain text, and unknown
+/// tools.
 pub(in crate::config) fn check_names(check: &mut Check<'_>) {
     let Some(providers) = check.part(&["providers"]) else {
         return;

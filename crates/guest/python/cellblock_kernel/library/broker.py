@@ -58,5 +58,5 @@ def use(broker: Broker) -> None:
 def call(method: str, params: Any, blobs: list[Buffer] | None = None) -> tuple[Any, list[bytes]]:
     """Calls the host through the kernel's broker; returns its value and blobs, or raises a `BrokerError`."""
     if _current is None:
-        raise RuntimeError("there is no kernel to call a host from")
+        raise RuntimeError("the host can only be called from a kernel")
     return _current.call(method, params, blobs)

@@ -46,7 +46,7 @@ def align_timeseries(
     `filled_gaps` with the number of values that are not samples.
     """
     if how not in HOW:
-        raise ValueError(f"how {how!r} is no way to join; expected one of {', '.join(HOW)}")
+        raise ValueError(f"how {how!r} is not a valid join; expected one of {', '.join(HOW)}")
     _check_fill(fill, fill_limit)
     if whole and freq is None:
         raise ValueError("whole=True needs freq=, the distance of the buckets")
@@ -76,7 +76,7 @@ def align_timeseries(
 def _check_fill(fill: Any, limit: int | None) -> None:
     number = isinstance(fill, int | float) and not isinstance(fill, bool)
     if fill is not None and not number and fill not in _FILLS:
-        raise ValueError(f"fill {fill!r} is no way to fill gaps; expected None, a number, or one of {', '.join(_FILLS)}")
+        raise ValueError(f"fill {fill!r} is not a valid fill; expected None, a number, or one of {', '.join(_FILLS)}")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
         raise ValueError(f"fill_limit {limit!r} is not a valid number of buckets; expected 1 or more")
     if limit is not None and (fill is None or number):

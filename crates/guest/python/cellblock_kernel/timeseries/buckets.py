@@ -100,7 +100,7 @@ def parse(freq: str | datetime.timedelta | Bucket) -> Bucket:
     unit = _SIGNS.get(word) or _WORDS.get(word.lower()) or _WORDS.get(word.lower().removesuffix("s"))
     count = int(spelled[1] or 1) if spelled else 0
     if unit is None or count < 1:
-        raise ValueError(f"freq {freq!r} is no frequency; expected such as {_EXAMPLES}")
+        raise ValueError(f"freq {freq!r} is not a valid frequency; expected for example {_EXAMPLES}")
     if unit in _CALENDAR and count > 1:
         raise ValueError(f"freq {freq!r} must not count several calendar periods; expected for example {_EXAMPLES}")
     return Bucket(count, unit)
@@ -112,7 +112,7 @@ def zone(tz: str | datetime.tzinfo | None) -> datetime.tzinfo | None:
         try:
             return datetime.UTC if tz.upper() == "UTC" else ZoneInfo(tz)
         except (ValueError, KeyError, OSError):
-            raise ValueError(f'tz {tz!r} is no time zone; expected such as "UTC" or "Europe/Berlin"') from None
+            raise ValueError(f'tz {tz!r} is not a valid time zone; expected for example "UTC" or "Europe/Berlin"') from None
     if tz is None or isinstance(tz, datetime.tzinfo):
         return tz
     raise TypeError(f'tz is a {type(tz).__name__}; expected a name such as "UTC", or None')

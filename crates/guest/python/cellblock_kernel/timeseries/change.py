@@ -133,7 +133,7 @@ def _selected(selected: Sequence[Any] | int, matrix: Matrix) -> np.ndarray:
     wanted = list(dict.fromkeys(selected))
     unknown = [entity for entity in wanted if entity not in positions]
     if unknown and matrix.entities:
-        raise ValueError(f"selected names {listed(unknown)}, which is no entity of the data; there are {listed(matrix.entities)}")
+        raise ValueError(f"selected names {listed(unknown)}, which is not an entity of the data; there are {listed(matrix.entities)}")
     return np.array([positions[entity] for entity in wanted if entity in positions], dtype=np.int64)
 
 

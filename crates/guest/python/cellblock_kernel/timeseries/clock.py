@@ -99,13 +99,13 @@ def tells_time(name: Any, values: pd.Series) -> bool:
     if not is_named_as_time(name):
         return False
     plain = _plain(name)
-    told = values[values.notna()].astype("float64")
-    if len(told) == 0 or (told != told.round()).any():
+    known = values[values.notna()].astype("float64")
+    if len(known) == 0 or (known != known.round()).any():
         return False
     if plain in _FIELDS:
-        return bool(told.between(0, _FIELDS[plain]).all())
+        return bool(known.between(0, _FIELDS[plain]).all())
     # The years 1990 to 2100 in each unit.
-    return any(told.between(631_152_000 * unit, 4_102_444_800 * unit).all() for unit in (1, 10**3, 10**6, 10**9))
+    return any(known.between(631_152_000 * unit, 4_102_444_800 * unit).all() for unit in (1, 10**3, 10**6, 10**9))
 
 
 def _wanted(table: pd.DataFrame, wanted: str, label: str) -> tuple[pd.Series, str, pd.DataFrame]:

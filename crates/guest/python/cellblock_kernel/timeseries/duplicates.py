@@ -15,7 +15,7 @@ def check(policy: Policy) -> None:
     """Rejects an invalid policy."""
     for one in policy.values() if isinstance(policy, Mapping) else [policy]:
         if one not in POLICIES:
-            raise ValueError(f"duplicates {one!r} is no policy; expected one of {', '.join(POLICIES)}")
+            raise ValueError(f"duplicates {one!r} is not a valid policy; expected one of {', '.join(POLICIES)}")
 
 
 def fold(
@@ -106,10 +106,10 @@ def fold_cells(
     the cells."""
     order = np.lexsort((times.asi8, cells))
     cells, values = cells[order], values[order]
-    told = ~np.isnan(values)
+    known = ~np.isnan(values)
     heads, sizes = _runs(cells)
     if (sizes > 1).any():
-        samples = np.add.reduceat(told.astype(np.int64), heads)
+        samples = np.add.reduceat(known.astype(np.int64), heads)
         conflicts = np.flatnonzero(samples > 1)
         if policy == "error" and conflicts.size:
             raise ValueError(
@@ -127,7 +127,7 @@ def fold_cells(
             placeholders=placeholders,
             policy=policy,
         )
-    cells, values = cells[told], values[told]
+    cells, values = cells[known], values[known]
     heads, sizes = _runs(cells)
     if policy in ("last", "error"):
         folded = values[heads + sizes - 1]

@@ -43,9 +43,9 @@ def _first(levels: np.ndarray) -> float | None:
     """Returns the first observed value. It is usually near, so the steps start small."""
     start, size = 0, 16
     while start < levels.size:
-        told = np.flatnonzero(~np.isnan(levels[start : start + size]))
-        if told.size:
-            return float(levels[start + told[0]])
+        known = np.flatnonzero(~np.isnan(levels[start : start + size]))
+        if known.size:
+            return float(levels[start + known[0]])
         start, size = start + size, size * 4
     return None
 

@@ -88,5 +88,5 @@ def _is_label(values: pd.Series) -> bool:
 
 
 def _spells_numbers(values: pd.Series) -> bool:
-    told = values[values.notna()]
-    return bool(len(told)) and bool(pd.to_numeric(told.astype(object), errors="coerce").notna().all())
+    known = values[values.notna()]
+    return bool(len(known)) and bool(pd.to_numeric(known.astype(object), errors="coerce").notna().all())

@@ -128,21 +128,21 @@ def _long(source: Timed, entity_col: Any, value_col: Any, freq: Freq | None, pol
 
 def _samples_of_rows(codes: np.ndarray, times: pd.DatetimeIndex, values: np.ndarray) -> Gaps:
     """Returns the distances between samples of the same entity: entities may report at different seconds."""
-    told = ~np.isnan(values)
-    codes, micros = codes[told], times.as_unit("us").asi8[told]
+    known = ~np.isnan(values)
+    codes, micros = codes[known], times.as_unit("us").asi8[known]
     order = np.lexsort((micros, codes))
     codes, micros = codes[order], micros[order]
     same = np.diff(codes) == 0
     return codes[1:][same], np.diff(micros)[same]
 
 
-def _samples_of_columns(times: pd.DatetimeIndex, told: np.ndarray) -> Iterator[Gaps]:
+def _samples_of_columns(times: pd.DatetimeIndex, known: np.ndarray) -> Iterator[Gaps]:
     """Does the same for columns, several at a time."""
     micros = times.as_unit("us").asi8
     if not times.is_monotonic_increasing:
         order = np.argsort(micros)
-        micros, told = micros[order], told[order]
-    whole = told.all(axis=0)
+        micros, known = micros[order], known[order]
+    whole = known.all(axis=0)
     if whole.any():
         # All of them have the same distances.
         yield np.full(max(len(micros) - 1, 0), int(whole.argmax())), np.diff(micros)
@@ -150,7 +150,7 @@ def _samples_of_columns(times: pd.DatetimeIndex, told: np.ndarray) -> Iterator[G
     many_columns = max(_AT_ONCE // max(len(micros), 1), 1)
     for first in range(0, len(others), many_columns):
         columns = others[first : first + many_columns]
-        codes, rows = np.nonzero(told[:, columns].T)
+        codes, rows = np.nonzero(known[:, columns].T)
         same = np.diff(codes) == 0
         yield columns[codes[1:][same]], np.diff(micros[rows])[same]
 

@@ -52,7 +52,7 @@ def safe_merge_timeseries(
     Raises `ValueError` (with the problem, its location and the valid choices) or `TypeError` (for an invalid source).
     """
     if how not in HOW:
-        raise ValueError(f"how {how!r} is no way to join; expected one of {', '.join(HOW)}")
+        raise ValueError(f"how {how!r} is not a valid join; expected one of {', '.join(HOW)}")
     quality = Quality()
     gathered = gather(sources, names)
     prepared = prepare(gathered.sources, time_col=time_col, freq=freq, duplicates=duplicates, tz=tz, errors=errors, quality=quality)
@@ -109,7 +109,7 @@ def _columns(sources: list[Source], tables: list[pd.DataFrame], quality: Quality
     elif shared:
         quality.note(
             "colliding_columns",
-            f"several sources have {listed(shared)}; they were told apart as source_1_…, source_2_…; name the sources with names=",
+            f"several sources have {listed(shared)}; they were renamed to source_1_…, source_2_…; name the sources with names=",
             columns=shared,
         )
     return columns

@@ -30,20 +30,20 @@ class Timed:
     def gaps(self) -> np.ndarray:
         """Returns the distances between its samples, in microseconds."""
         numbers = self.table.select_dtypes("number").iloc[:, :_ASKED]
-        told = numbers if numbers.shape[1] else self.table.iloc[:, :_ASKED]
-        return gaps_of_columns(self.times, told.notna().to_numpy())
+        known = numbers if numbers.shape[1] else self.table.iloc[:, :_ASKED]
+        return gaps_of_columns(self.times, known.notna().to_numpy())
 
 
-def gaps_of_columns(times: pd.DatetimeIndex, told: np.ndarray) -> np.ndarray:
+def gaps_of_columns(times: pd.DatetimeIndex, known: np.ndarray) -> np.ndarray:
     """Returns the distances between the samples of each column, in microseconds; a null is a placeholder, not a
     sample."""
     micros = times.as_unit("us").asi8
     if not times.is_monotonic_increasing:
         order = np.argsort(micros)
-        micros, told = micros[order], told[order]
-    if told.all():
+        micros, known = micros[order], known[order]
+    if known.all():
         return np.diff(micros)
-    return np.concatenate([np.diff(micros[column]) for column in told.T[:_ASKED]])
+    return np.concatenate([np.diff(micros[column]) for column in known.T[:_ASKED]])
 
 
 def timed(
@@ -166,14 +166,14 @@ def note_coverage(
 ) -> None:
     """Notes, for each source, the share of buckets in which it has a sample."""
     for label, name, one in zip(labels, names, tables, strict=True):
-        told = one.index[one.notna().any(axis=1).to_numpy()].intersection(on)
-        if len(on) and (always or len(told) < len(on)):
-            span = f", from {told[0]} to {told[-1]}" if len(told) else ""
+        known = one.index[one.notna().any(axis=1).to_numpy()].intersection(on)
+        if len(on) and (always or len(known) < len(on)):
+            span = f", from {known[0]} to {known[-1]}" if len(known) else ""
             quality.note(
                 "source_coverage",
-                f"{label} has samples in {len(told)} of {len(on)} buckets ({len(told) / len(on):.0%}){span}",
+                f"{label} has samples in {len(known)} of {len(on)} buckets ({len(known) / len(on):.0%}){span}",
                 series=name or label,
                 buckets=len(on),
-                covered=len(told),
-                share=round(len(told) / len(on), 4),
+                covered=len(known),
+                share=round(len(known) / len(on), 4),
             )

@@ -96,7 +96,7 @@ def _rows(rows: Sequence[Any], label: str) -> pd.DataFrame:
 def _columns(columns: Mapping[Any, Any], label: str) -> pd.DataFrame:
     odd = [key for key, value in columns.items() if isinstance(value, str | Mapping) or not hasattr(value, "__len__")]
     if odd:
-        raise TypeError(f"{label} is a dict whose {listed(odd)} is no column; expected {_SHAPES}")
+        raise TypeError(f"{label} is a dict whose {listed(odd)} is not a column; expected {_SHAPES}")
     try:
         return pd.DataFrame(dict(columns))
     except ValueError as error:

@@ -69,8 +69,7 @@ fn every_json_type_is_named() {
         (json!({}), "an object"),
     ] {
         let found = wrong(&with("operation", value), &[]);
-        let expected =
-            format!("`operation` is {named}; it has to be a short text that says what is computed");
+        let expected = format!("`operation` is {named}; it must be a short text that says what is computed");
         assert_eq!(found[0].message, expected);
     }
 }

@@ -1,4 +1,5 @@
-//! The batches of a table: counts and lengths checked against the schema and the body before Arrow reads them.
+//! The batches of a table: counts and lengths are checked against the schema and the body before
+//! Arrow reads them.
 
 use std::collections::HashMap;
 
@@ -10,22 +11,22 @@ use arrow_schema::{DataType, SchemaRef};
 use super::message::Raw;
 use crate::output::{Limits, OutputError};
 
-/// Where Arrow allows a buffer to begin.
+/// Required alignment of an Arrow buffer.
 const ALIGNMENT: u64 = 8;
 
-/// What each batch of a schema must look like.
+/// Required form of each batch of a schema.
 pub(super) struct Layout {
     schema: SchemaRef,
     nodes: Vec<Node>,
-    /// The bytes of one value of each buffer.
+    /// Size of one value of each buffer, in bytes.
     units: Vec<u64>,
 }
 
-/// What is expected of one array of a batch.
+/// Required form of one array of a batch.
 struct Node {
     /// Whether it is a column rather than a part of one.
     column: bool,
-    /// Whether its values need no bytes, so that nothing but a limit bounds their number.
+    /// Whether its values need no bytes, so that only a limit bounds their number.
     free: bool,
 }
 
@@ -47,7 +48,7 @@ impl Layout {
             column,
             free: *data_type == DataType::Null,
         });
-        // All but nulls begin with a bitmap of what is not null.
+        // All types except null start with a validity bitmap.
         match data_type {
             DataType::Null => {}
             DataType::Struct(_) | DataType::FixedSizeList(..) => self.units.push(1),
@@ -69,7 +70,7 @@ impl Layout {
         }
     }
 
-    /// Checks a message and has Arrow read it.
+    /// Checks a message and lets Arrow read it.
     pub(super) fn decode(&self, raw: &Raw, limits: &Limits) -> Result<RecordBatch, OutputError> {
         let message = raw.message()?;
         let batch = match message.header_type() {
@@ -154,8 +155,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Buffers must lie in the body and hold whole values; that they do not overlap keeps what is read in proportion to
-    /// what was sent.
+    /// Buffers must be inside the body and contain whole values. They must not overlap, so that the
+    /// decoded data stays in proportion to the sent bytes.
     fn check_buffers(&self, buffers: impl Iterator<Item = (i64, i64)>, body: u64) -> Result<(), OutputError> {
         let (mut units, mut sum) = (self.units.iter(), 0_u64);
         for (offset, length) in buffers {

@@ -1,4 +1,4 @@
-//! Single values of a table as JSON, of bounded size.
+//! Single values of a table as JSON, of limited size.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -10,39 +10,40 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::DataType;
 use serde_json::{Map, Number, Value};
 
-/// All shown cells of a table share so many characters.
+/// Number of characters that all shown cells of a table share.
 const SHARED_CHARS: usize = 200_000;
-/// The integers that every JSON reader keeps exact.
+/// Range of integers that every JSON reader represents exactly.
 const EXACT: u64 = 1 << 53;
 
-/// How much of a value is shown.
+/// Limit on how much of a value is shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     chars: usize,
 }
 
 impl Room {
-    /// Shares what there is among so many cells.
+    /// Divides the limit among a number of cells.
     pub(super) fn for_cells(cells: usize) -> Self {
         Self {
             chars: (SHARED_CHARS / cells.max(1)).clamp(40, 1000),
         }
     }
 
-    /// Shares it among so many parts, or lists in lists would multiply what is shown.
+    /// Divides the limit among a number of parts; otherwise nested lists would multiply the shown
+    /// values.
     fn inner(self, parts: usize) -> Self {
         Self {
             chars: self.chars / parts.max(2),
         }
     }
 
-    /// How many items of a list or fields of a struct are shown.
+    /// Returns the number of list items or struct fields that are shown.
     fn items(self) -> usize {
         (self.chars / 10).min(20)
     }
 }
 
-/// Gives one row of a batch.
+/// Returns one row of a batch.
 pub(super) fn row(batch: &RecordBatch, row: usize, room: Room) -> Vec<Value> {
     batch
         .columns()
@@ -102,7 +103,7 @@ fn value(array: &dyn Array, row: usize, room: Room) -> Value {
     }
 }
 
-/// The shortest decimal of the narrower type, rather than the digits that widening it would add.
+/// Returns the shortest decimal of the narrower type, without the digits that widening would add.
 fn short_float(value: f32) -> Value {
     float(value.to_string().parse().unwrap_or(f64::from(value)))
 }
@@ -141,7 +142,7 @@ fn list(items: &dyn Array, room: Room) -> Value {
     values.into()
 }
 
-/// Dates, times, durations and decimals, which have a short text.
+/// Formats dates, times, durations and decimals, which have a short text.
 fn formatted(array: &dyn Array, row: usize) -> Value {
     let options = FormatOptions::default();
     let text =

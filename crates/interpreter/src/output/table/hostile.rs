@@ -1,4 +1,4 @@
-//! Tables that lie.
+//! Malformed tables.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn schema_of(batch: &RecordBatch) -> Vec<u8> {
     bytes
 }
 
-/// Encodes a batch that says whatever it likes.
+/// Encodes a batch with arbitrary metadata.
 fn lie(rows: i64, nodes: &[(i64, i64)], buffers: &[(i64, i64)], compressed: bool, body: &[u8]) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let nodes: Vec<_> = nodes
@@ -86,7 +86,7 @@ fn refused_for(template: &RecordBatch, rows: u64, message: &[u8], expected: &str
 }
 
 #[test]
-fn the_honest_form_of_these_lies_is_accepted() {
+fn the_valid_form_of_these_batches_is_accepted() {
     let bytes = [
         schema_of(&integers()),
         lie(2, &[(2, 0)], &[(0, 0), (0, 16)], false, &[0; 16]),
@@ -96,7 +96,7 @@ fn the_honest_form_of_these_lies_is_accepted() {
 }
 
 #[test]
-fn batches_that_lie_about_lengths_are_refused() {
+fn batches_with_wrong_lengths_are_rejected() {
     let n = integers();
     let body = [0; 16];
     for (message, expected) in [
@@ -178,7 +178,7 @@ fn batches_that_lie_about_lengths_are_refused() {
 }
 
 #[test]
-fn strings_whose_offsets_or_bytes_lie_are_refused() {
+fn strings_with_wrong_offsets_or_bytes_are_rejected() {
     let text = batch(vec![("s", Arc::new(StringArray::from(vec!["ab"])))]);
     let offsets = |from: i32, to: i32| [from.to_le_bytes(), to.to_le_bytes(), *b"\xff\xfeab"].concat();
     for body in [offsets(0, 100), offsets(-4, 2), offsets(2, 0), offsets(0, 2)] {
@@ -188,7 +188,7 @@ fn strings_whose_offsets_or_bytes_lie_are_refused() {
 }
 
 #[test]
-fn lists_of_more_nothing_than_there_can_be_are_refused() {
+fn lists_longer_than_their_bytes_are_rejected() {
     let item = Arc::new(Field::new("item", DataType::Null, true));
     let lists = ListArray::new(
         item,
@@ -208,7 +208,7 @@ fn lists_of_more_nothing_than_there_can_be_are_refused() {
 }
 
 #[test]
-fn a_decimal_of_more_digits_than_its_bytes_hold_is_refused() {
+fn a_decimal_with_too_many_digits_is_rejected() {
     for most in [
         DataType::Decimal32(9, 2),
         DataType::Decimal64(18, 2),
@@ -227,7 +227,7 @@ fn a_decimal_of_more_digits_than_its_bytes_hold_is_refused() {
         };
         let table = empty(most);
         assert!(read(&announced(&table, 0), stream(&[table])).is_ok());
-        // Only a schema is sent, as no honest array has such a type.
+        // Only a schema is sent, as no valid array has such a type.
         let table = empty(over);
         let error = read(&announced(&table, 0), schema_of(&table))
             .unwrap_err()
@@ -240,7 +240,7 @@ fn a_decimal_of_more_digits_than_its_bytes_hold_is_refused() {
 }
 
 #[test]
-fn lists_in_lists_share_what_a_cell_may_show() {
+fn nested_lists_share_a_cells_limit() {
     let sizes = [20, 20, 20, 12, 6, 3];
     let mut lists: ArrayRef = Arc::new(BooleanArray::from(vec![true; sizes.iter().product()]));
     for size in sizes.into_iter().rev() {
@@ -274,7 +274,7 @@ fn columns_of_nulls_cost_no_bytes_but_are_bounded() {
 }
 
 #[test]
-fn rows_beyond_or_short_of_those_announced_are_refused() {
+fn a_wrong_number_of_rows_is_rejected() {
     let n = integers();
     let expected = "it has more than the 1 rows that were announced";
     assert!(
@@ -293,7 +293,7 @@ fn rows_beyond_or_short_of_those_announced_are_refused() {
 }
 
 #[test]
-fn columns_that_are_not_those_announced_are_refused() {
+fn undeclared_columns_are_rejected() {
     let n = integers();
     let mut said = announced(&n, 2);
     said.columns[0].name = "m".into();
@@ -313,7 +313,7 @@ fn columns_that_are_not_those_announced_are_refused() {
 }
 
 #[test]
-fn types_that_nest_too_deeply_and_too_many_columns_are_refused() {
+fn deep_types_and_too_many_columns_are_rejected() {
     let deep = (0..40).fold(DataType::Int64, |inner, _| {
         DataType::List(Arc::new(Field::new("item", inner, true)))
     });
@@ -350,7 +350,7 @@ fn types_that_nest_too_deeply_and_too_many_columns_are_refused() {
 }
 
 #[test]
-fn a_stream_that_is_cut_anywhere_is_refused_or_short() {
+fn a_truncated_stream_is_rejected_or_short() {
     let n = integers();
     let bytes = stream(std::slice::from_ref(&n));
     // The last eight bytes are the optional end marker.
@@ -361,7 +361,7 @@ fn a_stream_that_is_cut_anywhere_is_refused_or_short() {
 }
 
 #[test]
-fn claims_of_gigabytes_are_refused_before_memory_is_taken() {
+fn declared_gigabytes_are_rejected_before_allocation() {
     let mut bytes = schema_of(&integers());
     bytes.extend([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0x7f]);
     let error = read(&announced(&integers(), 2), bytes).unwrap_err().to_string();
@@ -386,7 +386,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn any_changed_bytes_are_read_or_refused(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
+    fn any_changed_bytes_are_read_or_rejected(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
         let text: ArrayRef = Arc::new(StringArray::from(vec![Some("ab"), None]));
         let list = ListArray::from_iter_primitive::<arrow_array::types::Int32Type, _, _>([Some(vec![Some(1)]), None]);
         let original = batch(vec![("s", text), ("l", Arc::new(list)), ("n", Arc::new(Int64Array::from(vec![1, 2])))]);
@@ -399,7 +399,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_are_rejected(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         prop_assert!(read(&announced(&integers(), 2), bytes).is_err());
     }
 }

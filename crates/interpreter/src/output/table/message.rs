@@ -1,4 +1,4 @@
-//! The messages of an Arrow IPC stream: a description and a body each, with lengths that may lie.
+//! The messages of an Arrow IPC stream: metadata and a body each, with lengths that may be wrong.
 
 use std::io::{BufReader, Read};
 
@@ -17,14 +17,14 @@ pub(super) struct Messages<'a> {
     limits: &'a Limits,
 }
 
-/// One message, whose lengths are true.
+/// One message whose lengths were checked.
 pub(super) struct Raw {
     description: Vec<u8>,
     pub(super) body: Buffer,
 }
 
 impl Raw {
-    /// Verifies the description, which is a flatbuffer.
+    /// Verifies the metadata, which is a flatbuffer.
     pub(super) fn message(&self) -> Result<Message<'_>, OutputError> {
         let message = root_as_message(&self.description)
             .map_err(|_| OutputError::table("the description of a message is not a valid flatbuffer"))?;
@@ -44,7 +44,7 @@ impl<'a> Messages<'a> {
         }
     }
 
-    /// Reads the next message; nothing at the end of the stream, which its writer may have marked or not.
+    /// Reads the next message; nothing at the end of the stream, with or without an end marker.
     pub(super) fn next(&mut self) -> Result<Option<Raw>, OutputError> {
         if self.left == 0 {
             return Ok(None);
