@@ -34,7 +34,7 @@ impl Memory {
 
 /// This program's sandboxes, by what their processes are.
 #[derive(Debug, Default)]
-pub(crate) struct Tree {
+pub(crate) struct ProcessTree {
     /// Guests and kernels: what a session costs.
     pub(crate) sessions: Memory,
     /// The process that has everything imported.
@@ -43,7 +43,7 @@ pub(crate) struct Tree {
     pub(crate) launcher: Memory,
 }
 
-impl Tree {
+impl ProcessTree {
     /// Adds up the descendants of this process. Floors and peers, which descend from it too, are none of the three.
     pub(crate) fn measure() -> Result<Self> {
         let tree = Self::below(std::process::id())?;

@@ -8,15 +8,17 @@ use anyhow::Result;
 use clap::ValueEnum;
 
 use crate::catalog::{CONCURRENT, DEAF, IDLE, LOAD, ONE_SHOTS};
-use crate::floor::{Echo, EchoProbe, ForkProbe, Forked, NamespaceProbe, Said, start_fork, start_namespaces};
-use crate::gateway::{Analyses, Burst, Crowd, Deaf, Gateways, Load, OneShots, Paced, Requests};
-use crate::peer::{IpykernelProbe, Part, ProcessProbe, Program, Wrapped, start_ipykernel};
+use crate::floor::{
+    Echo, EchoMessage, EchoProbe, ForkProbe, Forked, NamespaceProbe, start_fork, start_namespaces,
+};
+use crate::gateway::{Analyses, Burst, Crowd, Deaf, Gateways, Load, OneShots, Paced, RequestSubject};
+use crate::peer::{IpykernelPart, IpykernelProbe, PeerProgram, ProcessProbe, Wrapped, start_ipykernel};
 use crate::probe::{Plan, Probe};
 use crate::python::Python;
 use crate::report::progress::note;
 use crate::subject::{
-    Bind, Change, Concurrent, Create, Deadline, First, Flood, Frames, Idle, Interrupt, Stdout, Subject,
-    Throughput, Tools, Warm,
+    BindInput, ChangeSeries, Concurrent, Create, Deadline, First, Flood, Frames, Idle, Interrupt, Stdout,
+    Subject, Throughput, Warm, WorkbenchTools,
 };
 
 /// What can be chosen.
@@ -137,7 +139,7 @@ impl Planner<'_> {
             cells: 50,
         };
         self.add(&[Group::Warm], 40, 2, warm);
-        let tools = Tools {
+        let tools = WorkbenchTools {
             subject: of(),
             times: 20,
         };
@@ -164,13 +166,13 @@ impl Planner<'_> {
             self.add(&[Group::Frame], 12, 1, frames);
         }
         for (megabytes, full) in [(1, 50), (10, 20), (100, 6)] {
-            let bind = Bind {
+            let bind = BindInput {
                 subject: of(),
                 megabytes,
             };
             self.add(&[Group::Derive], full, 1, bind);
         }
-        self.add(&[Group::Derive], 6, 1, Change { subject: of() });
+        self.add(&[Group::Derive], 6, 1, ChangeSeries { subject: of() });
         let concurrent = Concurrent {
             subject: of(),
             sessions: CONCURRENT,
@@ -205,7 +207,7 @@ impl Planner<'_> {
         let group = [Group::Gateway];
         let gateways = Gateways::new();
         let of = || Arc::clone(&gateways);
-        let requests = Requests {
+        let requests = RequestSubject {
             gateways: of(),
             times: 20,
         };
@@ -281,9 +283,9 @@ impl Planner<'_> {
                     echo: echo.clone(),
                     said,
                 };
-                self.add(&[Create, First, Warm], 40, 2, said(Said::Sum(50)));
-                self.add(&[Interrupt], 20, 1, said(Said::Loop(10)));
-                self.add(&[Stdout], 50, 2, said(Said::Stdout));
+                self.add(&[Create, First, Warm], 40, 2, said(EchoMessage::Sum(50)));
+                self.add(&[Interrupt], 20, 1, said(EchoMessage::Loop(10)));
+                self.add(&[Stdout], 50, 2, said(EchoMessage::Stdout));
             }
             Err(error) => self.lacks("floor of a bare round trip", &error),
         }
@@ -299,14 +301,14 @@ impl Planner<'_> {
             };
             let file = python.frame_file()?;
             let made = file.with_file_name("frame-out.parquet");
-            self.add(&[Group::Frame], 6, 1, frame(Program::FrameIn(file)));
-            self.add(&[Group::Frame], 6, 1, frame(Program::FrameOut(made)));
+            self.add(&[Group::Frame], 6, 1, frame(PeerProgram::FrameIn(file)));
+            self.add(&[Group::Frame], 6, 1, frame(PeerProgram::FrameOut(made)));
         }
         if self.wants(&[Group::Derive]) {
             for (megabytes, full) in [(1, 20), (10, 10), (100, 6)] {
                 let rows = ProcessProbe {
                     wrapped: Arc::clone(&plain),
-                    program: Program::Rows(python.rows_file(megabytes)?, megabytes),
+                    program: PeerProgram::Rows(python.rows_file(megabytes)?, megabytes),
                 };
                 self.add(&[Group::Derive], full, 1, rows);
             }
@@ -330,19 +332,19 @@ impl Planner<'_> {
             program,
         };
         let [first, chart, stdout, concurrent] = turns;
-        self.add(&[Group::First], first.0, first.1, probe(Program::First));
-        self.add(&[Group::Chart], chart.0, chart.1, probe(Program::Chart));
-        self.add(&[Group::Stdout], stdout.0, stdout.1, probe(Program::Stdout));
+        self.add(&[Group::First], first.0, first.1, probe(PeerProgram::First));
+        self.add(&[Group::Chart], chart.0, chart.1, probe(PeerProgram::Chart));
+        self.add(&[Group::Stdout], stdout.0, stdout.1, probe(PeerProgram::Stdout));
         self.add(
             &[Group::Concurrent],
             concurrent.0,
             concurrent.1,
-            probe(Program::Concurrent),
+            probe(PeerProgram::Concurrent),
         );
         let time = self.while_counting();
-        self.add(&[Group::Throughput], 3, 1, probe(Program::Throughput(time)));
+        self.add(&[Group::Throughput], 3, 1, probe(PeerProgram::Throughput(time)));
         if wrapped.is_walled() {
-            self.add(&[Group::Workbench], first.0, first.1, probe(Program::True));
+            self.add(&[Group::Workbench], first.0, first.1, probe(PeerProgram::True));
         }
     }
 
@@ -357,13 +359,13 @@ impl Planner<'_> {
                     driver: driver.clone(),
                     part,
                 };
-                self.add(&[First], 20, 1, of(Part::First));
-                self.add(&[Chart], 20, 1, of(Part::Chart));
-                self.add(&[Warm], 40, 2, of(Part::Warm(25)));
-                self.add(&[Interrupt], 20, 1, of(Part::Interrupt(10)));
-                self.add(&[Stdout], 20, 1, of(Part::Stdout));
-                self.add(&[Flood], 3, 1, of(Part::Flood));
-                self.add(&[Memory], 2, 1, of(Part::Idle));
+                self.add(&[First], 20, 1, of(IpykernelPart::First));
+                self.add(&[Chart], 20, 1, of(IpykernelPart::Chart));
+                self.add(&[Warm], 40, 2, of(IpykernelPart::Warm(25)));
+                self.add(&[Interrupt], 20, 1, of(IpykernelPart::Interrupt(10)));
+                self.add(&[Stdout], 20, 1, of(IpykernelPart::Stdout));
+                self.add(&[Flood], 3, 1, of(IpykernelPart::Flood));
+                self.add(&[Memory], 2, 1, of(IpykernelPart::Idle));
             }
             Err(error) => self.lacks("ipykernel", &error),
         }

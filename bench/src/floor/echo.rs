@@ -81,7 +81,7 @@ impl Drop for Echo {
 
 /// Message to the child.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Said {
+pub(crate) enum EchoMessage {
     /// So many sums.
     Sum(usize),
     /// So many loops, which are stopped by a signal.
@@ -93,21 +93,21 @@ pub(crate) enum Said {
 /// One thing that is measured of it.
 pub(crate) struct EchoProbe {
     pub(crate) echo: Rc<RefCell<Echo>>,
-    pub(crate) said: Said,
+    pub(crate) said: EchoMessage,
 }
 
 impl EchoProbe {
     fn run(&self, samples: &mut Samples) -> Result<()> {
         let mut echo = self.echo.borrow_mut();
         match self.said {
-            Said::Sum(times) => {
+            EchoMessage::Sum(times) => {
                 for _ in 0..times {
                     let started = Instant::now();
                     echo.ask(SUM, "2")?;
                     samples.time(WHO, "round_trip", started.elapsed());
                 }
             }
-            Said::Loop(times) => {
+            EchoMessage::Loop(times) => {
                 let pid = Pid::from_child(&echo.child);
                 for _ in 0..times {
                     echo.ask("spin()", "go")?;
@@ -117,7 +117,7 @@ impl EchoProbe {
                     samples.time(WHO, "interrupt", started.elapsed());
                 }
             }
-            Said::Stdout => {
+            EchoMessage::Stdout => {
                 let started = Instant::now();
                 echo.send(&format!("shout({SHOUT_BYTES})"))?;
                 let mut rest = usize::try_from(SHOUT_BYTES)?;
@@ -145,9 +145,9 @@ impl Probe for EchoProbe {
 
     fn what(&self) -> &'static str {
         match self.said {
-            Said::Sum(_) => "round_trip",
-            Said::Loop(_) => "interrupt",
-            Said::Stdout => "stdout",
+            EchoMessage::Sum(_) => "round_trip",
+            EchoMessage::Loop(_) => "interrupt",
+            EchoMessage::Stdout => "stdout",
         }
     }
 

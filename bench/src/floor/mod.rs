@@ -4,7 +4,7 @@ mod echo;
 mod fork;
 mod namespaces;
 
-pub(crate) use echo::{Echo, EchoProbe, Said};
+pub(crate) use echo::{Echo, EchoMessage, EchoProbe};
 pub(crate) use fork::{ForkProbe, Forked, start as start_fork};
 pub(crate) use namespaces::{NamespaceProbe, ROLE, serve as serve_namespaces, start as start_namespaces};
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use reqwest::Client;
 use serde_json::{Value, json};
 
-use super::provider::{Script, clock};
+use super::provider::{ModelScript, clock};
 
 /// Who is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Whom {
         }
     }
 
-    fn body(self, script: Script) -> Value {
+    fn body(self, script: ModelScript) -> Value {
         let model = script.model();
         match self {
             Self::Provider(_) => {
@@ -70,7 +70,7 @@ impl Whom {
     }
 
     /// Sends a request; nothing of the answer but its head is read.
-    pub(crate) async fn ask(self, client: &Client, script: Script) -> Result<reqwest::Response> {
+    pub(crate) async fn ask(self, client: &Client, script: ModelScript) -> Result<reqwest::Response> {
         let request = client
             .post(self.address())
             .header("content-type", "application/json")
@@ -86,7 +86,7 @@ impl Whom {
     }
 
     /// Asks, and reads everything.
-    pub(crate) async fn read(self, client: &Client, script: Script) -> Result<Read> {
+    pub(crate) async fn read(self, client: &Client, script: ModelScript) -> Result<Read> {
         let started = Instant::now();
         let mut answer = self.ask(client, script).await?;
         let mut frames = Frames::default();

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use tokio::task::JoinSet;
 
 use super::client::{Read, Whom};
-use super::provider::Script;
+use super::provider::ModelScript;
 use super::{DIRECT, Gateways, Pair};
 use crate::memory::Peak;
 use crate::probe::{Probe, Sampling};
@@ -27,7 +27,7 @@ const PACE: Duration = Duration::from_millis(20);
 impl Crowd {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let pair = self.gateways.pair().await?;
-        let script = Script::text(self.deltas, PACE);
+        let script = ModelScript::text(self.deltas, PACE);
         let peak = Peak::of(pair.server.id())?;
         for (who, whom) in [(DIRECT, pair.provider), (WHO, pair.gateway)] {
             let started = Instant::now();
@@ -46,7 +46,7 @@ impl Crowd {
 }
 
 /// Reads so many streams at once, of which none may fail.
-async fn all(pair: &Pair, whom: Whom, script: Script, count: usize) -> Result<Vec<Read>> {
+async fn all(pair: &Pair, whom: Whom, script: ModelScript, count: usize) -> Result<Vec<Read>> {
     let mut streams = JoinSet::new();
     for _ in 0..count {
         let client = pair.client.clone();
@@ -80,16 +80,16 @@ impl Deaf {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let pair = self.gateways.pair().await?;
         let peak = Peak::of(pair.server.id())?;
-        let much = Script {
+        let much = ModelScript {
             size: LARGE,
-            ..Script::text(self.bytes / LARGE, Duration::ZERO)
+            ..ModelScript::text(self.bytes / LARGE, Duration::ZERO)
         };
         let mut unread = Vec::new();
         for _ in 0..self.streams {
             unread.push(pair.gateway.ask(&pair.client, much).await?);
         }
         // They have two seconds to pile up what they can; the others are answered meanwhile.
-        all(pair, pair.gateway, Script::text(100, PACE), self.streams).await?;
+        all(pair, pair.gateway, ModelScript::text(100, PACE), self.streams).await?;
         samples.add(WHO, "gateway_deaf_memory", mebibytes(peak.growth()?));
         Ok(())
     }

@@ -9,9 +9,9 @@ use tokio::task::{JoinError, JoinSet};
 
 use super::client::Read;
 use super::crowd::mebibytes;
-use super::provider::{Code, Script};
+use super::provider::{Code, ModelScript};
 use super::{Gateways, Pair};
-use crate::memory::{Peak, Tree};
+use crate::memory::{Peak, ProcessTree};
 use crate::probe::probe;
 use crate::samples::Samples;
 use crate::subject::WHO;
@@ -35,7 +35,7 @@ impl Load {
         let peak = Peak::of(pair.server.id())?;
         // Connections of its own, so that all are sent at once.
         let client = Client::builder().tcp_nodelay(true).build()?;
-        let script = Script::code(Code::Chart);
+        let script = ModelScript::code(Code::Chart);
         let mut running = JoinSet::new();
         for _ in 0..self.requests {
             let (client, gateway) = (client.clone(), pair.gateway);
@@ -77,7 +77,7 @@ impl OneShots {
                 note(samples, running.join_next().await)?;
             }
             let (client, gateway) = (pair.client.clone(), pair.gateway);
-            running.spawn(async move { gateway.read(&client, Script::code(Code::Sum)).await });
+            running.spawn(async move { gateway.read(&client, ModelScript::code(Code::Sum)).await });
         }
         while !running.is_empty() {
             note(samples, running.join_next().await)?;
@@ -101,7 +101,7 @@ fn note(samples: &mut Samples, ended: Option<Result<Result<Read>, JoinError>>) -
 /// Private bytes of the sandboxes that sessions have or that wait in the pool, and how many sessions have one.
 async fn sandboxes(pair: &Pair) -> Result<(u64, f64)> {
     let server = pair.server.id();
-    let measured = tokio::task::spawn_blocking(move || Tree::below(server)).await;
+    let measured = tokio::task::spawn_blocking(move || ProcessTree::below(server)).await;
     let memory = measured.context("measure sandboxes")??.sessions.private;
     let text = pair.metrics().await?;
     let line = text

@@ -15,12 +15,12 @@ use reqwest::Client;
 use tokio::sync::OnceCell;
 
 use client::Whom;
-use provider::{Code, Script};
-use server::Server;
+use provider::{Code, ModelScript};
+use server::ServerProcess;
 
 pub(crate) use crowd::{Crowd, Deaf};
 pub(crate) use load::{Load, OneShots};
-pub(crate) use single::{Analyses, Burst, Paced, Requests};
+pub(crate) use single::{Analyses, Burst, Paced, RequestSubject};
 
 /// In the names of series of the provider that is asked directly.
 const DIRECT: &str = "provider";
@@ -33,7 +33,7 @@ pub(crate) struct Gateways(OnceCell<Pair>);
 #[derive(Debug)]
 struct Pair {
     client: Client,
-    server: Server,
+    server: ServerProcess,
     provider: Whom,
     gateway: Whom,
 }
@@ -59,7 +59,7 @@ impl Gateways {
                 let _ = rustls::crypto::ring::default_provider().install_default();
                 let provider = provider::start().await?;
                 let client = Client::builder().tcp_nodelay(true).build()?;
-                let server = Server::start(provider, &client).await?;
+                let server = ServerProcess::start(provider, &client).await?;
                 let pair = Pair {
                     gateway: Whom::Gateway(server.address),
                     provider: Whom::Provider(provider),
@@ -67,10 +67,10 @@ impl Gateways {
                     server,
                 };
                 // The first request of each opens connections, and the first code makes a template.
-                let text = Script::text(1, Duration::ZERO);
+                let text = ModelScript::text(1, Duration::ZERO);
                 pair.provider.read(&pair.client, text).await?;
                 pair.gateway.read(&pair.client, text).await?;
-                let code = Script::code(Code::Sum);
+                let code = ModelScript::code(Code::Sum);
                 let ran = pair.gateway.read(&pair.client, code).await?;
                 pair.gateway.forget(&pair.client, &ran).await?;
                 Ok(pair)

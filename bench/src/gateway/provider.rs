@@ -18,7 +18,7 @@ use crate::programs::{CHART, SUM};
 
 /// What an answer consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Script {
+pub(crate) struct ModelScript {
     /// How many deltas.
     pub(crate) deltas: usize,
     /// The wait before each.
@@ -52,7 +52,7 @@ impl Code {
 /// Bytes of a delta that is as short as a model's.
 const SHORT: usize = 20;
 
-impl Script {
+impl ModelScript {
     pub(crate) const fn text(deltas: usize, pause: Duration) -> Self {
         Self {
             deltas,
@@ -114,7 +114,7 @@ pub(crate) async fn start() -> Result<SocketAddr> {
 }
 
 async fn answer(Json(request): Json<Value>) -> Response {
-    let Some(script) = request["model"].as_str().and_then(Script::of) else {
+    let Some(script) = request["model"].as_str().and_then(ModelScript::of) else {
         return axum::http::StatusCode::NOT_FOUND.into_response();
     };
     let ran = request["messages"]
@@ -138,7 +138,7 @@ fn call(code: Code) -> String {
     chunk(&json!({"tool_calls": [call]}), None)
 }
 
-fn deltas(script: Script) -> impl stream::Stream<Item = String> {
+fn deltas(script: ModelScript) -> impl stream::Stream<Item = String> {
     stream::unfold(0, move |sent| async move {
         if sent == script.deltas {
             return None;
@@ -165,17 +165,17 @@ mod tests {
 
     #[test]
     fn a_models_name_says_what_it_answers() {
-        let script = Script {
+        let script = ModelScript {
             code: Some(Code::Chart),
-            ..Script::text(100, Duration::from_millis(2))
+            ..ModelScript::text(100, Duration::from_millis(2))
         };
         assert_eq!(script.model(), "script-100-2000-20-2");
         for code in [None, Some(Code::Sum), Some(Code::Chart)] {
-            let script = Script { code, ..script };
-            assert_eq!(Script::of(&script.model()), Some(script));
+            let script = ModelScript { code, ..script };
+            assert_eq!(ModelScript::of(&script.model()), Some(script));
         }
-        assert_eq!(Script::of("script-1-2-3-9"), None);
-        assert_eq!(Script::of("gpt"), None);
-        assert_eq!(Script::of("script-1-2"), None);
+        assert_eq!(ModelScript::of("script-1-2-3-9"), None);
+        assert_eq!(ModelScript::of("gpt"), None);
+        assert_eq!(ModelScript::of("script-1-2"), None);
     }
 }

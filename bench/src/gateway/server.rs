@@ -19,13 +19,13 @@ const IMAGES: [&str; 4] = ["images", "refs", "cache", "layers"];
 
 /// A gateway before a provider. It ends with this value.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct ServerProcess {
     child: Child,
     pub(crate) address: SocketAddr,
     folder: PathBuf,
 }
 
-impl Server {
+impl ServerProcess {
     /// Starts one with the images of a home, and records of its own.
     pub(crate) async fn start(provider: SocketAddr, client: &Client) -> Result<Self> {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("find a free port")?;
@@ -86,7 +86,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

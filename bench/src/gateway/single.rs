@@ -5,22 +5,22 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::provider::{Code, Script};
+use super::provider::{Code, ModelScript};
 use super::{DIRECT, Gateways};
 use crate::probe::probe;
 use crate::samples::Samples;
 use crate::subject::WHO;
 
 /// Requests with the shortest answer.
-pub(crate) struct Requests {
+pub(crate) struct RequestSubject {
     pub(crate) gateways: Arc<Gateways>,
     pub(crate) times: usize,
 }
 
-impl Requests {
+impl RequestSubject {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let pair = self.gateways.pair().await?;
-        let script = Script::text(1, Duration::ZERO);
+        let script = ModelScript::text(1, Duration::ZERO);
         for _ in 0..self.times {
             let direct = pair.provider.read(&pair.client, script).await?.total;
             let ours = pair.gateway.read(&pair.client, script).await?.total;
@@ -41,7 +41,7 @@ pub(crate) struct Paced {
 impl Paced {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let pair = self.gateways.pair().await?;
-        let script = Script::text(self.deltas, Duration::from_millis(2));
+        let script = ModelScript::text(self.deltas, Duration::from_millis(2));
         let direct = pair.provider.read(&pair.client, script).await?.ages;
         let ours = pair.gateway.read(&pair.client, script).await?.ages;
         let mean = |ages: &[Duration]| ages.iter().sum::<Duration>() / u32::try_from(ages.len()).unwrap_or(1);
@@ -65,7 +65,7 @@ pub(crate) struct Burst {
 impl Burst {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let pair = self.gateways.pair().await?;
-        let script = Script::text(usize::try_from(self.deltas)?, Duration::ZERO);
+        let script = ModelScript::text(usize::try_from(self.deltas)?, Duration::ZERO);
         for (who, whom) in [(DIRECT, pair.provider), (WHO, pair.gateway)] {
             let total = whom.read(&pair.client, script).await?.total;
             samples.time(who, "gateway_burst", total / self.deltas);
@@ -85,7 +85,7 @@ pub(crate) struct Analyses {
 impl Analyses {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let pair = self.gateways.pair().await?;
-        let script = Script::code(Code::Sum);
+        let script = ModelScript::code(Code::Sum);
         for _ in 0..self.times {
             let read = pair.gateway.read(&pair.client, script).await?;
             samples.time(WHO, "gateway_code", read.total);
@@ -109,7 +109,7 @@ impl Analyses {
     }
 }
 
-probe!(Requests, "requests through the gateway");
+probe!(RequestSubject, "requests through the gateway");
 probe!(Paced, "deltas through the gateway");
 probe!(Burst, "a burst of deltas through the gateway");
 probe!(Analyses, "code through the gateway");

@@ -26,7 +26,7 @@ pub(crate) type Ipykernel = Rc<RefCell<Driver>>;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Part {
+pub(crate) enum IpykernelPart {
     /// A new kernel until the result of a sum.
     First,
     /// A new kernel until a table and a chart.
@@ -81,37 +81,39 @@ fn install(python: &Python, packages: &Path) -> Result<()> {
 /// One thing that is measured of it.
 pub(crate) struct IpykernelProbe {
     pub(crate) driver: Ipykernel,
-    pub(crate) part: Part,
+    pub(crate) part: IpykernelPart,
 }
 
 impl IpykernelProbe {
     fn run(&self, samples: &mut Samples) -> Result<()> {
         let mut driver = self.driver.borrow_mut();
         match self.part {
-            Part::First => samples.times(WHO, "first", driver.times(&json!({"do": "first", "code": SUM}))?),
-            Part::Chart => samples.times(
+            IpykernelPart::First => {
+                samples.times(WHO, "first", driver.times(&json!({"do": "first", "code": SUM}))?)
+            }
+            IpykernelPart::Chart => samples.times(
                 WHO,
                 "chart",
                 driver.times(&json!({"do": "first", "code": CHART}))?,
             ),
-            Part::Warm(cells) => {
+            IpykernelPart::Warm(cells) => {
                 let request = json!({"do": "warm", "code": SUM, "cells": cells});
                 samples.times(WHO, "warm", driver.times(&request)?);
             }
-            Part::Interrupt(times) => {
+            IpykernelPart::Interrupt(times) => {
                 let request = json!({"do": "interrupt", "code": ANNOUNCED_LOOP, "times": times});
                 samples.times(WHO, "interrupt", driver.times(&request)?);
             }
-            Part::Stdout => {
+            IpykernelPart::Stdout => {
                 let request = json!({"do": "stdout", "code": SHOUT, "bytes": SHOUT_BYTES});
                 samples.times(WHO, "stdout", driver.times(&request)?);
             }
-            Part::Flood => {
+            IpykernelPart::Flood => {
                 let request = json!({"do": "flood", "code": FLOOD.replace("TIMES", "64"), "bytes": 64 << 20});
                 let growth = driver.ask(&request)?;
                 samples.add(WHO, "flood", number(&growth)? / f64::from(1 << 20));
             }
-            Part::Idle => {
+            IpykernelPart::Idle => {
                 let pid = number(&driver.ask(&json!({"do": "idle", "code": SUM}))?)?;
                 #[expect(
                     clippy::cast_possible_truncation,
@@ -142,13 +144,13 @@ impl Probe for IpykernelProbe {
 
     fn what(&self) -> &'static str {
         match self.part {
-            Part::First => "first",
-            Part::Chart => "chart",
-            Part::Warm(_) => "warm",
-            Part::Interrupt(_) => "interrupt",
-            Part::Stdout => "stdout",
-            Part::Flood => "flood",
-            Part::Idle => "idle",
+            IpykernelPart::First => "first",
+            IpykernelPart::Chart => "chart",
+            IpykernelPart::Warm(_) => "warm",
+            IpykernelPart::Interrupt(_) => "interrupt",
+            IpykernelPart::Stdout => "stdout",
+            IpykernelPart::Flood => "flood",
+            IpykernelPart::Idle => "idle",
         }
     }
 

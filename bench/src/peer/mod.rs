@@ -4,6 +4,6 @@ mod ipykernel;
 mod process;
 mod wrapped;
 
-pub(crate) use ipykernel::{IpykernelProbe, Part, start as start_ipykernel};
-pub(crate) use process::{ProcessProbe, Program};
+pub(crate) use ipykernel::{IpykernelPart, IpykernelProbe, start as start_ipykernel};
+pub(crate) use process::{PeerProgram, ProcessProbe};
 pub(crate) use wrapped::Wrapped;

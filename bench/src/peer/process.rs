@@ -14,7 +14,7 @@ use crate::samples::Samples;
 
 /// What a process is to do.
 #[derive(Clone, Debug)]
-pub(crate) enum Program {
+pub(crate) enum PeerProgram {
     /// Does nothing, without Python.
     True,
     /// Prints a sum.
@@ -38,7 +38,7 @@ pub(crate) enum Program {
 /// A way to start a process, and what it does.
 pub(crate) struct ProcessProbe {
     pub(crate) wrapped: Arc<Wrapped>,
-    pub(crate) program: Program,
+    pub(crate) program: PeerProgram,
 }
 
 impl ProcessProbe {
@@ -46,14 +46,14 @@ impl ProcessProbe {
         let wrapped = &self.wrapped;
         let who = wrapped.who;
         match &self.program {
-            Program::True => samples.time(who, "exec", wrapped.time_true()?),
-            Program::First => samples.time(who, "first", wrapped.time(PRINT_SUM, 2)?),
-            Program::Chart => samples.time(who, "chart", wrapped.time(PRINT_CHART, 200)?),
-            Program::Stdout => {
+            PeerProgram::True => samples.time(who, "exec", wrapped.time_true()?),
+            PeerProgram::First => samples.time(who, "first", wrapped.time(PRINT_SUM, 2)?),
+            PeerProgram::Chart => samples.time(who, "chart", wrapped.time(PRINT_CHART, 200)?),
+            PeerProgram::Stdout => {
                 let bytes = usize::try_from(SHOUT_BYTES)?;
                 samples.time(who, "stdout", wrapped.time(SHOUT, bytes)?);
             }
-            Program::FrameIn(file) => {
+            PeerProgram::FrameIn(file) => {
                 // A JSON string is one of Python's.
                 let file = serde_json::to_string(file)?;
                 let code = format!(
@@ -62,7 +62,7 @@ impl ProcessProbe {
                 );
                 self.frame(&code, "frame_in", samples)?;
             }
-            Program::FrameOut(path) => {
+            PeerProgram::FrameOut(path) => {
                 let file = serde_json::to_string(path)?;
                 let code = format!(
                     "import time\n{MAKE_FRAME}started = time.perf_counter()\nframe.to_parquet({file})\n\
@@ -72,7 +72,7 @@ impl ProcessProbe {
                 std::fs::remove_file(path).context("remove the peer's table")?;
                 result?;
             }
-            Program::Rows(file, megabytes) => {
+            PeerProgram::Rows(file, megabytes) => {
                 let file = serde_json::to_string(file)?;
                 let code = format!(
                     "import json, time\nstarted = time.perf_counter()\nrows = json.load(open({file}))\nassert rows[-1]['number'] == len(rows) - 1\n\
@@ -80,8 +80,8 @@ impl ProcessProbe {
                 );
                 self.frame(&code, &format!("bind_{megabytes}"), samples)?;
             }
-            Program::Concurrent => self.concurrent(samples)?,
-            Program::Throughput(time) => self.throughput(*time, samples)?,
+            PeerProgram::Concurrent => self.concurrent(samples)?,
+            PeerProgram::Throughput(time) => self.throughput(*time, samples)?,
         }
         Ok(())
     }
@@ -166,15 +166,15 @@ impl Probe for ProcessProbe {
 
     fn what(&self) -> &'static str {
         match self.program {
-            Program::True => "exec",
-            Program::First => "first",
-            Program::Chart => "chart",
-            Program::Stdout => "stdout",
-            Program::FrameIn(_) => "frame_in",
-            Program::FrameOut(_) => "frame_out",
-            Program::Rows(..) => "bind",
-            Program::Concurrent => "concurrent",
-            Program::Throughput(_) => "throughput",
+            PeerProgram::True => "exec",
+            PeerProgram::First => "first",
+            PeerProgram::Chart => "chart",
+            PeerProgram::Stdout => "stdout",
+            PeerProgram::FrameIn(_) => "frame_in",
+            PeerProgram::FrameOut(_) => "frame_out",
+            PeerProgram::Rows(..) => "bind",
+            PeerProgram::Concurrent => "concurrent",
+            PeerProgram::Throughput(_) => "throughput",
         }
     }
 

@@ -19,13 +19,13 @@ use crate::samples::Samples;
 const LIMIT: Duration = Duration::from_mins(5);
 
 /// Binds JSON rows, and uses them.
-pub(crate) struct Bind {
+pub(crate) struct BindInput {
     pub(crate) subject: Arc<Subject>,
     pub(crate) megabytes: usize,
 }
 
 /// Computes changes of a population of 1,000 entities over 10,000 periods, and the same naively.
-pub(crate) struct Change {
+pub(crate) struct ChangeSeries {
     pub(crate) subject: Arc<Subject>,
 }
 
@@ -69,7 +69,7 @@ async fn end(derivation: Derivation) -> Result<()> {
     Ok(())
 }
 
-impl Bind {
+impl BindInput {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let count = self.megabytes * 1_000_000 / ROWS_SIZE;
         let mut derivation = derivation(&self.subject, rows(count)).await?;
@@ -86,7 +86,7 @@ impl Bind {
     }
 }
 
-impl Probe for Bind {
+impl Probe for BindInput {
     fn who(&self) -> &'static str {
         WHO
     }
@@ -100,7 +100,7 @@ impl Probe for Bind {
     }
 }
 
-impl Change {
+impl ChangeSeries {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let mut derivation = derivation(&self.subject, rows(1)).await?;
         let found = result(&mut derivation, CHANGE).await?;
@@ -111,7 +111,7 @@ impl Change {
     }
 }
 
-impl Probe for Change {
+impl Probe for ChangeSeries {
     fn who(&self) -> &'static str {
         WHO
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use super::{Subject, WHO, completed};
-use crate::memory::{Tree, available};
+use crate::memory::{ProcessTree, available};
 use crate::probe::{Probe, Sampling};
 use crate::programs::SUM;
 use crate::samples::Samples;
@@ -35,14 +35,14 @@ impl Idle {
         live: &mut Vec<cellblock_interpreter::Session>,
         samples: &mut Samples,
     ) -> Result<()> {
-        let (before, free) = (Tree::measure()?, available()?);
+        let (before, free) = (ProcessTree::measure()?, available()?);
         for &count in self.counts {
             while live.len() < count {
                 let session = self.subject.session(false);
                 live.push(session.clone());
                 completed(&session.execute(SUM).await?)?;
             }
-            let now = Tree::measure()?;
+            let now = ProcessTree::measure()?;
             let used = free.saturating_sub(available()?);
             let mut keep = |what: &str, bytes: u64, sessions: usize, unit: f64| {
                 #[expect(clippy::cast_precision_loss, reason = "bytes of memory fit a double")]

@@ -26,7 +26,7 @@ mod warm;
 mod workbench;
 
 pub(crate) use concurrent::Concurrent;
-pub(crate) use derive::{Bind, Change};
+pub(crate) use derive::{BindInput, ChangeSeries};
 pub(crate) use first::{Create, First};
 pub(crate) use flood::Flood;
 pub(crate) use frame::Frames;
@@ -35,7 +35,7 @@ pub(crate) use interrupt::{Deadline, Interrupt};
 pub(crate) use stdout::Stdout;
 pub(crate) use throughput::Throughput;
 pub(crate) use warm::Warm;
-pub(crate) use workbench::Tools;
+pub(crate) use workbench::WorkbenchTools;
 
 /// In the names of series.
 pub(crate) const WHO: &str = "cellblock";

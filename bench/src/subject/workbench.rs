@@ -23,12 +23,12 @@ const FILES: &str =
     "for n in 0 1 2 3 4 5 6 7 8 9 a b c d e f g h i j; do head -c 10000 /dev/urandom > /tmp/output/$n; done";
 
 /// Calls each tool a number of times in one session.
-pub(crate) struct Tools {
+pub(crate) struct WorkbenchTools {
     pub(crate) subject: Arc<Subject>,
     pub(crate) times: usize,
 }
 
-impl Tools {
+impl WorkbenchTools {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let session = self.subject.session(true);
         let tools = Workbench::new(session.clone(), WorkbenchOptions::default());
@@ -134,7 +134,7 @@ fn csv(folder: &Path, bytes: u64) -> Result<PathBuf> {
     Ok(path)
 }
 
-impl Probe for Tools {
+impl Probe for WorkbenchTools {
     fn who(&self) -> &'static str {
         WHO
     }

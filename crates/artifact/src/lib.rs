@@ -25,7 +25,7 @@ pub use error::ArtifactError;
 pub use gc::{Collected, Retention};
 pub use id::{ArtifactId, ParseIdError};
 pub use metadata::{About, Kind, Metadata, Origin};
-pub use pin::Owner;
+pub use pin::PinOwner;
 pub use reader::Reader;
 #[cfg(feature = "s3")]
 pub use s3::{Credentials, S3};

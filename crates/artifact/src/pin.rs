@@ -22,7 +22,7 @@ const AT_ONCE: usize = 16;
 /// An owner of references.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Owner {
+pub struct PinOwner {
     /// Name of the owner.
     pub name: String,
     /// Pinned artifacts.
@@ -82,7 +82,7 @@ impl Store {
     }
 
     /// Lists the owners of references, sorted by name.
-    pub async fn owners(&self) -> Result<Vec<Owner>, ArtifactError> {
+    pub async fn owners(&self) -> Result<Vec<PinOwner>, ArtifactError> {
         let mut references = self.objects.list(Some(&Path::from(FOLDER)));
         let mut owners = BTreeMap::new();
         while let Some(found) = references.next().await {
@@ -91,7 +91,7 @@ impl Store {
                 continue;
             };
             let modified = SystemTime::from(found.last_modified);
-            let owner: &mut Owner = owners.entry(name.clone()).or_insert_with(|| Owner {
+            let owner: &mut PinOwner = owners.entry(name.clone()).or_insert_with(|| PinOwner {
                 name,
                 pins: Vec::new(),
                 newest: modified,

@@ -18,7 +18,7 @@ use super::spec::Policy;
 /// The way in which a network client was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum Detection {
     /// By its installation record.
     Installed,
     /// By an importable module, whichever package contains it.
@@ -31,13 +31,13 @@ pub enum How {
 
 /// A network client that was found.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Finding {
+pub struct AuditFinding {
     /// Name of the distribution.
     pub client: String,
     /// Purpose of the client.
     pub reason: String,
     /// How it was detected.
-    pub how: How,
+    pub how: Detection,
     /// Path below the audited directory.
     pub path: String,
     /// Whether the policy allows it.
@@ -46,16 +46,16 @@ pub struct Finding {
 
 /// Result of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct AuditReport {
     /// Number of audited distributions.
     pub packages: usize,
     /// Number of known network clients.
     pub known_clients: usize,
     /// Findings, sorted.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<AuditFinding>,
 }
 
-impl Report {
+impl AuditReport {
     /// Returns whether the policy allows all findings.
     pub fn passed(&self) -> bool {
         self.findings.iter().all(|it| it.allowed)
@@ -120,17 +120,17 @@ const VENDORS: [&str; 9] = [
 ];
 
 /// Searches everything below `root`; the directories `sites` are on Python's search path.
-pub(crate) fn audit(root: &Path, sites: &[&Path], policy: &Policy) -> Result<Report> {
+pub(crate) fn audit(root: &Path, sites: &[&Path], policy: &Policy) -> Result<AuditReport> {
     let known = clients();
     let allowed = |client: &str| {
         !policy.forbid_network_clients || policy.allow.iter().any(|it| normalise(it) == normalise(client))
     };
-    let mut report = Report {
+    let mut report = AuditReport {
         known_clients: known.len(),
-        ..Report::default()
+        ..AuditReport::default()
     };
     let mut note = |client: &Client, how, path: &Path| {
-        report.findings.push(Finding {
+        report.findings.push(AuditFinding {
             client: client.name.clone(),
             reason: client.reason.clone(),
             how,
@@ -147,13 +147,13 @@ pub(crate) fn audit(root: &Path, sites: &[&Path], policy: &Policy) -> Result<Rep
         for (package, path) in installed(site)? {
             packages += 1;
             if let Some(client) = known.iter().find(|it| it.name == package.name) {
-                note(client, How::Installed, &path);
+                note(client, Detection::Installed, &path);
             }
         }
         for client in &known {
             for import in &client.imports {
                 if let Some(path) = importable(site, import) {
-                    note(client, How::Importable, &path);
+                    note(client, Detection::Importable, &path);
                 }
             }
         }
@@ -178,7 +178,7 @@ pub(crate) fn audit(root: &Path, sites: &[&Path], policy: &Policy) -> Result<Rep
     for vendor in &vendors {
         for client in &known {
             for path in client.imports.iter().filter_map(|it| importable(vendor, it)) {
-                note(client, How::Vendored, &path);
+                note(client, Detection::Vendored, &path);
             }
         }
     }
@@ -189,14 +189,14 @@ pub(crate) fn audit(root: &Path, sites: &[&Path], policy: &Policy) -> Result<Rep
     };
     for archive in &archives {
         let Some(held) = held_by(archive) else {
-            note(&sealed, How::Bundled, archive);
+            note(&sealed, Detection::Bundled, archive);
             continue;
         };
         for client in known
             .iter()
             .filter(|it| it.imports.iter().any(|import| holds(&held, import)))
         {
-            note(client, How::Bundled, archive);
+            note(client, Detection::Bundled, archive);
         }
     }
     report.packages = packages;
@@ -319,7 +319,7 @@ mod tests {
         dir
     }
 
-    fn found(files: &[(&str, &str)], policy: &Policy) -> Vec<(String, How, bool)> {
+    fn found(files: &[(&str, &str)], policy: &Policy) -> Vec<(String, Detection, bool)> {
         let site = site(files);
         let report = audit(site.path(), &[site.path()], policy).unwrap();
         report
@@ -342,11 +342,11 @@ mod tests {
             ("tool/bundled/pip-24.whl", ""),
         ];
         let expected = [
-            ("archive", How::Bundled),
-            ("httpx", How::Importable),
-            ("pycurl", How::Importable),
-            ("requests", How::Installed),
-            ("urllib3", How::Vendored),
+            ("archive", Detection::Bundled),
+            ("httpx", Detection::Importable),
+            ("pycurl", Detection::Importable),
+            ("requests", Detection::Installed),
+            ("urllib3", Detection::Vendored),
         ];
         let expected: Vec<_> = expected.iter().map(|it| (it.0.to_owned(), it.1, false)).collect();
         assert_eq!(found(&files, &Policy::default()), expected);
@@ -384,7 +384,7 @@ mod tests {
             forbid_network_clients: false,
             allow: vec![],
         };
-        let expected = [("websocket-client".to_owned(), How::Importable, true)];
+        let expected = [("websocket-client".to_owned(), Detection::Importable, true)];
         assert_eq!(found(&files, &by_name), expected);
         assert_eq!(found(&files, &altogether), expected);
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::audit::Report;
+use super::audit::AuditReport;
 
 /// A result of the image module.
 pub type Result<T, E = ImageError> = std::result::Result<T, E>;
@@ -85,7 +85,7 @@ pub enum ImageError {
     )]
     Audit {
         /// The whole report.
-        report: Box<Report>,
+        report: Box<AuditReport>,
     },
     /// No image has that name.
     #[error("image `{reference}` not found (available: {known}); build it with `cellblock image build`")]

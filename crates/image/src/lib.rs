@@ -32,7 +32,7 @@ mod tests;
 mod uv;
 
 pub use archive::{Exported, archive_name};
-pub use audit::{Finding, How, Report};
+pub use audit::{AuditFinding, AuditReport, Detection};
 pub use copy::PYTHON_IN_SANDBOX;
 pub use error::{ImageError, Result};
 pub use fuzz::fuzz_manifest;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::audit::Report;
+use super::audit::AuditReport;
 use super::digest::hex;
 use super::spec::Policy;
 
@@ -60,7 +60,7 @@ pub struct Manifest {
     /// Notes for the person who built it.
     pub notes: Vec<String>,
     /// Result of the audit after the build.
-    pub audit: Report,
+    pub audit: AuditReport,
 }
 
 impl Manifest {
@@ -95,7 +95,7 @@ impl Manifest {
             manifest.library_path.as_ref(),
         ];
         if paths.into_iter().flatten().any(|it| !inside(it)) {
-            return Err("a path in its manifest leads outside".to_owned());
+            return Err("a path in its manifest leads out of it".to_owned());
         }
         Ok(manifest)
     }

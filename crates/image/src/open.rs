@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::audit::{Report, audit};
+use super::audit::{AuditReport, audit};
 use super::digest;
 use super::error::{ImageError, Result};
 use super::home::Home;
@@ -117,7 +117,7 @@ impl Image {
     }
 
     /// Searches it again for network clients.
-    pub async fn audit(&self) -> Result<Report> {
+    pub async fn audit(&self) -> Result<AuditReport> {
         let image = self.clone();
         tokio::task::spawn_blocking(move || {
             let sites = image.sites();

@@ -275,7 +275,10 @@ async fn an_image_with_a_network_client_is_rejected_without_leftovers() {
         .iter()
         .map(|it| (it.client.as_str(), it.how))
         .collect();
-    assert_eq!(found, [("h2", How::Installed), ("h2", How::Importable)]);
+    assert_eq!(
+        found,
+        [("h2", Detection::Installed), ("h2", Detection::Importable)]
+    );
     assert!(!store.home().root().join("images").exists());
 
     let (sink, heard) = listener();

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 
 use cellblock_image::layer;
-use cellblock_image::{Image, Manifest, Report, Sink};
+use cellblock_image::{AuditReport, Image, Manifest, Sink};
 use cellblock_sandbox::backend::BoxFuture;
 use cellblock_sandbox::backend::process::ProcessBackend;
 
@@ -22,7 +22,7 @@ pub(crate) trait Base: Debug + Send + Sync {
     fn failed_modules(&self) -> Vec<String>;
 
     /// Which network clients the image holds.
-    fn audit(&self) -> BoxFuture<'_, Result<Report>>;
+    fn audit(&self) -> BoxFuture<'_, Result<AuditReport>>;
 
     /// The id of a layer with these requirements, installed where the image is.
     fn layer<'a>(&'a self, requirements: &'a [String]) -> BoxFuture<'a, Result<String>>;
@@ -48,7 +48,7 @@ impl Base for LocalBase {
         self.process.failed_modules()
     }
 
-    fn audit(&self) -> BoxFuture<'_, Result<Report>> {
+    fn audit(&self) -> BoxFuture<'_, Result<AuditReport>> {
         Box::pin(async { Ok(self.image.audit().await?) })
     }
 

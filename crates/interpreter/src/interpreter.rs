@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     pool: Pool,
     in_use: Mutex<BTreeSet<String>>,
     taken: AtomicU64,
-    audit: OnceCell<cellblock_image::Report>,
+    audit: OnceCell<cellblock_image::AuditReport>,
 }
 
 impl Interpreter {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cellblock_artifact::Store;
-use cellblock_image::{Manifest, Report};
+use cellblock_image::{AuditReport, Manifest};
 pub use cellblock_remote::*;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::BoxFuture;
@@ -62,7 +62,7 @@ impl Base for RemoteBase {
         self.backend.failed_modules()
     }
 
-    fn audit(&self) -> BoxFuture<'_, Result<Report>> {
+    fn audit(&self) -> BoxFuture<'_, Result<AuditReport>> {
         Box::pin(async { Ok(self.backend.audit().await?) })
     }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cellblock_image::{Manifest, Report as Audit};
+use cellblock_image::{AuditReport, Manifest};
 use cellblock_remote::serve::{Host, serve};
 use cellblock_remote::{Pulse, Refusal, Transport};
 use cellblock_sandbox::backend::BoxFuture;
@@ -90,7 +90,7 @@ impl Host for Served {
         })
     }
 
-    fn audit(&self) -> BoxFuture<'_, Result<Audit, Refusal>> {
+    fn audit(&self) -> BoxFuture<'_, Result<AuditReport, Refusal>> {
         Box::pin(async { self.shared.base.audit().await.map_err(refusal) })
     }
 

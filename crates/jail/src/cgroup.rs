@@ -45,7 +45,7 @@ pub enum Version {
 
 /// One of our directories in one tree.
 #[derive(Debug)]
-pub struct Tree {
+pub struct CgroupTree {
     version: Version,
     controllers: Vec<Controller>,
     dir: OwnedFd,
@@ -55,7 +55,7 @@ pub struct Tree {
 
 /// The launcher's directories, one per tree. Empty if the machine permits none.
 #[derive(Debug, Default)]
-pub struct Trees(Vec<Tree>);
+pub struct Trees(Vec<CgroupTree>);
 
 /// Limits of a room. `None` means unlimited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ pub struct GroupLimits {
 
 /// The cgroups of one room.
 #[derive(Debug)]
-pub struct Group {
+pub struct RoomCgroups {
     name: String,
     dirs: Vec<(Version, OwnedFd)>,
 }
@@ -80,13 +80,14 @@ impl Trees {
     pub fn prepare(name: &str, owner: (u32, u32)) -> Self {
         let mut trees = Vec::new();
         for candidate in sweep::candidates() {
-            let taken = |tree: &Tree| candidate.controllers.iter().any(|c| tree.controllers.contains(c));
+            let taken =
+                |tree: &CgroupTree| candidate.controllers.iter().any(|c| tree.controllers.contains(c));
             // Version 2 counts CPU time without a controller.
-            let counted = |tree: &Tree| candidate.controllers.is_empty() && tree.version == Version::V2;
+            let counted = |tree: &CgroupTree| candidate.controllers.is_empty() && tree.version == Version::V2;
             if trees.iter().any(|tree| taken(tree) || counted(tree)) {
                 continue;
             }
-            if let Ok(tree) = Tree::create(&candidate, name, owner) {
+            if let Ok(tree) = CgroupTree::create(&candidate, name, owner) {
                 trees.push(tree);
             }
         }
@@ -106,7 +107,7 @@ impl Trees {
             controllers: controllers.to_vec(),
             parent: parent.to_owned(),
         };
-        Ok(Self(vec![Tree::create(&candidate, name, owner)?]))
+        Ok(Self(vec![CgroupTree::create(&candidate, name, owner)?]))
     }
 
     /// Returns the launcher's directories in the host's file system.
@@ -143,8 +144,8 @@ impl Trees {
     }
 
     /// Creates the groups of a room and sets their limits.
-    pub fn create(&self, name: &str, limits: &GroupLimits) -> Result<Group> {
-        let mut group = Group {
+    pub fn create(&self, name: &str, limits: &GroupLimits) -> Result<RoomCgroups> {
+        let mut group = RoomCgroups {
             name: name.to_owned(),
             dirs: Vec::new(),
         };
@@ -162,7 +163,7 @@ impl Trees {
     }
 
     /// Removes a room's groups; fails while one contains a process.
-    pub fn remove(&self, group: &Group) -> Result<()> {
+    pub fn remove(&self, group: &RoomCgroups) -> Result<()> {
         for tree in &self.0 {
             match unlinkat(&tree.dir, group.name.as_str(), AtFlags::REMOVEDIR) {
                 Ok(()) | Err(rustix::io::Errno::NOENT) => {}
@@ -181,7 +182,7 @@ impl Trees {
     }
 }
 
-impl Tree {
+impl CgroupTree {
     fn create(candidate: &sweep::Candidate, name: &str, owner: (u32, u32)) -> io::Result<Self> {
         let path = candidate.parent.join(name);
         fs::create_dir(&path)?;
@@ -243,7 +244,7 @@ impl Controller {
     }
 }
 
-impl Group {
+impl RoomCgroups {
     /// Returns the v2 directory, for `CLONE_INTO_CGROUP`.
     pub fn v2(&self) -> Option<BorrowedFd<'_>> {
         self.dirs
@@ -278,7 +279,7 @@ impl Group {
     }
 }
 
-/// Joins through the files of [`Group::doors`].
+/// Joins through the files of [`RoomCgroups::doors`].
 pub fn enter(doors: &[OwnedFd]) -> Result<()> {
     for door in doors {
         rustix::io::write(door, b"0").during("join the room's cgroup")?;
@@ -286,7 +287,7 @@ pub fn enter(doors: &[OwnedFd]) -> Result<()> {
     Ok(())
 }
 
-fn set_limits(tree: &Tree, dir: BorrowedFd<'_>, limits: &GroupLimits) -> Result<()> {
+fn set_limits(tree: &CgroupTree, dir: BorrowedFd<'_>, limits: &GroupLimits) -> Result<()> {
     let has = |controller| tree.controllers.contains(&controller);
     let v2 = tree.version == Version::V2;
     if let Some(bytes) = limits.memory_bytes.filter(|_| has(Controller::Memory)) {

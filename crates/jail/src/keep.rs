@@ -8,7 +8,7 @@ use crate::cgroup::Trees;
 use crate::error::{During, Error, Result, chain};
 use crate::fds;
 use crate::ids::KeepIds;
-use crate::mounts::{self, Tree};
+use crate::mounts::{self, KeepTree};
 use crate::process::{Child, NAMESPACES, spawn};
 use crate::protection::Protection;
 
@@ -18,7 +18,7 @@ pub struct KeepPlan {
     /// Its id map.
     pub ids: KeepIds,
     /// Its file tree.
-    pub tree: Tree,
+    pub tree: KeepTree,
 }
 
 /// Starts a keep whose first process runs `body`; called in the host's namespaces by a single-threaded process.

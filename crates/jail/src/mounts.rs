@@ -23,7 +23,7 @@ use crate::scratch::write_file;
 
 /// A directory of the host that is visible inside, read-only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bind {
+pub struct HostBind {
     /// The host's directory.
     pub source: PathBuf,
     /// Path inside.
@@ -32,9 +32,9 @@ pub struct Bind {
 
 /// Content of the keep's tree in addition to the system's libraries and commands.
 #[derive(Clone, Debug, Default)]
-pub struct Tree {
+pub struct KeepTree {
     /// Directories of the host.
-    pub binds: Vec<Bind>,
+    pub binds: Vec<HostBind>,
     /// Files with their content, by absolute path.
     pub files: Vec<(PathBuf, Vec<u8>)>,
 }
@@ -124,10 +124,10 @@ const MASKED_DIRECTORIES: [&str; 7] = [
 
 /// Detached, read-only copies of the host's directories that a keep shows.
 #[derive(Debug)]
-pub struct Sources(Vec<(OwnedFd, PathBuf)>);
+pub struct HostMounts(Vec<(OwnedFd, PathBuf)>);
 
 /// Builds the keep's tree and makes it the root of the calling process, which must be alone in its mount namespace.
-pub fn enter_keep(tree: &Tree, Sources(sources): Sources) -> Result<()> {
+pub fn enter_keep(tree: &KeepTree, HostMounts(sources): HostMounts) -> Result<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .during("make mounts private")?;
     let root = SCAFFOLDS
@@ -247,7 +247,7 @@ pub fn hide_proc() -> Result<()> {
 /// Copies the mounts of the tree's host directories. Called inside the keep's namespaces while the
 /// process still has the host's user id, because images may be below a home directory that only the
 /// user can enter.
-pub fn open_sources(tree: &Tree) -> Result<Sources> {
+pub fn open_sources(tree: &KeepTree) -> Result<HostMounts> {
     let system = SYSTEM.iter().map(PathBuf::from).filter(|path| path.is_dir());
     let root_directories = ROOT_LINKS
         .iter()
@@ -260,7 +260,7 @@ pub fn open_sources(tree: &Tree) -> Result<Sources> {
     for bind in &tree.binds {
         opened.push((open_read_only(&bind.source)?, bind.target.clone()));
     }
-    Ok(Sources(opened))
+    Ok(HostMounts(opened))
 }
 
 fn open_read_only(source: &Path) -> Result<OwnedFd> {
@@ -381,7 +381,7 @@ fn devices(root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn write_files(root: &Path, tree: &Tree) -> Result<()> {
+fn write_files(root: &Path, tree: &KeepTree) -> Result<()> {
     for (path, content) in &tree.files {
         let path = beneath(root, path);
         if let Some(parent) = path.parent() {

@@ -6,7 +6,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::thread::UnshareFlags;
 use serde::{Deserialize, Serialize};
 
-use crate::cgroup::{Group, GroupLimits, Trees, Usage, enter as enter_group};
+use crate::cgroup::{GroupLimits, RoomCgroups, Trees, Usage, enter as enter_group};
 use crate::confine::{self, ProcessLimits};
 use crate::error::{During, Error, Result, chain};
 use crate::fds;
@@ -38,7 +38,7 @@ pub struct Room {
     pub namespaces: Vec<OwnedFd>,
     /// Landlock rules, for processes that join later.
     pub rules: Option<OwnedFd>,
-    group: Group,
+    group: RoomCgroups,
 }
 
 /// Handles that the setup passes to the first process of a room.
@@ -113,7 +113,7 @@ impl Rooms<'_> {
         &self,
         slot: u32,
         limits: &RoomLimits,
-        group: &Group,
+        group: &RoomCgroups,
         keep_open: &[RawFd],
         body: impl FnOnce(Inside) -> Result<()>,
     ) -> Result<(Child, Vec<OwnedFd>)> {

@@ -85,7 +85,7 @@ fn limits() -> GroupLimits {
 }
 
 /// Runs a body inside a new group and returns how it ended, with the usage.
-fn inside(trees: &Trees, name: &str, body: impl FnOnce()) -> (Ending, cgroup::Usage, cgroup::Group) {
+fn inside(trees: &Trees, name: &str, body: impl FnOnce()) -> (Ending, cgroup::Usage, cgroup::RoomCgroups) {
     let group = trees.create(name, &limits()).expect("the group is made");
     let doors = group.doors().expect("its doors open");
     let child = spawn(0, None, || {

@@ -13,7 +13,7 @@ use cellblock_jail::cgroup::{GroupLimits, Trees};
 use cellblock_jail::confine::ProcessLimits;
 use cellblock_jail::ids::KeepIds;
 use cellblock_jail::keep::{self, KeepPlan};
-use cellblock_jail::mounts::{DiskLimits, Tree};
+use cellblock_jail::mounts::{DiskLimits, KeepTree};
 use cellblock_jail::protection::Demands;
 use cellblock_jail::room::{RoomLimits, Rooms};
 use cellblock_jail::seccomp::Filters;
@@ -37,7 +37,7 @@ fn main() {
     let demands = Demands::default();
     let plan = KeepPlan {
         ids,
-        tree: Tree {
+        tree: KeepTree {
             binds: Vec::new(),
             files: vec![
                 ("/opt/cellblock/hello".into(), b"hello".to_vec()),

@@ -18,7 +18,7 @@ use cellblock_sandbox::jail::protection::{Demand, Demands, Protection, Report, S
 use cellblock_sandbox::backend::{Backend, BoxFuture, Sandbox};
 use cellblock_sandbox::{Error, Result};
 
-use cellblock_image::{Manifest, Report as Audit};
+use cellblock_image::{AuditReport, Manifest};
 use cellblock_sandbox::Limits;
 
 mod connect;
@@ -107,7 +107,7 @@ impl RemoteBackend {
     }
 
     /// Returns the image's network clients.
-    pub async fn audit(&self) -> Result<Audit> {
+    pub async fn audit(&self) -> Result<AuditReport> {
         let link = self.connect().await?;
         match link.ask(Ask::Audit {}, "audit its image", LAYER_LIMIT).await? {
             Answer::Audit { report } => Ok(report),

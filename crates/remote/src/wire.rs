@@ -5,7 +5,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 
 use super::refusal::Refusal;
-use cellblock_image::Report as Audit;
+use cellblock_image::AuditReport;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::Usage;
 use cellblock_sandbox::jail::protection::Report;
@@ -194,7 +194,7 @@ pub(super) enum Answer {
     /// Result of an audit.
     Audit {
         /// The audit.
-        report: Audit,
+        report: AuditReport,
     },
     /// A layer.
     Layer {

@@ -70,16 +70,16 @@ pub struct Relay {
 
 /// Sends relayed requests.
 #[derive(Clone, Debug)]
-pub struct Requests(mpsc::Sender<Ask>);
+pub struct GuestRequests(mpsc::Sender<Ask>);
 
 impl Relay {
     /// Returns the sender for requests.
-    pub fn requests(&self) -> Requests {
-        Requests(self.asks.clone())
+    pub fn requests(&self) -> GuestRequests {
+        GuestRequests(self.asks.clone())
     }
 }
 
-impl Requests {
+impl GuestRequests {
     /// Relays a request; its number is repeated in the response.
     pub async fn pass_on(&self, mut message: ToGuest, blob: Option<Vec<u8>>) -> Result<()> {
         let number = match &mut message {
@@ -137,7 +137,7 @@ pub struct Listing {
 
 /// A command to run in the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct SandboxCommand {
     /// The program and its arguments; a bare name is searched along `PATH`.
     pub argv: Vec<String>,
     /// Working directory.
@@ -391,7 +391,7 @@ impl Guest {
     }
 
     /// Runs a command.
-    pub async fn run(&self, command: Command) -> Result<RunningCommand> {
+    pub async fn run(&self, command: SandboxCommand) -> Result<RunningCommand> {
         let (sender, events) = mpsc::channel(PARTS);
         let message = ToGuest::Exec {
             exec: 0,

@@ -27,9 +27,9 @@ const RESULT: &str = "{{result}}";
 #[serde(default, deny_unknown_fields)]
 pub struct Script {
     /// Answers to certain messages of users; the first match counts.
-    pub conversations: Vec<Conversation>,
+    pub conversations: Vec<ScriptedConversation>,
     /// Answers to all other requests, each used once and in this order.
-    pub answers: Vec<Said>,
+    pub answers: Vec<ScriptedTurn>,
     /// Whether the answers start again after the last.
     pub repeat: bool,
     #[serde(skip)]
@@ -39,17 +39,17 @@ pub struct Script {
 /// Answers to a certain message.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Conversation {
+pub struct ScriptedConversation {
     /// Text in the user's last message, ignoring case.
     pub when: String,
     /// The answer to it, then the answer to the results of that answer's calls, and so on.
-    pub answers: Vec<Said>,
+    pub answers: Vec<ScriptedTurn>,
 }
 
 /// One answer.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Said {
+pub struct ScriptedTurn {
     /// Delay before it starts, in seconds.
     #[serde(deserialize_with = "seconds")]
     pub delay: Duration,
@@ -63,9 +63,9 @@ pub struct Said {
     /// Calls at the end.
     pub calls: Vec<Called>,
     /// Reason for its end, if it differs from the usual one.
-    pub finish: Option<Ending>,
+    pub finish: Option<ScriptedEnding>,
     /// Failure after everything else.
-    pub fail: Option<Failure>,
+    pub fail: Option<ScriptedFailure>,
 }
 
 /// A call of a tool.
@@ -78,20 +78,20 @@ pub struct Called {
     pub name: String,
     /// Arguments: a mapping, or text that is sent unchanged, valid or not.
     #[serde(default)]
-    pub arguments: Arguments,
+    pub arguments: ScriptedArguments,
 }
 
 /// Arguments of a call.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-pub enum Arguments {
+pub enum ScriptedArguments {
     /// Sent unchanged.
     Text(String),
     /// Sent as JSON.
     Keys(BTreeMap<String, Value>),
 }
 
-impl Default for Arguments {
+impl Default for ScriptedArguments {
     fn default() -> Self {
         Self::Keys(BTreeMap::new())
     }
@@ -100,7 +100,7 @@ impl Default for Arguments {
 /// The reason why an answer ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum ScriptedEnding {
     /// The maximum number of tokens was reached.
     Length,
     /// The provider's content filter stopped it.
@@ -110,7 +110,7 @@ pub enum Ending {
 /// A failure of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Failure {
+pub enum ScriptedFailure {
     /// The connection breaks.
     Cut,
     /// The stream stops without an end.
@@ -123,7 +123,7 @@ pub enum Failure {
 
 impl Script {
     /// Returns the answer to a request.
-    fn answer(&self, request: &ModelRequest) -> Option<&Said> {
+    fn answer(&self, request: &ModelRequest) -> Option<&ScriptedTurn> {
         let said = request.items.iter().rposition(|item| from_user(item).is_some());
         let text = said
             .and_then(|at| from_user(&request.items[at]))
@@ -153,7 +153,7 @@ fn rounds(items: &[Item]) -> usize {
     (0..items.len()).filter(begins).count()
 }
 
-impl Said {
+impl ScriptedTurn {
     fn steps(&self, result: &str) -> Vec<Result<ModelEvent, ProviderError>> {
         let mut answer = Answer::new();
         if let Some(reasoning) = &self.reasoning {
@@ -165,27 +165,27 @@ impl Said {
         for (place, call) in self.calls.iter().enumerate() {
             let id = call.id.clone().unwrap_or_else(|| format!("call_{place}"));
             let arguments = match &call.arguments {
-                Arguments::Text(text) => text.clone(),
-                Arguments::Keys(keys) => serde_json::json!(keys).to_string(),
+                ScriptedArguments::Text(text) => text.clone(),
+                ScriptedArguments::Keys(keys) => serde_json::json!(keys).to_string(),
             };
             answer = answer.call(&id, &call.name, &arguments);
         }
         answer = match &self.fail {
-            Some(Failure::Cut | Failure::Silence) => answer.fails(ProviderError::Cut),
-            Some(Failure::Error(message)) => answer.fails(ProviderError::Reported {
+            Some(ScriptedFailure::Cut | ScriptedFailure::Silence) => answer.fails(ProviderError::Cut),
+            Some(ScriptedFailure::Error(message)) => answer.fails(ProviderError::Reported {
                 message: message.clone(),
                 code: None,
             }),
-            Some(Failure::Status(_)) | None => answer,
+            Some(ScriptedFailure::Status(_)) | None => answer,
         };
         let mut steps = answer.steps();
         if let (Some(ending), Some(Ok(ModelEvent::Finish(finish)))) = (self.finish, steps.last_mut()) {
             *finish = match ending {
-                Ending::Length => Finish::Length,
-                Ending::ContentFilter => Finish::ContentFilter,
+                ScriptedEnding::Length => Finish::Length,
+                ScriptedEnding::ContentFilter => Finish::ContentFilter,
             };
         }
-        if self.fail == Some(Failure::Silence) {
+        if self.fail == Some(ScriptedFailure::Silence) {
             steps.pop();
         }
         steps
@@ -193,7 +193,7 @@ impl Said {
 
     async fn begin(self, result: String) -> Result<ModelStream, ProviderError> {
         sleep(self.delay).await;
-        if let Some(Failure::Status(status)) = self.fail {
+        if let Some(ScriptedFailure::Status(status)) = self.fail {
             return Err(ProviderError::Status {
                 status,
                 message: "so the script wants it".to_owned(),
@@ -207,7 +207,7 @@ impl Said {
             }
             step
         });
-        Ok(if self.fail == Some(Failure::Silence) {
+        Ok(if self.fail == Some(ScriptedFailure::Silence) {
             steps.chain(stream::pending()).boxed()
         } else {
             steps.boxed()

@@ -33,13 +33,15 @@ pub(crate) fn of_upload(name: &str) -> String {
 /// Returns the last part of a file's name, which must be valid in a sandbox.
 pub(crate) fn file_name(name: &str, param: &str) -> Result<String, ApiError> {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let legal =
-        !matches!(last, "" | "." | "..") && last.len() <= MAX_NAME && !last.chars().any(cellblock_interpreter::text::acts);
+    let legal = !matches!(last, "" | "." | "..")
+        && last.len() <= MAX_NAME
+        && !last.chars().any(cellblock_interpreter::text::acts);
     if legal {
         return Ok(last.to_owned());
     }
-    let message =
-        format!("the name of the file must have 1 to {MAX_NAME} bytes without control and invisible characters");
+    let message = format!(
+        "the name of the file must have 1 to {MAX_NAME} bytes without control and invisible characters"
+    );
     Err(ApiError::invalid(param, "invalid_value", message))
 }
 

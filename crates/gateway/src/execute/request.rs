@@ -88,7 +88,9 @@ fn timeout(asked: Option<f64>, options: &ExecuteOptions) -> Result<Duration, Str
 
 fn base_name(name: &str) -> Option<&str> {
     let base = name.trim_end_matches('/').rsplit('/').next()?;
-    let usable = !matches!(base, "" | "." | "..") && base.len() <= 255 && !base.chars().any(cellblock_interpreter::text::acts);
+    let usable = !matches!(base, "" | "." | "..")
+        && base.len() <= 255
+        && !base.chars().any(cellblock_interpreter::text::acts);
     usable.then_some(base)
 }
 

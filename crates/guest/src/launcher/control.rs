@@ -32,7 +32,7 @@ pub struct Launch {
 
 /// A packet from the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Request {
+pub struct LauncherRequest {
     /// Repeated in the reply.
     pub id: u64,
     /// Requested operation.
@@ -86,7 +86,7 @@ pub enum Operation {
 /// A packet to the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Event {
+pub enum LauncherEvent {
     /// The keep is ready. Kernels can be requested; they start once the template has imported its
     /// libraries.
     Started {
@@ -121,11 +121,11 @@ pub enum Event {
         id: u64,
         /// The result. `CreateRoom` attaches the guest's pidfd, `StartKernel` and `AdoptKernel` the
         /// kernel's.
-        result: Result<Answer, String>,
+        result: Result<LauncherReply, String>,
     },
     /// A kernel ended.
     KernelEnded {
-        /// Its number, from [`Answer::Kernel`].
+        /// Its number, from [`LauncherReply::Kernel`].
         kernel: u64,
         /// Raw wait status.
         status: i32,
@@ -135,7 +135,7 @@ pub enum Event {
 /// A successful response.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum LauncherReply {
     /// The operation is complete.
     Done,
     /// A kernel was started.

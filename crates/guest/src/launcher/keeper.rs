@@ -13,7 +13,7 @@ use cellblock_jail::{Error, Result, fds};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::adopt;
-use super::control::{Answer, Event, Launch, Operation, Request};
+use super::control::{Launch, LauncherEvent, LauncherReply, LauncherRequest, Operation};
 use super::template::{FromTemplate, Template, ToTemplate, command_environment};
 use crate::init;
 
@@ -99,7 +99,7 @@ impl<'a> Keeper<'a> {
             }
             self.start_queued()?;
             if from_host {
-                let Some((request, descriptors)) = fds::receive::<Request>(self.control)? else {
+                let Some((request, descriptors)) = fds::receive::<LauncherRequest>(self.control)? else {
                     return Ok(());
                 };
                 self.answer(&request, descriptors)?;
@@ -129,13 +129,13 @@ impl<'a> Keeper<'a> {
         Ok((ready[0], ready.get(2).copied().unwrap_or(false), ready[1]))
     }
 
-    fn answer(&mut self, request: &Request, descriptors: Vec<OwnedFd>) -> Result<()> {
+    fn answer(&mut self, request: &LauncherRequest, descriptors: Vec<OwnedFd>) -> Result<()> {
         let result = match &request.operation {
             Operation::CreateRoom { room, slot, limits } => {
                 return match self.create_room(room, *slot, limits, descriptors) {
                     Ok(()) => {
                         let init = self.open[room].0.init.pidfd.as_fd();
-                        self.reply(request.id, Ok(Answer::Done), &[init])
+                        self.reply(request.id, Ok(LauncherReply::Done), &[init])
                     }
                     Err(error) => self.reply(request.id, Err(chain(&error)), &[]),
                 };
@@ -150,13 +150,13 @@ impl<'a> Keeper<'a> {
             }
             Operation::AdoptKernel { room, pid } => match self.adopt_kernel(room, *pid) {
                 Ok((kernel, pidfd)) => {
-                    return self.reply(request.id, Ok(Answer::Kernel { kernel }), &[pidfd.as_fd()]);
+                    return self.reply(request.id, Ok(LauncherReply::Kernel { kernel }), &[pidfd.as_fd()]);
                 }
                 Err(error) => Err(chain(&error)),
             },
             Operation::MountData { room, name } => self
                 .mount_data(room, name, &descriptors)
-                .map(|()| Answer::Done)
+                .map(|()| LauncherReply::Done)
                 .map_err(|error| chain(&error)),
             Operation::DestroyRoom { room: name } => match self.open.remove(name) {
                 Some((room, _)) if self.gone.remove(name) => return self.finish(&room, request.id),
@@ -165,10 +165,10 @@ impl<'a> Keeper<'a> {
                     self.ending.insert(room.init.pid, (room, request.id));
                     return Ok(());
                 }
-                None => Ok(Answer::Done),
+                None => Ok(LauncherReply::Done),
             },
             Operation::Usage { room } => match self.open.get(room) {
-                Some((room, _)) => Ok(Answer::Usage(room.usage())),
+                Some((room, _)) => Ok(LauncherReply::Usage(room.usage())),
                 None => Err(format!("no room `{room}`")),
             },
         };
@@ -296,7 +296,7 @@ impl<'a> Keeper<'a> {
     fn hear(&mut self, message: FromTemplate) -> Result<()> {
         match message {
             FromTemplate::Ready { failed, import_ms } => {
-                self.tell(&Event::TemplateReady { failed, import_ms })
+                self.tell(&LauncherEvent::TemplateReady { failed, import_ms })
             }
             FromTemplate::Spawned { token, pid } => {
                 self.kernels.insert(pid, token);
@@ -307,7 +307,11 @@ impl<'a> Keeper<'a> {
                     .ok_or(rustix::io::Errno::SRCH)
                     .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()));
                 match opened {
-                    Ok(pidfd) => self.reply(request, Ok(Answer::Kernel { kernel: token }), &[pidfd.as_fd()]),
+                    Ok(pidfd) => self.reply(
+                        request,
+                        Ok(LauncherReply::Kernel { kernel: token }),
+                        &[pidfd.as_fd()],
+                    ),
                     Err(_) => self.reply(
                         request,
                         Err("the kernel exited while it was starting".into()),
@@ -343,7 +347,7 @@ impl<'a> Keeper<'a> {
         }
         let failed = self.template_started.elapsed() < TEMPLATE_MIN_LIFE;
         self.template_failures = if failed { self.template_failures + 1 } else { 0 };
-        self.tell(&Event::TemplateEnded)?;
+        self.tell(&LauncherEvent::TemplateEnded)?;
         if self.template_failures < TEMPLATE_TRIES {
             self.start_template();
         } else {
@@ -353,7 +357,7 @@ impl<'a> Keeper<'a> {
             let reason = self.template_problem.take();
             let reason =
                 reason.unwrap_or_else(|| "the template repeatedly exited immediately after its start".into());
-            self.tell(&Event::TemplateFailed { reason })?;
+            self.tell(&LauncherEvent::TemplateFailed { reason })?;
         }
         self.start_queued()
     }
@@ -374,7 +378,7 @@ impl<'a> Keeper<'a> {
 
     fn kernel_ended(&mut self, pid: i32, status: i32) -> Result<()> {
         match self.kernels.remove(&pid) {
-            Some(kernel) => self.tell(&Event::KernelEnded { kernel, status }),
+            Some(kernel) => self.tell(&LauncherEvent::KernelEnded { kernel, status }),
             None => Ok(()),
         }
     }
@@ -403,15 +407,20 @@ impl<'a> Keeper<'a> {
     }
 
     fn finish(&self, room: &Room, request: u64) -> Result<()> {
-        let result = self.rooms.remove_groups(room).map(|()| Answer::Done);
+        let result = self.rooms.remove_groups(room).map(|()| LauncherReply::Done);
         self.reply(request, result.map_err(|error| chain(&error)), &[])
     }
 
-    fn reply(&self, id: u64, result: Result<Answer, String>, descriptors: &[BorrowedFd<'_>]) -> Result<()> {
-        fds::send(self.control, &Event::Reply { id, result }, descriptors)
+    fn reply(
+        &self,
+        id: u64,
+        result: Result<LauncherReply, String>,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<()> {
+        fds::send(self.control, &LauncherEvent::Reply { id, result }, descriptors)
     }
 
-    fn tell(&self, event: &Event) -> Result<()> {
+    fn tell(&self, event: &LauncherEvent) -> Result<()> {
         fds::send(self.control, event, &[])
     }
 }

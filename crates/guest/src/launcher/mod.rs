@@ -13,14 +13,14 @@ use std::path::PathBuf;
 use cellblock_jail::cgroup::{self, Trees};
 use cellblock_jail::error::chain;
 use cellblock_jail::keep::{self, KeepPlan};
-use cellblock_jail::mounts::{Bind, Tree};
+use cellblock_jail::mounts::{HostBind, KeepTree};
 use cellblock_jail::protection::{Demand, Protection};
 use cellblock_jail::room::Rooms;
 use cellblock_jail::seccomp::Filters;
 use cellblock_jail::seccomp::staged::Staged;
 use cellblock_jail::{Error, Result, fds, probe};
 
-use control::{Event, Launch};
+use control::{Launch, LauncherEvent};
 
 mod adopt;
 mod bare;
@@ -45,7 +45,7 @@ pub fn run() -> i32 {
         Ok(code) => code,
         Err(error) => {
             let missing_protection = matches!(error, Error::Missing { .. });
-            let refused = Event::Refused {
+            let refused = LauncherEvent::Refused {
                 error: chain(&error),
                 missing_protection,
             };
@@ -146,11 +146,11 @@ fn keep_and_wait(
         };
         match keeper::Keeper::new(control, launch, rooms) {
             Ok(keeper) => {
-                fds::send(control, &Event::Started { report }, &[])?;
+                fds::send(control, &LauncherEvent::Started { report }, &[])?;
                 keeper.serve()
             }
             Err(error) => {
-                let refused = Event::Refused {
+                let refused = LauncherEvent::Refused {
                     error: chain(&error),
                     missing_protection: false,
                 };
@@ -172,13 +172,13 @@ fn let_go_of_control() {
     }
 }
 
-fn tree(launch: &Launch, filters: &Staged) -> Tree {
-    let mut binds = vec![Bind {
+fn tree(launch: &Launch, filters: &Staged) -> KeepTree {
+    let mut binds = vec![HostBind {
         source: launch.python.clone(),
         target: PathBuf::from("/opt/python"),
     }];
     if let Some(layers) = &launch.layers {
-        binds.push(Bind {
+        binds.push(HostBind {
             source: layers.clone(),
             target: PathBuf::from("/opt/layers"),
         });
@@ -190,5 +190,5 @@ fn tree(launch: &Launch, filters: &Staged) -> Tree {
             program,
         ));
     }
-    Tree { binds, files }
+    KeepTree { binds, files }
 }

@@ -10,7 +10,7 @@ use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
 
 use super::archive_name;
-use crate::audit::Report;
+use crate::audit::AuditReport;
 use crate::{Exported, Home, Image, ImageError, LAYOUT, Manifest, Package, Policy, Sink, Store, digest};
 
 /// Relative path with more than the 100 characters of a tar header.
@@ -73,7 +73,7 @@ fn image(store: &Store) -> Image {
         files: tree.files,
         machine: std::env::consts::ARCH.to_owned(),
         notes: Vec::new(),
-        audit: Report::default(),
+        audit: AuditReport::default(),
     };
     manifest.id = manifest.address(&tree.id);
     let root = store.home().images().join(&manifest.id);

@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 use cellblock_protocol::Stream;
-use cellblock_sandbox::guest::{Command, CommandEvent};
+use cellblock_sandbox::guest::{CommandEvent, SandboxCommand};
 use tokio::sync::oneshot;
 
 use super::actor::Actor;
@@ -154,7 +154,7 @@ impl Actor {
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
         let guest = sandbox.guest();
         let mut command = guest
-            .run(Command {
+            .run(SandboxCommand {
                 argv: order.argv.clone(),
                 cwd: DIRECTORY.to_owned(),
                 env: environment(&self.layers, &order.env),

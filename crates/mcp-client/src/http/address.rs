@@ -102,10 +102,9 @@ pub(crate) fn parse(text: &str) -> Result<Url, AddressError> {
         return Err(wrong("it is longer than 2048 bytes"));
     }
     // The parser drops or changes these; people must see the URL that is connected to.
-    if text
-        .chars()
-        .any(|character| cellblock_interpreter::text::acts(character) || character.is_whitespace() || character == '\\')
-    {
+    if text.chars().any(|character| {
+        cellblock_interpreter::text::acts(character) || character.is_whitespace() || character == '\\'
+    }) {
         return Err(wrong("it contains blanks, control characters or `\\`"));
     }
     let url = Url::parse(text).map_err(|_| wrong("it is not a valid URL"))?;

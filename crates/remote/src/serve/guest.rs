@@ -6,7 +6,7 @@ use cellblock_protocol::{Blob, Decoder, Frame, FromGuest, Limits, ToGuest, encod
 use super::super::mux::{Receiving, Sending};
 use cellblock_sandbox::{Error, Result};
 
-use cellblock_sandbox::guest::{MAX_REPLACE, Relay, Requests};
+use cellblock_sandbox::guest::{GuestRequests, MAX_REPLACE, Relay};
 
 /// Maximum size of a client's frames: the largest file that is written in one step, with its
 /// description.
@@ -48,7 +48,7 @@ pub(super) async fn pass(relay: Relay, sending: Sending, mut receiving: Receivin
     }
 }
 
-async fn ask(requests: &Requests, mut frame: Frame<ToGuest, Vec<u8>>) -> Result<()> {
+async fn ask(requests: &GuestRequests, mut frame: Frame<ToGuest, Vec<u8>>) -> Result<()> {
     if frame.blobs.len() > 1 {
         return Err(Error::protocol("client", "a request with several blobs"));
     }

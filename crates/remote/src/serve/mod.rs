@@ -14,7 +14,7 @@ use super::wire::{Ask, GENERATION, Hello, ToClient, ToServer};
 use cellblock_sandbox::backend::BoxFuture;
 use cellblock_sandbox::{Error, Result};
 
-use cellblock_image::{Manifest, Report as Audit};
+use cellblock_image::{AuditReport, Manifest};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::jail::protection::Report;
 use cellblock_sandbox::pool::Lease;
@@ -55,7 +55,7 @@ pub trait Host: Send + Sync + 'static {
     fn warmed(&self) -> BoxFuture<'_, Result<Vec<String>, Refusal>>;
 
     /// Returns the image's network clients.
-    fn audit(&self) -> BoxFuture<'_, Result<Audit, Refusal>>;
+    fn audit(&self) -> BoxFuture<'_, Result<AuditReport, Refusal>>;
 
     /// Returns the id of a layer with these requirements, installing it if necessary.
     fn layer<'a>(&'a self, requirements: &'a [String]) -> BoxFuture<'a, Result<String, Refusal>>;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cellblock_image::{Manifest, Report as Audit};
+use cellblock_image::{AuditReport, Manifest};
 use cellblock_remote::serve::{Host, serve};
 use cellblock_remote::{Pulse, Refusal, RemoteBackend, RemoteConfig};
 use cellblock_sandbox::Limits;
@@ -79,7 +79,7 @@ impl Host for Site {
         })
     }
 
-    fn audit(&self) -> BoxFuture<'_, Result<Audit, Refusal>> {
+    fn audit(&self) -> BoxFuture<'_, Result<AuditReport, Refusal>> {
         Box::pin(async { Ok(self.manifest.audit.clone()) })
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cellblock_protocol::Stream;
 use cellblock_sandbox::backend::{Backend, Sandbox};
-use cellblock_sandbox::guest::{Command, CommandEvent, Guest};
+use cellblock_sandbox::guest::{CommandEvent, Guest, SandboxCommand};
 
 use crate::support::{MIB, backend, block_on, execute, limits, shows};
 
@@ -21,8 +21,8 @@ fn with_room(test: impl AsyncFnOnce(&dyn Sandbox)) {
     });
 }
 
-fn command<const N: usize>(argv: [&str; N]) -> Command {
-    Command {
+fn command<const N: usize>(argv: [&str; N]) -> SandboxCommand {
+    SandboxCommand {
         argv: argv.map(str::to_owned).to_vec(),
         cwd: "/workspace".to_owned(),
         env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
@@ -41,7 +41,7 @@ struct Output {
     failed: Option<String>,
 }
 
-async fn output(guest: &Guest, command: Command) -> Output {
+async fn output(guest: &Guest, command: SandboxCommand) -> Output {
     let mut events = guest.run(command).await.unwrap().events;
     let mut output = Output::default();
     while let Some(event) = events.recv().await {
@@ -293,7 +293,7 @@ fn a_missing_command_fails_with_the_reason() {
         let ran = output(room.guest(), command(["no-such-program"])).await;
         assert_ne!(ran.code, Some(0), "{ran:?}");
         assert!(format!("{ran:?}").contains("no-such-program"), "{ran:?}");
-        let nothing = Command {
+        let nothing = SandboxCommand {
             argv: Vec::new(),
             ..command(["x"])
         };
@@ -308,7 +308,7 @@ fn a_missing_command_fails_with_the_reason() {
 fn a_late_command_is_killed_with_its_processes() {
     with_room(async |room| {
         let guest = room.guest();
-        let late = Command {
+        let late = SandboxCommand {
             timeout: Duration::from_millis(300),
             ..command(["sh", "-c", "echo before; sleep 1000 & sleep 1000"])
         };

@@ -10,7 +10,7 @@ use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
 use cellblock_sandbox::backend::{Backend, Ending};
 use cellblock_sandbox::error::Blame;
-use cellblock_sandbox::guest::{Command, CommandEvent};
+use cellblock_sandbox::guest::{CommandEvent, SandboxCommand};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
 use cellblock_sandbox::pool::{Lease, create};
 use cellblock_testkit::{ORDINARY_UID, require, without_user_namespaces};
@@ -428,7 +428,7 @@ async fn rlimits_hold(backend: &ProcessBackend) {
 }
 
 async fn run<const N: usize>(lease: &Lease, argv: [&str; N]) -> (String, String) {
-    let command = Command {
+    let command = SandboxCommand {
         argv: argv.map(str::to_owned).to_vec(),
         cwd: "/workspace".to_owned(),
         env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),

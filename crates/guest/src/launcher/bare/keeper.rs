@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use cellblock_jail::cgroup::{Group, Trees};
+use cellblock_jail::cgroup::{RoomCgroups, Trees};
 use cellblock_jail::error::{During, chain};
 use cellblock_jail::process::{Child, child_signals, clear_child_signals, reap_one, report, spawn};
 use cellblock_jail::room::RoomLimits;
@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::kernel::Place;
 use super::shepherd::{self, FromShepherd, Room as Flock, ToShepherd};
-use crate::launcher::control::{Answer, Event, Launch, Operation, Request};
+use crate::launcher::control::{Launch, LauncherEvent, LauncherReply, LauncherRequest, Operation};
 
 /// Maximum time that a room's cgroup may stay busy after its last process has ended.
 const GROUP_LIMIT: Duration = Duration::from_secs(2);
@@ -40,7 +40,7 @@ struct Room {
     shepherd: Child,
     socket: OwnedFd,
     dir: RoomDir,
-    group: Group,
+    group: RoomCgroups,
     /// Pending requests for kernels, by token.
     waiting: HashMap<u64, u64>,
     /// Running kernels, by token.
@@ -82,7 +82,7 @@ impl<'a> Keeper<'a> {
                 self.reap()?;
             }
             if from_host {
-                let Some((request, descriptors)) = fds::receive::<Request>(self.control)? else {
+                let Some((request, descriptors)) = fds::receive::<LauncherRequest>(self.control)? else {
                     return Ok(());
                 };
                 self.answer(&request, descriptors)?;
@@ -117,13 +117,13 @@ impl<'a> Keeper<'a> {
         ))
     }
 
-    fn answer(&mut self, request: &Request, descriptors: Vec<OwnedFd>) -> Result<()> {
+    fn answer(&mut self, request: &LauncherRequest, descriptors: Vec<OwnedFd>) -> Result<()> {
         let result = match &request.operation {
             Operation::CreateRoom { room, slot, limits } => {
                 return match self.create_room(room, *slot, limits, descriptors) {
                     Ok(()) => {
                         let shepherd = self.rooms[room].shepherd.pidfd.as_fd();
-                        self.reply(request.id, Ok(Answer::Done), &[shepherd])
+                        self.reply(request.id, Ok(LauncherReply::Done), &[shepherd])
                     }
                     Err(error) => self.reply(request.id, Err(chain(&error)), &[]),
                 };
@@ -145,10 +145,10 @@ impl<'a> Keeper<'a> {
                     let _ = fds::send(&found.socket, &ToShepherd::End, &[]);
                     return Ok(());
                 }
-                None => Ok(Answer::Done),
+                None => Ok(LauncherReply::Done),
             },
             Operation::Usage { room } => match self.rooms.get(room) {
-                Some(room) => Ok(Answer::Usage(room.group.usage())),
+                Some(room) => Ok(LauncherReply::Usage(room.group.usage())),
                 None => Err(format!("no room `{room}`")),
             },
         };
@@ -199,7 +199,7 @@ impl<'a> Keeper<'a> {
         user: Option<u32>,
         limits: &RoomLimits,
         dir: &RoomDir,
-        group: &Group,
+        group: &RoomCgroups,
         channel: OwnedFd,
     ) -> Result<(Child, OwnedFd)> {
         let (ours, theirs) = fds::packet_pair()?;
@@ -267,7 +267,7 @@ impl<'a> Keeper<'a> {
                     return Ok(());
                 };
                 let handles: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
-                self.reply(request, Ok(Answer::Kernel { kernel: token }), &handles)
+                self.reply(request, Ok(LauncherReply::Kernel { kernel: token }), &handles)
             }
             FromShepherd::Failed { token, error } => match room.waiting.remove(&token) {
                 Some(request) => self.reply(request, Err(format!("start a kernel: {error}")), &[]),
@@ -275,7 +275,7 @@ impl<'a> Keeper<'a> {
             },
             FromShepherd::Ended { token, status } => {
                 room.kernels.remove(&token);
-                self.tell(&Event::KernelEnded {
+                self.tell(&LauncherEvent::KernelEnded {
                     kernel: token,
                     status,
                 })
@@ -324,7 +324,7 @@ impl<'a> Keeper<'a> {
         let waiting = std::mem::take(&mut room.waiting);
         self.end_strays();
         for kernel in kernels {
-            self.tell(&Event::KernelEnded {
+            self.tell(&LauncherEvent::KernelEnded {
                 kernel,
                 status: KILLED,
             })?;
@@ -360,13 +360,15 @@ impl<'a> Keeper<'a> {
         let Some(request) = room.ending else { return Ok(()) };
         self.reply(
             request,
-            removed.map(|()| Answer::Done).map_err(|error| chain(&error)),
+            removed
+                .map(|()| LauncherReply::Done)
+                .map_err(|error| chain(&error)),
             &[],
         )
     }
 
     /// Removes a group; the kernel may need a moment to release ended processes.
-    fn remove_group(&self, group: &Group) -> Result<()> {
+    fn remove_group(&self, group: &RoomCgroups) -> Result<()> {
         let deadline = Instant::now() + GROUP_LIMIT;
         loop {
             match self.trees.remove(group) {
@@ -376,11 +378,16 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    fn reply(&self, id: u64, result: Result<Answer, String>, descriptors: &[BorrowedFd<'_>]) -> Result<()> {
-        fds::send(self.control, &Event::Reply { id, result }, descriptors)
+    fn reply(
+        &self,
+        id: u64,
+        result: Result<LauncherReply, String>,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<()> {
+        fds::send(self.control, &LauncherEvent::Reply { id, result }, descriptors)
     }
 
-    fn tell(&self, event: &Event) -> Result<()> {
+    fn tell(&self, event: &LauncherEvent) -> Result<()> {
         fds::send(self.control, event, &[])
     }
 }

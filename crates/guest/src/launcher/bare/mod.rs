@@ -25,7 +25,7 @@ use cellblock_jail::seccomp::Filters;
 use cellblock_jail::{Error, Result, bare, fds, probe, tree};
 use rustix::process::{Signal, set_child_subreaper, set_parent_process_death_signal};
 
-use super::control::{Event, Launch};
+use super::control::{Launch, LauncherEvent};
 use crate::kernel_package;
 
 mod keeper;
@@ -59,8 +59,8 @@ pub(super) fn keep_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees, r
         set_child_subreaper(Some(rustix::process::getpid())).during("collect orphans")?;
         fds::close_all_but(&keep_open)?;
         rustix::thread::set_name(c"cellblock-keep").during("name the keep")?;
-        fds::send(control, &Event::Started { report }, &[])?;
-        let ready = Event::TemplateReady {
+        fds::send(control, &LauncherEvent::Started { report }, &[])?;
+        let ready = LauncherEvent::TemplateReady {
             failed: Vec::new(),
             import_ms: 0,
         };

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cellblock_guest::launcher::NAME;
-use cellblock_guest::launcher::control::{Answer, Event, Launch, Operation, Request};
+use cellblock_guest::launcher::control::{Launch, LauncherEvent, LauncherReply, LauncherRequest, Operation};
 use cellblock_jail::fds;
 use cellblock_jail::protection::Report;
 use tokio::io::{AsyncBufReadExt, BufReader, Interest};
@@ -28,7 +28,7 @@ const STATUS_LIMIT: Duration = Duration::from_secs(2);
 /// The modules that a template failed to import, or why no template can start.
 type Warm = Result<Vec<String>, String>;
 
-type Reply = Result<(Answer, Vec<OwnedFd>), String>;
+type Reply = Result<(LauncherReply, Vec<OwnedFd>), String>;
 
 #[derive(Debug)]
 struct Ask {
@@ -184,7 +184,7 @@ impl Launcher {
         operation: Operation,
         descriptors: &[BorrowedFd<'_>],
         action: &'static str,
-    ) -> Result<(Answer, Vec<OwnedFd>)> {
+    ) -> Result<(LauncherReply, Vec<OwnedFd>)> {
         let descriptors = descriptors
             .iter()
             .map(|fd| rustix::io::fcntl_dupfd_cloexec(fd, 3))
@@ -255,15 +255,15 @@ fn log_errors(child: &mut Child) {
 
 async fn first_event(control: &Control) -> Result<Report> {
     match receive(control).await? {
-        Some((Event::Started { report }, _)) => Ok(report),
+        Some((LauncherEvent::Started { report }, _)) => Ok(report),
         Some((
-            Event::Refused {
+            LauncherEvent::Refused {
                 error,
                 missing_protection: true,
             },
             _,
         )) => Err(Kind::MissingProtection { reason: error }.into()),
-        Some((Event::Refused { error, .. }, _)) => Err(Kind::launch(error).into()),
+        Some((LauncherEvent::Refused { error, .. }, _)) => Err(Kind::launch(error).into()),
         Some(_) => Err(Kind::Launch {
             reason: "unexpected first packet".into(),
         }
@@ -280,7 +280,7 @@ async fn first_event(control: &Control) -> Result<Report> {
 #[derive(Debug)]
 struct Control(UnixStream);
 
-async fn receive(Control(socket): &Control) -> Result<Option<(Event, Vec<OwnedFd>)>> {
+async fn receive(Control(socket): &Control) -> Result<Option<(LauncherEvent, Vec<OwnedFd>)>> {
     socket
         .async_io(Interest::READABLE, || {
             fds::receive(socket.as_fd()).map_err(io_error)
@@ -325,7 +325,7 @@ struct Owner {
 
 #[derive(Debug)]
 struct Outgoing {
-    request: Request,
+    request: LauncherRequest,
     descriptors: Vec<OwnedFd>,
     answer: Option<oneshot::Sender<Reply>>,
 }
@@ -363,7 +363,7 @@ impl Owner {
     fn take(&mut self, ask: Ask) {
         self.next += 1;
         self.outgoing = Some(Outgoing {
-            request: Request {
+            request: LauncherRequest {
                 id: self.next,
                 operation: ask.operation,
             },
@@ -390,14 +390,14 @@ impl Owner {
         }
     }
 
-    fn hear(&mut self, event: Event, descriptors: Vec<OwnedFd>) {
+    fn hear(&mut self, event: LauncherEvent, descriptors: Vec<OwnedFd>) {
         match event {
-            Event::Reply { id, result } => {
+            LauncherEvent::Reply { id, result } => {
                 if let Some(answer) = self.waiting.remove(&id) {
                     let _ = answer.send(result.map(|answer| (answer, descriptors)));
                 }
             }
-            Event::KernelEnded { kernel, status } => {
+            LauncherEvent::KernelEnded { kernel, status } => {
                 let end = self.shared.end_of(kernel);
                 end.send_replace(Some(Ending::from_status(status)));
                 let mut ends = self.shared.lock();
@@ -407,16 +407,16 @@ impl Owner {
                     ends.remove(&kernel);
                 }
             }
-            Event::TemplateReady { failed, import_ms } => {
+            LauncherEvent::TemplateReady { failed, import_ms } => {
                 tracing::info!(import_ms, failed = failed.len(), "template ready");
                 self.warm.send_replace(Some(Ok(failed)));
             }
-            Event::TemplateFailed { reason } => {
+            LauncherEvent::TemplateFailed { reason } => {
                 tracing::warn!(reason, "cannot start a template");
                 self.warm.send_replace(Some(Err(reason)));
             }
-            Event::TemplateEnded => tracing::warn!("template ended"),
-            Event::Started { .. } | Event::Refused { .. } => {
+            LauncherEvent::TemplateEnded => tracing::warn!("template ended"),
+            LauncherEvent::Started { .. } | LauncherEvent::Refused { .. } => {
                 tracing::warn!("unexpected packet from the launcher");
             }
         }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use cellblock_guest::launcher::control::{Answer, Operation};
+use cellblock_guest::launcher::control::{LauncherReply, Operation};
 use cellblock_jail::cgroup::Usage;
 use cellblock_jail::fds;
 use rustix::fs::Mode;
@@ -75,7 +75,7 @@ impl Room {
             spare_in.as_fd(),
         ];
         let (answer, mut received) = self.launcher.ask(operation, &sent, "start a kernel").await?;
-        let Answer::Kernel { kernel } = answer else {
+        let LauncherReply::Kernel { kernel } = answer else {
             return Err(Kind::Launcher {
                 action: "start a kernel",
                 reason: "unexpected response".into(),
@@ -108,7 +108,7 @@ impl Room {
             pid,
         };
         let (answer, mut received) = self.launcher.ask(operation, &[], "adopt a standby").await?;
-        let (Answer::Kernel { kernel: number }, Some(pidfd)) = (answer, received.pop()) else {
+        let (LauncherReply::Kernel { kernel: number }, Some(pidfd)) = (answer, received.pop()) else {
             return Err(Kind::Launcher {
                 action: "adopt a standby",
                 reason: "unexpected response".into(),
@@ -160,7 +160,7 @@ impl Sandbox for Room {
                 room: self.name.clone(),
             };
             match self.launcher.ask(operation, &[], "ask for usage").await? {
-                (Answer::Usage(usage), _) => Ok(usage),
+                (LauncherReply::Usage(usage), _) => Ok(usage),
                 _ => Ok(Usage::default()),
             }
         })
