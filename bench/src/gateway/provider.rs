@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_models_name_says_what_it_answers() {
+    fn a_models_name_determines_its_answers() {
         let script = ModelScript {
             code: Some(Code::Chart),
             ..ModelScript::text(100, Duration::from_millis(2))

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_has_a_bar_with_its_number_and_the_rest_is_left_out() {
+    fn measured_values_have_a_labeled_bar_and_others_none() {
         let mut samples = Samples::default();
         samples.add("cellblock", "warm", 0.27);
         samples.add("ipykernel", "warm", 4.07);

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_floor_is_none() {
+    fn half_a_floor_is_not_a_floor() {
         let samples = samples(&[("cellblock", "cold_first", 14.0), ("floor", "fork", 6.5)]);
         assert_eq!(floors(measure("cold_first"), &samples), None);
         assert_eq!(kept(Promise::Floors(2.0), measure("cold_first"), &samples), None);

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_results_are_read_again() {
         let mut results = Results::default();
         results.samples.add("cellblock", "warm", 0.27);
         results.samples.add("cellblock", "warm", 0.3);

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_has_no_row_and_what_is_missing_is_named() {
+    fn unmeasured_rows_are_left_out_and_missing_ones_named() {
         let mut results = Results::default();
         results.missing.insert("runsc".into(), "not found".into());
         let text = markdown(&results);

@@ -363,7 +363,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_store_keeps_exactly_what_the_model_keeps(acts in prop::collection::vec(acts(), 1..40)) {
+    fn a_store_keeps_the_same_artifacts_as_the_model(acts in prop::collection::vec(acts(), 1..40)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let at = Local::new();

@@ -105,13 +105,13 @@ mod tests {
     }
 
     #[test]
-    fn a_head_of_comments_is_no_cell() {
+    fn leading_comments_are_not_a_cell() {
         let script = "#!/usr/bin/env python\n# -*- coding: utf-8 -*-\n# %%\nx = 1\n# %% empty\n\n";
         assert_eq!(lines_and_codes(script), [(3, "# %%\nx = 1\n".into())]);
     }
 
     #[test]
-    fn the_docstring_of_a_script_is_no_cell() {
+    fn the_docstring_of_a_script_is_not_a_cell() {
         let script = "#!/usr/bin/env python\n\"\"\"What\n\nit does.\n\"\"\"\n\n# %%\nx = 1\n";
         assert_eq!(lines_and_codes(script), [(7, "# %%\nx = 1\n".into())]);
         let two = "\"\"\"a\"\"\"; x = \"\"\"b\"\"\"\n# %%\nx\n";
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn indented_and_similar_comments_are_no_markers() {
+    fn indented_and_similar_comments_are_not_markers() {
         let script = "if True:\n    # %% no\n    x = 1\n#%%time\n# 5 %% 2\n## %%\n";
         assert_eq!(lines_and_codes(script).len(), 1);
     }

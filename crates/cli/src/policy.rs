@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_overrides_the_set() {
+    fn named_protections_override_the_set() {
         let args = PolicyArgs {
             protections: vec![(Protection::PidNamespace, Demand::Strict)],
             without_namespaces: true,

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backspace_cannot_hide_what_was_written() {
+    fn a_backspace_cannot_hide_text() {
         assert_eq!(text("rm -rf /\x08\x08 ok\x7f"), "rm -rf /\\x08\\x08 ok\\x7f");
     }
 

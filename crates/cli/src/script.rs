@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_is_not_text_is_told_with_its_place() {
+    fn code_that_is_not_text_is_reported_with_its_position() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("latin.py");
         std::fs::write(&path, b"x = 1\ny = '\xe9'\n").unwrap();

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_extension_tells_the_format() {
+    fn the_extension_determines_the_format() {
         for (path, format) in [
             ("a.CSV", InputFormat::Csv),
             ("a.b.jsonl", InputFormat::Ndjson),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_python_cannot_bind_is_refused() {
+    fn a_name_that_python_cannot_bind_is_rejected() {
         for name in ["", "1a", "a-b", "a b", "../x"] {
             assert!(
                 Input::bytes(name, InputFormat::Bytes, *b"x").open(9).is_err(),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_table_and_an_oversized_one_are_refused() {
+    fn an_empty_table_and_an_oversized_one_are_rejected() {
         let empty = Input::bytes("x", InputFormat::Csv, *b"").open(9).unwrap_err();
         assert_eq!(
             empty.to_string(),

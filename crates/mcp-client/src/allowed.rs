@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_allows_its_path_and_what_is_below() {
+    fn a_pattern_allows_its_path_and_everything_below() {
         for url in [
             "https://mcp.example.com/mcp",
             "https://mcp.example.com/mcp/",

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_caller_can_repair_is_told_in_its_own_words() {
+    fn only_repairable_errors_are_reported_in_their_own_words() {
         let name = "sales".to_owned();
         let reason = "it is no table".to_owned();
         assert_eq!(

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_message_reads_back_as_it_was() {
+    fn every_kind_of_message_round_trips() {
         let bytes = Bytes::from_static(b"abc");
         for wire in [
             Wire::Beat,

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_size_is_refused_with_an_example() {
+    fn an_invalid_size_is_rejected_with_an_example() {
         for text in [
             "",
             "MiB",

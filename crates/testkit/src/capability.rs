@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_probe_says_which_command_failed_and_what_it_printed() {
+    fn a_failing_probe_names_its_command_and_output() {
         let error = succeeds(Command::new("sh").args(["-c", "echo no such luck >&2; exit 3"])).unwrap_err();
         assert_eq!(
             error,

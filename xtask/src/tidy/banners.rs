@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_and_boxes_are_refused() {
+    fn rules_and_boxes_are_rejected() {
         for line in [
             "// ----",
             "//////////",

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_read_as_it_was_written() {
+    fn a_list_round_trips() {
         let root = tempfile::tempdir().unwrap();
         let list = counts(&[("a: b -> c", 1), ("d", 12)]);
         assert_eq!(BUDGET.read(root.path()).unwrap(), Counts::new());

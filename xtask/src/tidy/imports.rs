@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_against_the_direction_is_refused() {
+    fn an_import_against_the_direction_is_rejected() {
         let ours = r#"{"name": "cellblock-sandbox", "kind": null, "path": "crates/sandbox"}"#;
         assert_eq!(
             found("cellblock-artifact", ours),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_may_use_what_its_crates_own_crates_are_made_of() {
+    fn a_test_may_use_dependencies_of_its_crates() {
         let sandbox = |kind| {
             let dependency =
                 format!(r#"{{"name": "cellblock-sandbox", "kind": {kind}, "path": "crates/sandbox"}}"#);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_must_not_know_a_library_is_refused_when_it_does() {
+    fn a_crate_that_must_not_know_a_library_is_rejected_when_it_does() {
         let tokio = r#"{"name": "tokio", "kind": null}"#;
         for package in ["cellblock-protocol", "cellblock-jail", "cellblock-guest"] {
             assert_eq!(found(package, tokio), ["must never know `tokio`"]);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_talks_to_a_person_is_refused() {
+    fn a_library_that_prints_is_rejected() {
         let clap = r#"{"name": "clap", "kind": null}"#;
         assert_eq!(
             found("cellblock-interpreter", clap),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_rule_is_refused() {
+    fn a_crate_without_a_rule_is_rejected() {
         assert_eq!(
             found("cellblock-common", ""),
             ["has no rule in xtask/src/tidy/imports.rs"]

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_type_that_ends_in_an_empty_word_is_refused() {
+    fn a_type_that_ends_in_an_empty_word_is_rejected() {
         let found = check(&File::of(
             "a.rs",
             "struct A;\npub enum PoolManager {}\ntrait Data {}\n",
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn such_a_word_elsewhere_in_a_name_is_no_reason() {
+    fn such_a_word_elsewhere_in_a_name_is_allowed() {
         assert_eq!(
             check(&File::of(
                 "a.rs",

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ignored_rust_test_is_refused() {
+    fn an_ignored_rust_test_is_rejected() {
         for attribute in ["#[ignore]", "#[ignore = \"slow\"]", "#[cfg_attr(miri, ignore)]"] {
             let text = format!("#[test]\n{attribute}\nfn t() {{}}\n");
             assert_eq!(check(&File::of("a.rs", &text)).len(), 1, "{attribute}");
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_python_skip_is_refused_outside_the_recorder() {
+    fn a_python_skip_is_rejected_outside_the_recorder() {
         let skip = "    @unittest.skipIf(True, 'no')\n";
         let found = check(&File::of("tests/test_a.py", skip));
         assert_eq!(

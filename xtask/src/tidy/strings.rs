@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_path_is_refused_and_told() {
+    fn a_machine_path_is_rejected() {
         let found = check(&File::of("a.rs", "x\nopen(\"/work/main\")\n"));
         let expected =
             "a.rs:2: `/work/` belongs to one machine or one registry; configure or document it elsewhere";
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registry_host_is_refused_where_it_stands_alone() {
+    fn a_registry_host_on_its_own_is_rejected() {
         assert_eq!(
             check(&File::of("a.toml", "index = \"https://pypi.org/simple\"")).len(),
             1
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_no_file_needs_is_refused() {
+    fn an_entry_that_no_file_needs_is_rejected() {
         assert_eq!(unused(&[]).len(), ALLOWED.len());
     }
 }

@@ -40,7 +40,7 @@ mod tests {
     const EXPLAINED: &str = "//! M.\nfn f() {\n    // SAFETY: the kernel fills it.\n    unsafe { g() }\n}\n";
 
     #[test]
-    fn unsafe_outside_the_perimeter_is_refused_even_when_explained() {
+    fn unsafe_outside_the_perimeter_is_rejected_even_when_explained() {
         let found = check(&File::of("crates/cli/src/a.rs", EXPLAINED));
         assert_eq!(
             found[0].to_string(),
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_without_an_explanation_is_refused_inside_macros_too() {
+    fn unsafe_without_an_explanation_is_rejected_inside_macros_too() {
         let bare = "fn f() {\n    println!(\"{}\", unsafe { g() });\n}\n";
         let found = check(&File::of("crates/guest/src/a.rs", bare));
         assert_eq!(found.len(), 1);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_in_comments_strings_and_lint_names_is_no_use() {
+    fn the_word_in_comments_strings_and_lint_names_is_allowed() {
         let words = "#![deny(unsafe_code)]\n// unsafe\nconst A: &str = \"unsafe\";\n";
         assert_eq!(check(&File::of("crates/cli/src/a.rs", words)), []);
     }

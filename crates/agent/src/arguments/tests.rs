@@ -47,7 +47,7 @@ fn the_field_is_the_same_wherever_the_pieces_are_cut() {
 }
 
 #[test]
-fn each_piece_gives_what_it_completes() {
+fn each_piece_returns_the_text_that_it_completes() {
     let mut decoder = ArgumentsDecoder::new("code");
     let pieces = [
         r#"{"co"#,
@@ -89,7 +89,7 @@ fn every_code_unit_decodes_as_serde_json_decodes_it() {
 }
 
 #[test]
-fn what_is_malformed_is_named_with_its_offset() {
+fn malformed_arguments_are_reported_with_their_offset() {
     assert_eq!(error("[1]"), malformed(0, "`{`"));
     assert_eq!(error("{'code'"), malformed(1, "a field's name in quotes"));
     assert_eq!(error(r#"{"code" "x""#), malformed(8, "`:`"));
@@ -146,7 +146,7 @@ fn arguments_that_end_early_say_where() {
 }
 
 #[test]
-fn a_field_that_is_missing_repeated_or_no_string_is_refused() {
+fn a_missing_repeated_or_non_string_field_is_rejected() {
     let field = "code".to_owned();
     for text in ["", "  ", "{}", r#"{"a":{"code":"x"}}"#] {
         assert_eq!(

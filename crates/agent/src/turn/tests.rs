@@ -327,7 +327,7 @@ async fn a_tool_that_is_not_there_is_a_result_too() {
 }
 
 #[tokio::test]
-async fn code_that_was_stopped_is_incomplete_and_the_turn_goes_on() {
+async fn stopped_code_is_incomplete_and_the_turn_continues() {
     let first = Answer::new().call("c1", "code_interpreter", &code("slow"));
     let played = play(&json!({}), vec![first, Answer::new().text("too slow")]).await;
     assert_eq!(played.response["output"][0]["status"], "incomplete");
@@ -433,7 +433,7 @@ async fn files_are_cited_where_a_text_names_them_and_else_at_the_end_of_the_answ
 }
 
 #[tokio::test]
-async fn the_model_is_told_which_files_are_there() {
+async fn the_model_receives_the_list_of_files() {
     let played = play(&json!({}), vec![Answer::new().text("ok")]).await;
     let description = played.asked[0].tools[0].description.clone().unwrap();
     assert!(

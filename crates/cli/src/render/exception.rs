@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_that_raised_is_shown_first_and_then_who_called() {
+    fn the_raising_line_is_shown_before_its_callers() {
         let frames = vec![
             frame(20, "<module>", "share(3, 0)"),
             frame(12, "share", "    return part / whole"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_python_suggests_is_shown_with_the_message() {
+    fn suggestions_of_python_are_shown_with_the_message() {
         let mut error = exception(vec![frame(1, "<module>", "prnt(1)")]);
         error.exception = "NameError".into();
         error.message = "name 'prnt' is not defined".into();

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn captions_name_what_is_known() {
+    fn captions_contain_the_known_facts() {
         assert_eq!(
             caption("chart", Some("CO₂\n2001"), Some((640, 480))),
             "chart “CO₂\\n2001”, 640 × 480 pixels"

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_refused_and_none_is_a_path() {
+    fn invalid_ids_are_rejected_and_no_id_is_a_path() {
         let long = "0".repeat(21);
         for text in [
             "",

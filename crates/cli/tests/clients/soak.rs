@@ -71,7 +71,7 @@ fn settled(owner: &mut Owner) -> Count {
 }
 
 #[test]
-fn clients_that_read_nothing_hold_little_memory_and_hinder_nobody() {
+fn clients_that_read_nothing_use_little_memory_and_block_no_other() {
     require!(NodeClients);
     let world = World::start("").unwrap();
     answered(&world);

@@ -50,7 +50,7 @@ fn openai_python_gets_answers_charts_and_files() {
 }
 
 #[test]
-fn openai_python_goes_on_from_what_is_kept_and_is_refused_what_is_wrong() {
+fn openai_python_goes_on_from_what_is_kept_and_is_rejected_what_is_wrong() {
     require!(NodeClients);
     require!(PythonClients);
     python_suite(&World::shared(), "test_openai_states");

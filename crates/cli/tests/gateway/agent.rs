@@ -123,7 +123,7 @@ fn the_guides_agent_fetches_derives_repairs_and_answers() {
 }
 
 #[test]
-fn the_guides_agent_says_what_is_missing_when_its_steps_are_used_up() {
+fn the_guides_agent_reports_gaps_when_its_steps_are_used_up() {
     require!(McpPython);
     let place = Place::new();
     let steps = [

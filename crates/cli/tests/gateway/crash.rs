@@ -6,7 +6,7 @@ use crate::http;
 use crate::server::Place;
 
 #[test]
-fn nothing_survives_a_kill_but_what_the_records_know() {
+fn only_the_records_survive_a_kill() {
     let place = Place::new();
     let nothing = place.nothing();
     let mut server = place.serve(&[]);

@@ -4,7 +4,7 @@ use crate::http;
 use crate::server::{Place, until};
 
 #[test]
-fn other_names_and_other_pages_are_refused() {
+fn other_names_and_other_pages_are_rejected() {
     let place = Place::new();
     let server = place.serve(&[]);
     let port = server.address.port();

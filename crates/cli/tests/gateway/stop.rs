@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use crate::server::Place;
 
 #[test]
-fn what_runs_comes_to_its_end_and_nothing_is_left() {
+fn running_code_ends_and_leaves_nothing_behind() {
     let place = Place::new();
     let nothing = place.nothing();
     let mut server = place.serve(&[]);
@@ -20,7 +20,7 @@ fn what_runs_comes_to_its_end_and_nothing_is_left() {
 }
 
 #[test]
-fn what_runs_longer_than_the_grace_fails_and_says_so() {
+fn code_that_exceeds_the_grace_period_fails_with_the_reason() {
     let place = Place::new();
     let nothing = place.nothing();
     let mut server = place.serve(&["--grace", "1"]);

@@ -13,7 +13,7 @@ use crate::support::{answer, folder, json, run, text};
 const HOST_MEMORY: u64 = 300 << 20;
 
 #[test]
-fn a_syntax_error_is_told_with_its_line() -> Result<()> {
+fn a_syntax_error_is_reported_with_its_line() -> Result<()> {
     let (code, report) = json(["-c", "x = 1\ny = (2"])?;
     assert_eq!((code, text(&report, "/outcome")?), (1, "raised"));
     assert_eq!(report["error"]["type"], "SyntaxError");
@@ -23,7 +23,7 @@ fn a_syntax_error_is_told_with_its_line() -> Result<()> {
 }
 
 #[test]
-fn an_exception_is_told_with_the_user_s_line_and_keeps_earlier_outputs() -> Result<()> {
+fn an_exception_is_reported_with_the_user_s_line_and_keeps_earlier_outputs() -> Result<()> {
     let (code, report) = json(["-c", "display(41)\nprint('before')\n1 / 0"])?;
     assert_eq!((code, text(&report, "/outcome")?), (1, "raised"));
     assert_eq!(
@@ -46,7 +46,7 @@ fn sys_exit_is_an_exception_and_not_the_exit_code() -> Result<()> {
 }
 
 #[test]
-fn a_kernel_that_ends_itself_is_lost_and_what_it_printed_is_kept() -> Result<()> {
+fn output_of_a_kernel_that_ends_itself_is_kept() -> Result<()> {
     let (code, report) = json(["-c", "import os; print('last words', flush=True); os._exit(7)"])?;
     assert_eq!((code, text(&report, "/outcome")?), (125, "kernel_lost"));
     assert_eq!(report["stdout"], "last words\n");
@@ -67,7 +67,7 @@ fn a_crash_in_native_code_is_named() -> Result<()> {
 }
 
 #[test]
-fn memory_beyond_the_limit_is_told_with_the_limit() -> Result<()> {
+fn memory_beyond_the_limit_is_reported_with_the_limit() -> Result<()> {
     // Where no cgroup bounds memory, the allocation itself fails, which is an exception.
     cellblock_testkit::require!(Root);
     let (code, report) = json(["--memory", "256MiB", "-c", "x = bytearray(1_000_000_000)"])?;
@@ -175,7 +175,7 @@ fn high_water(status: &str) -> Option<u64> {
 }
 
 #[test]
-fn a_full_disk_is_told_with_its_limit() -> Result<()> {
+fn a_full_disk_is_reported_with_its_limit() -> Result<()> {
     let fill =
         "for n in range(40):\n    with open(f'/workspace/{n}', 'wb') as file: file.write(bytes(50_000_000))";
     let (code, report) = json(["-c", fill])?;
@@ -186,7 +186,7 @@ fn a_full_disk_is_told_with_its_limit() -> Result<()> {
 }
 
 #[test]
-fn an_input_that_cannot_be_bound_is_told_with_a_repair() -> Result<()> {
+fn an_input_that_cannot_be_bound_is_reported_with_a_repair() -> Result<()> {
     let (_folder, path) = folder(&[
         ("empty.csv", b""),
         ("open.csv", b"a,b\n1,2\n\"x"),
@@ -222,7 +222,7 @@ fn an_input_that_cannot_be_bound_is_told_with_a_repair() -> Result<()> {
 }
 
 #[test]
-fn a_requirement_that_cannot_be_had_is_named() -> Result<()> {
+fn an_unavailable_requirement_is_named() -> Result<()> {
     for requirement in ["cellblock-there-is-no-such-package", "numpy==0.0.1"] {
         let (code, report) = json(["--require", requirement, "-c", "1"])?;
         assert_eq!(

@@ -182,7 +182,7 @@ fn code_that_fails_says_how_often_it_may_be_tried_again() -> Result<()> {
 }
 
 #[test]
-fn what_the_caller_gave_wrongly_is_told_before_anything_starts() -> Result<()> {
+fn mistakes_of_the_caller_are_reported_before_anything_starts() -> Result<()> {
     let (_folder, path) = folder(&[
         ("rows.json", b"[1, 2"),
         ("fine.json", b"[1, 2]"),
@@ -211,7 +211,7 @@ fn what_the_caller_gave_wrongly_is_told_before_anything_starts() -> Result<()> {
 }
 
 #[test]
-fn an_image_with_a_network_client_is_refused_under_this_toolset() -> Result<()> {
+fn an_image_with_a_network_client_is_rejected_under_this_toolset() -> Result<()> {
     let image = b"name = \"with-client\"\npackages = [\"requests\"]\npreload = [\"requests\"]\n[policy]\nforbid_network_clients = false\n";
     let (_folder, path) = folder(&[
         ("image.toml", image),
@@ -264,7 +264,7 @@ fn tool_results_are_bound_where_the_machine_refuses_namespaces() -> Result<()> {
 }
 
 #[test]
-fn calls_are_told_to_dashboards_as_json() -> Result<()> {
+fn calls_emit_json_events_for_dashboards() -> Result<()> {
     let (_folder, path) = folder(&[("rows.json", b"[1]"), ("contract.json", CONTRACT)])?;
     let finished = run(CALL.into_iter().chain(["-c", "print('é')\nset_result(1)"]))?
         .folder(&path)
@@ -301,7 +301,7 @@ fn calls_are_told_to_dashboards_as_json() -> Result<()> {
 }
 
 #[test]
-fn the_example_tells_the_flow_from_the_listing() -> Result<()> {
+fn the_example_distinguishes_the_flow_from_the_listing() -> Result<()> {
     let finished = Cli::new([
         "run",
         "--json",
@@ -350,7 +350,7 @@ fn the_example_tells_the_flow_from_the_listing() -> Result<()> {
 }
 
 #[test]
-fn a_line_with_gaps_is_reported_with_its_name_or_refused() -> Result<()> {
+fn a_line_with_gaps_is_reported_with_its_name_or_rejected() -> Result<()> {
     const CODE: &str = "rows = [{'day': f'2025-02-{n:02}', 'whole': n, 'thin': n if n % 7 == 0 else None} for n in range(1, 29)]\n\
                         render_chart({'type': 'line', 'xKey': 'day', 'xAxis': {'type': 'time'}, 'series': [{'key': 'whole'}, {'key': 'thin'}]}, rows)";
     let contract = br#"{"operation": "x", "reason": "y", "inputAliases": ["get_rows_1"], "expectedArtifacts": ["chart"]}"#;

@@ -27,7 +27,7 @@ fn a_machine_that_runs_sandboxes_is_ready() -> Result<()> {
 }
 
 #[test]
-fn without_an_image_it_checks_what_can_be_checked() -> Result<()> {
+fn without_an_image_the_other_checks_run() -> Result<()> {
     require!(UserNamespaces);
     let (_folder, path) = folder(&[])?;
     let finished = Cli::new(["doctor"]).env("CELLBLOCK_HOME", &path).run()?;
@@ -53,7 +53,7 @@ fn without_an_image_it_checks_what_can_be_checked() -> Result<()> {
 }
 
 #[test]
-fn an_ordinary_user_is_told_what_root_would_add() -> Result<()> {
+fn an_ordinary_user_sees_the_advantages_of_root() -> Result<()> {
     require!(OrdinaryUser);
     let finished = Cli::new(["doctor", "--json"]).ordinary_user().run()?;
     let report = finished.json()?;

@@ -174,7 +174,7 @@ fn the_readme_asks_a_server_for_a_model_that_it_has() -> Result<()> {
 }
 
 #[test]
-fn regression_finds_what_consumption_follows() -> Result<()> {
+fn regression_finds_the_driver_of_consumption() -> Result<()> {
     let cells = cells(&["regression.py"])?;
     assert_eq!(stdout(&cells), "R² = 0.36 from 202 quarters\n");
     let coefficients = outputs(&cells, "dataframe")[1];

@@ -98,7 +98,7 @@ fn a_file_that_is_not_an_archive_is_rejected_and_so_is_a_missing_one() -> Result
 }
 
 #[test]
-fn an_image_that_is_not_there_is_told_with_the_command_that_builds_one() -> Result<()> {
+fn the_error_for_a_missing_image_names_the_build_command() -> Result<()> {
     let (_folder, path) = folder(&[])?;
     let empty = |arguments: &[&str]| {
         Cli::new(arguments.iter().copied())
@@ -121,7 +121,7 @@ fn an_image_that_is_not_there_is_told_with_the_command_that_builds_one() -> Resu
 }
 
 #[test]
-fn a_specification_that_is_wrong_is_told_with_its_file() -> Result<()> {
+fn an_invalid_specification_is_reported_with_its_file() -> Result<()> {
     let (_folder, path) = folder(&[("wrong.toml", b"name = \"x\"\npackages = [\"no spaces please\"]\n")])?;
     let built = Cli::new(["image", "build", "wrong.toml", "--json"])
         .folder(&path)

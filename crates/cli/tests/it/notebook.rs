@@ -192,7 +192,7 @@ fn files_that_stay_open_have_their_bytes() -> Result<()> {
 }
 
 #[test]
-fn what_needs_a_network_is_explained() -> Result<()> {
+fn code_that_needs_a_network_gets_an_explanation() -> Result<()> {
     for (code, said) in [
         (
             "pd.read_csv('https://example.com/a.csv')",

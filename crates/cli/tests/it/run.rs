@@ -250,7 +250,7 @@ fn a_store_that_cannot_be_opened_is_a_failure_of_the_machine() -> Result<()> {
 }
 
 #[test]
-fn a_command_line_that_is_wrong_is_refused_before_anything_is_started() -> Result<()> {
+fn an_invalid_command_line_is_rejected_before_anything_starts() -> Result<()> {
     for (arguments, told) in [
         (vec![], "<FILE|--code <CODE>>"),
         (vec!["-c", "1", "--input", "x"], "`x` has no `=`"),
@@ -286,7 +286,7 @@ fn a_command_line_that_is_wrong_is_refused_before_anything_is_started() -> Resul
 }
 
 #[test]
-fn without_json_an_error_is_told_on_stderr() -> Result<()> {
+fn without_json_an_error_is_printed_on_stderr() -> Result<()> {
     let finished = Cli::new(["run", "nowhere.py"]).run()?;
     assert_eq!((finished.code(), finished.stdout.as_str()), (2, ""));
     assert_eq!(

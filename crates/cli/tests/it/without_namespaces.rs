@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::support::{answer, small_image};
 
 #[test]
-fn a_strict_policy_refuses_and_says_what_is_missing_and_what_to_do() -> Result<()> {
+fn a_strict_policy_fails_with_the_missing_protection_and_a_fix() -> Result<()> {
     require!(Root);
     require!(UserNamespaces);
     let image = small_image()?;
@@ -56,7 +56,7 @@ fn one_namespace_that_stays_strict_refuses_as_well() -> Result<()> {
 }
 
 #[test]
-fn an_explicit_policy_runs_says_so_and_reports_what_is_not_active() -> Result<()> {
+fn an_explicit_policy_runs_and_reports_inactive_protections() -> Result<()> {
     require!(Root);
     require!(UserNamespaces);
     let run = ["run", "--image", small_image()?, "--without-namespaces"];
@@ -97,7 +97,7 @@ fn an_explicit_policy_runs_says_so_and_reports_what_is_not_active() -> Result<()
 }
 
 #[test]
-fn where_namespaces_can_be_had_they_are_used_all_the_same() -> Result<()> {
+fn available_namespaces_are_used_under_every_policy() -> Result<()> {
     require!(UserNamespaces);
     let cli = Cli::new([
         "run",
@@ -168,7 +168,7 @@ fn one_namespace_alone_cannot_be_switched_off() -> Result<()> {
 }
 
 #[test]
-fn the_doctor_refuses_and_with_the_policy_tells_what_is_active() -> Result<()> {
+fn the_doctor_fails_and_with_the_policy_reports_protections() -> Result<()> {
     require!(Root);
     require!(UserNamespaces);
     let doctor = |arguments: &[&str], uid| -> Result<(i32, Value)> {
@@ -216,7 +216,7 @@ fn in_masked_container(arguments: &[&str]) -> Result<std::process::Output> {
 }
 
 #[test]
-fn a_container_that_masks_proc_is_refused_as_a_lack_and_runs_by_policy() -> Result<()> {
+fn a_container_that_masks_proc_runs_only_by_policy() -> Result<()> {
     require!(UserNamespaces);
     let refused = in_masked_container(&["-c", "1"])?;
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();

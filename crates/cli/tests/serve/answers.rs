@@ -119,7 +119,7 @@ answers:
 }
 
 #[test]
-fn a_tool_that_is_switched_off_is_refused() {
+fn a_disabled_tool_is_rejected() {
     require!(UserNamespaces);
     let server = serve(
         "providers: {code_interpreter: {enabled: false}}",

@@ -165,7 +165,7 @@ fn answer(mut stream: TcpStream, executed: &Mutex<Vec<Value>>) -> std::io::Resul
 }
 
 #[test]
-fn what_goes_wrong_there_is_told_to_the_model_and_no_code_is_sent_twice() {
+fn remote_errors_reach_the_model_and_no_code_is_sent_twice() {
     require!(UserNamespaces);
     let fake = Fake::start();
     let config = format!(
@@ -229,7 +229,7 @@ fn refused(config: &str) -> Finished {
 }
 
 #[test]
-fn a_server_that_cannot_be_used_is_told_at_the_start() {
+fn an_unusable_server_is_reported_at_the_start() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let told = refused(&format!("sandbox_url: http://{gone}"));
     assert_eq!(told.code(), 70, "{}", told.stderr);
@@ -256,7 +256,7 @@ fn a_server_that_cannot_be_used_is_told_at_the_start() {
 }
 
 #[test]
-fn a_key_that_sandboxes_do_not_know_is_told_at_the_start() {
+fn an_unknown_sandbox_key_is_reported_at_the_start() {
     require!(UserNamespaces);
     let there = serve("remote: {serve: true}\nauth: {required: true}", &["--demo"], &[]);
     let told = refused(&format!(

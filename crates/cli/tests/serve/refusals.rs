@@ -28,7 +28,7 @@ fn without_a_model_it_says_what_to_write() {
 }
 
 #[test]
-fn a_broken_configuration_is_told_with_its_line_by_both_commands() {
+fn both_commands_report_a_broken_configuration_with_its_line() {
     let config = "providers:\n  local:\n    type: chat\n    base_ur: http://127.0.0.1:1/v1\n";
     for args in [
         &["serve"][..],
@@ -47,7 +47,7 @@ fn a_broken_configuration_is_told_with_its_line_by_both_commands() {
 }
 
 #[test]
-fn a_configuration_that_can_be_served_is_said_to_be_right() {
+fn a_valid_configuration_is_confirmed() {
     let config = "providers: {local: {type: chat, base_url: 'http://127.0.0.1:1/v1', key_env: MY_KEY}}";
     let told = run(config, &["config", "check", "cellblock.yaml"]);
     assert_eq!(told.code(), 2);
@@ -86,7 +86,7 @@ fn a_file_that_is_named_has_to_be_there() {
 }
 
 #[test]
-fn a_port_or_a_state_that_is_taken_is_told() {
+fn a_port_or_state_in_use_is_reported() {
     require!(UserNamespaces);
     let server = serve("", &["--demo"], &[]);
     let told = run("", &["serve", "--demo", "--listen", &server.address.to_string()]);
@@ -109,7 +109,7 @@ fn a_port_or_a_state_that_is_taken_is_told() {
 }
 
 #[test]
-fn what_serve_refuses_the_check_of_the_configuration_refuses_too() {
+fn the_configuration_check_rejects_the_same_as_serve() {
     require!(UserNamespaces);
     let demo = "providers: {demo: {type: demo}}\n";
     for (config, code) in [

@@ -65,7 +65,7 @@ fn a_session_that_gets_a_signal_gives_everything_back() -> Result<()> {
 }
 
 #[test]
-fn a_session_that_nobody_uses_ends() -> Result<()> {
+fn an_unused_session_ends() -> Result<()> {
     let world = World::new()?;
     let id = world.start(&["--idle", "2"])?;
     let owner = owner(&world, &id)?;

@@ -191,7 +191,7 @@ fn without_times(page: &str) -> String {
 }
 
 #[test]
-fn a_page_is_put_together_as_it_was() {
+fn a_split_page_is_rejoined_unchanged() {
     let page = "# A\n\n```sh\nx\n```\n\nb\n```json\n```\n";
     assert_eq!(join(&parts(page)), page);
     assert_eq!(

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::{World, small_image};
 
 #[test]
-fn an_id_that_is_none_is_refused_before_anything_is_looked_for() -> Result<()> {
+fn an_invalid_id_is_rejected_before_any_lookup() -> Result<()> {
     let world = World::new()?;
     let (long, foreign) = ("../".repeat(6) + "ab", "0123456789abcdef0123");
     for (id, told) in [
@@ -47,7 +47,7 @@ fn an_id_that_is_none_is_refused_before_anything_is_looked_for() -> Result<()> {
 }
 
 #[test]
-fn arguments_that_are_no_object_reach_no_tool() -> Result<()> {
+fn arguments_that_are_not_an_object_reach_no_tool() -> Result<()> {
     let world = World::new()?;
     let id = world.start(&[])?;
     fs::write(world.work().join("args.json"), "{\"command\": [")?;
@@ -120,7 +120,7 @@ fn a_session_that_cannot_be_started_says_why_and_leaves_nothing() -> Result<()> 
 }
 
 #[test]
-fn a_host_that_fails_to_start_tells_the_one_who_waits() -> Result<()> {
+fn a_host_that_fails_to_start_reports_to_its_waiter() -> Result<()> {
     let world = World::new()?;
     let image = small_image()?;
     // Its store cannot be made where a file is.
@@ -152,7 +152,7 @@ fn a_host_is_not_started_by_hand() -> Result<()> {
 }
 
 #[test]
-fn sessions_that_others_could_reach_are_refused() -> Result<()> {
+fn sessions_that_others_could_reach_are_rejected() -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
 
     let world = World::new()?;

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_known_to_run_nothing_is_shown() {
+    fn only_harmless_types_are_shown() {
         for passive in [
             "image/png",
             "text/csv; charset=utf-8",

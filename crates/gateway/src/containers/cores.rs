@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn cells_that_wait_for_something_hold_nobody_up() {
+    async fn waiting_cells_block_no_others() {
         fn idle() -> Option<Ticks> {
             static CLOCK: AtomicUsize = AtomicUsize::new(0);
             let all = u64::try_from(CLOCK.fetch_add(1, Ordering::Relaxed)).ok()?;

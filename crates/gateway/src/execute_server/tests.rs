@@ -134,7 +134,7 @@ async fn code_is_sent_as_it_is_and_its_output_comes_back() {
 }
 
 #[tokio::test]
-async fn how_code_ended_is_told_apart() {
+async fn the_ways_in_which_code_ends_are_distinguished() {
     for (answer, ended) in [
         (json!({"status": "success", "exit_code": 0.0}), Ended::Succeeded),
         (
@@ -236,7 +236,7 @@ impl Keep for Shelf {
 }
 
 #[tokio::test]
-async fn files_are_kept_by_whoever_can_keep_them() {
+async fn files_are_stored_where_possible() {
     let server = answering(json!({
         "status": "success", "exit_code": 0, "files_produced": {"a.csv": STANDARD.encode("a,b")},
     }))
@@ -254,7 +254,7 @@ async fn files_are_kept_by_whoever_can_keep_them() {
 }
 
 #[tokio::test]
-async fn capacity_refusals_and_failures_are_told_apart_and_never_asked_again() {
+async fn rejections_and_failures_are_distinguished_and_not_retried() {
     for (status, told, ran_nothing) in [
         (
             429,
@@ -290,7 +290,7 @@ async fn capacity_refusals_and_failures_are_told_apart_and_never_asked_again() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_result_is_an_error() {
+async fn an_invalid_result_is_an_error() {
     for body in [
         "",
         "<html>",
@@ -328,7 +328,7 @@ async fn an_answer_without_end_is_read_no_further_than_the_limit() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_tried_four_times_and_told() {
+async fn an_unreachable_server_is_tried_four_times_and_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -343,7 +343,7 @@ async fn a_server_that_is_not_there_is_tried_four_times_and_told() {
 }
 
 #[tokio::test]
-async fn what_may_have_reached_the_server_is_never_sent_again() {
+async fn requests_that_may_have_arrived_are_never_resent() {
     // Takes the request and closes, with and without the beginning of an answer.
     for begun in ["", "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"sta"] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -398,7 +398,7 @@ async fn only_a_server_that_is_healthy_and_runs_python_is_used() {
 }
 
 #[test]
-fn an_address_that_would_be_overheard_is_refused() {
+fn an_unencrypted_address_is_rejected() {
     let wrong = |address: &str, allow_plain| {
         let options = Options {
             allow_plain,

@@ -45,7 +45,7 @@ async fn only_the_hash_of_a_secret_is_kept() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_is_refused_and_opens_nothing() {
+async fn a_revoked_key_is_rejected_and_opens_nothing() {
     let keys = keys();
     let (key, secret) = keys.create("ci", None, Allowance::default()).await.unwrap();
     let revoked = keys.revoke("ci").await.unwrap();

@@ -17,7 +17,7 @@ fn the_page_of_the_reference_is_up_to_date() {
 }
 
 #[test]
-fn names_are_in_order_and_say_what_they_count() {
+fn names_are_sorted_and_described() {
     let list: Vec<_> = METRICS.iter().map(|metric| metric.name).collect();
     assert!(list.is_sorted_by(|one, next| one < next), "{list:?}");
     for metric in METRICS {

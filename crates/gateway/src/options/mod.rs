@@ -106,7 +106,7 @@ mod tests {
     use cellblock_agent::wire::Container;
 
     #[test]
-    fn a_tool_that_is_switched_off_is_refused_and_named() {
+    fn a_disabled_tool_is_rejected_by_name() {
         let container = Container::Id("cntr_1".to_owned());
         let tools = [Tool::CodeInterpreter { container }];
         let on = Options::default();

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_artifact_is_seen_by_those_who_made_it_and_by_nobody_else() {
+    async fn an_artifact_is_visible_only_to_its_makers() {
         let records = Records::in_memory().unwrap();
         let sha256 = "ab".repeat(32);
         for owner in ["one", "two", "one"] {

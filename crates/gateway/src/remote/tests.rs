@@ -79,7 +79,7 @@ async fn a_server_that_has_neither_is_an_error() {
 }
 
 #[tokio::test]
-async fn nobody_there_and_what_would_be_overheard_are_errors() {
+async fn unreachable_and_unencrypted_addresses_are_errors() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_follows_hears_what_was_and_what_comes() {
+    async fn followers_receive_past_and_future_events() {
         let log = Arc::new(Log::new());
         let mut numbers = Numbers::default();
         log.push(&delta(&mut numbers, "one".to_owned()));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_log_is_bounded_and_says_what_it_has_dropped() {
+    async fn a_log_is_limited_and_reports_dropped_events() {
         let log = Log::new();
         let mut numbers = Numbers::default();
         for _ in 0..5 {

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_sealed_is_read_only_unchanged_with_the_key_and_for_its_owner() {
+    fn a_sealed_item_opens_only_unchanged_for_its_owner_and_key() {
         let seal = Seal::new(&[7; 32]).unwrap();
         let compacted = Compacted {
             summary: "the secret is cobalt".to_owned(),

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go_with_what_belongs_to_them_and_the_last_question_stays() {
+    fn the_oldest_items_are_removed_and_the_last_question_stays() {
         let mut items = conversation();
         cut(&mut items);
         assert_eq!(
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_cut_further_is_the_providers_error() {
+    async fn a_conversation_at_its_minimum_gets_the_providers_error() {
         let provider = Arc::new(Scripted::new((0..9).map(|_| Answer::new().fails(too_long()))));
         let truncating = Truncating::new(Arc::clone(&provider) as Arc<dyn Provider>);
         let error = truncating.stream(request()).await.err().unwrap();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn other_errors_are_told_as_they_are() {
+    async fn other_errors_are_returned_unchanged() {
         let provider = Arc::new(Scripted::new([Answer::new().fails(ProviderError::Cut)]));
         let truncating = Truncating::new(provider as Arc<dyn Provider>);
         let events: Vec<_> = truncating.stream(request()).await.unwrap().collect().await;

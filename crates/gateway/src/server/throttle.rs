@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_goes_through_each_second_and_tells_of_the_others() {
+    fn one_event_per_second_passes_and_counts_the_others() {
         let throttle = Throttle::new();
         assert_eq!(throttle.pass_at(7), Some(0));
         assert_eq!(throttle.pass_at(7), None);

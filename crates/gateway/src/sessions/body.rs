@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_body_beyond_the_limit_is_refused_and_one_at_it_is_kept() {
+    async fn a_body_beyond_the_limit_is_rejected_and_one_at_it_is_kept() {
         let spooled = spool(Body::from("12345"), nameless().unwrap(), 5).await;
         assert_eq!(spooled.unwrap().1, 5);
         let refused = spool(Body::from("123456"), nameless().unwrap(), 5)

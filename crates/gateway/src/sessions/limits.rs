@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_takes_the_place_of_the_default() {
+    fn requested_limits_replace_the_defaults() {
         let limits = ask(&json!({"memory_bytes": 1_048_576, "cell_time": 2.5, "cpu_millis": 500})).unwrap();
         assert_eq!(limits.memory_bytes, 1 << 20);
         assert_eq!(limits.cell_time, Duration::from_millis(2500));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_the_gateway_has_and_what_is_no_limit_are_refused_by_name() {
+    fn excessive_and_invalid_limits_are_rejected_by_name() {
         for (asked, said) in [
             (json!({"memory_bytes": 1_u64 << 40}), "allows 2147483648 at most"),
             (json!({"cell_time": 301}), "allows 300 at most"),

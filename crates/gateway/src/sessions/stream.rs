@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_replaced_and_hold_nothing_back() {
+    fn invalid_utf8_is_replaced_without_delay() {
         let mut text = Text::default();
         assert_eq!(text.push(b"a\xffb"), "a\u{fffd}b");
         assert_eq!(text.push(b"\xff\xff\xff\xff"), "\u{fffd}".repeat(4));

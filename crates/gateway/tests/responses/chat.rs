@@ -214,7 +214,7 @@ fn functions_are_handed_to_the_client_and_their_results_to_the_model() {
 }
 
 #[test]
-fn what_a_client_asks_for_reaches_the_model() {
+fn requested_settings_reach_the_model() {
     block_on(async {
         let (server, provider) = scripted([Answer::new().text("{}")]).await;
         let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
@@ -407,7 +407,7 @@ fn a_provider_that_fails_is_an_error_at_once_and_in_a_stream() {
 }
 
 #[test]
-fn what_cannot_be_served_is_refused_by_its_name() {
+fn unsupported_fields_are_rejected_by_name() {
     block_on(async {
         let (server, _) = scripted([]).await;
         let call = json!({"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]});

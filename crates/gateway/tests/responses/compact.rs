@@ -12,7 +12,7 @@ async fn compact(server: &Server, fields: Value) -> Value {
 }
 
 #[test]
-fn a_compaction_is_sealed_and_what_goes_on_from_it_reads_the_summary() {
+fn a_sealed_compaction_continues_with_its_summary() {
     block_on(async {
         let answers = [
             Answer::new().text("Nice to meet you, Ann."),
@@ -58,7 +58,7 @@ fn a_compaction_is_sealed_and_what_goes_on_from_it_reads_the_summary() {
 }
 
 #[test]
-fn a_compaction_that_was_changed_or_is_somebody_elses_is_refused() {
+fn a_changed_or_foreign_compaction_is_rejected() {
     block_on(async {
         let (server, provider) = scripted([Answer::new().text("short")]).await;
         let compaction = compact(&server, json!({"input": "long"})).await;

@@ -145,7 +145,7 @@ fn conversations_of_every_core_kind_are_answered() {
 }
 
 #[test]
-fn a_function_is_called_and_the_tool_is_told_back_with_its_keys() {
+fn a_function_is_called_and_returned_with_its_keys() {
     block_on(async {
         let parameters = json!({
             "type": "object",

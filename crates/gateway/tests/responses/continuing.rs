@@ -10,7 +10,7 @@ fn says(text: &str) -> Answer {
 }
 
 #[test]
-fn a_model_reads_everything_that_was_said_before_in_its_order() {
+fn a_model_reads_the_whole_conversation_in_order() {
     block_on(async {
         let (server, provider) = scripted([says("one!"), says("two!"), says("three!")]).await;
         let mut previous = Value::Null;
@@ -37,7 +37,7 @@ fn a_model_reads_everything_that_was_said_before_in_its_order() {
 }
 
 #[test]
-fn what_code_gave_is_still_known_where_the_client_did_not_see_it() {
+fn hidden_outputs_of_code_stay_known_to_the_model() {
     block_on(async {
         let answers = [runs("c1", "print(40 + 2)"), says("done"), says("again")];
         let (server, provider) = scripted(answers).await;
@@ -139,7 +139,7 @@ fn a_response_that_is_not_there_cannot_be_gone_on_from() {
 }
 
 #[test]
-fn calls_and_outputs_that_do_not_belong_together_are_refused() {
+fn calls_and_outputs_that_do_not_belong_together_are_rejected() {
     block_on(async {
         let call = Answer::new().call("c1", "get_weather", "{}");
         let (server, provider) = scripted([call, says("sunny")]).await;

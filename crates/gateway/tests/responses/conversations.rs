@@ -30,7 +30,7 @@ fn message(text: &str) -> Value {
 }
 
 #[test]
-fn a_conversation_goes_on_with_its_items_and_its_container() {
+fn a_conversation_continues_with_its_items_and_container() {
     block_on(async {
         let (server, provider) = scripted([
             runs("c1", "x = 41"),
@@ -212,7 +212,7 @@ fn a_call_of_a_function_is_answered_in_the_next_response_of_its_conversation() {
 }
 
 #[test]
-fn a_response_that_fails_leaves_its_conversation_as_it_was() {
+fn a_failed_response_does_not_change_its_conversation() {
     block_on(async {
         let (server, _) = scripted([]).await;
         let id = conversation(&server, &json!({"items": [message("one")]})).await;
@@ -267,7 +267,7 @@ fn a_key_cannot_see_or_change_conversations_of_another_key() {
 }
 
 #[test]
-fn what_is_wrong_with_a_conversation_is_named() {
+fn errors_in_a_conversation_are_named() {
     block_on(async {
         let (server, _) = scripted([]).await;
         let id = conversation(&server, &json!({})).await;

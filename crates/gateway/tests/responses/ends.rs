@@ -93,7 +93,7 @@ fn a_provider_that_fails_in_a_stream_ends_it_with_the_error() {
 }
 
 #[test]
-fn what_came_of_a_response_that_failed_later_is_given() {
+fn the_output_of_a_failed_response_is_returned() {
     block_on(async {
         let (server, _) = scripted([Answer::new().text("half").fails(ProviderError::Cut)]).await;
         let response = server.create(json!({"input": "x"})).await.ok();
@@ -125,7 +125,7 @@ fn a_conversation_that_is_too_long_is_cut_where_that_is_allowed() {
 }
 
 #[test]
-fn a_provider_that_is_down_is_told_without_its_address() {
+fn an_unreachable_provider_is_reported_without_its_address() {
     block_on(async {
         let retries = Retries {
             count: 1,

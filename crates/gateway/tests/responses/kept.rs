@@ -52,7 +52,7 @@ fn a_stored_response_is_whole_and_its_owners() {
 }
 
 #[test]
-fn the_input_of_a_response_is_listed_as_it_was_sent() {
+fn the_input_of_a_response_is_listed_unchanged() {
     block_on(async {
         let (server, _) = scripted([Answer::new().text("hello")]).await;
         let input = json!([

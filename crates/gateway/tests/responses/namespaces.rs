@@ -89,7 +89,7 @@ fn a_stored_call_keeps_its_namespace() {
 }
 
 #[test]
-fn what_codex_offers_and_is_not_here_is_an_error_that_says_so() {
+fn unsupported_tools_of_codex_are_errors() {
     block_on(async {
         let (server, provider) = scripted([]).await;
         let mut tools = tools();

@@ -259,7 +259,7 @@ fn a_derivation_that_fails_too_often_is_given_up_and_the_answer_says_so() {
 }
 
 #[test]
-fn what_a_request_says_of_servers_is_checked_before_anything_is_asked() {
+fn servers_in_a_request_are_checked_before_any_is_called() {
     block_on(async {
         let (server, provider) = start(Vec::new(), |_| {}).await;
         let never = |mut tool: Value| {

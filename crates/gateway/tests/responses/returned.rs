@@ -10,7 +10,7 @@ use crate::market::{Market, derives, fetches, items, read, says, start};
 use crate::support::{block_on, interpreter_tool};
 
 #[test]
-fn the_next_turn_derives_from_what_earlier_ones_fetched() {
+fn the_next_turn_derives_from_data_of_earlier_turns() {
     block_on(async {
         let answers = vec![
             fetches(),
@@ -106,7 +106,7 @@ fn a_result_too_large_for_its_item_comes_back_whole_to_whom_it_belongs() {
 }
 
 #[test]
-fn a_client_that_refers_to_items_by_their_ids_goes_on_with_their_results() {
+fn a_client_can_continue_with_item_ids() {
     block_on(async {
         let counts = |code: &str| derives(code, &[]);
         let answers = vec![

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::{Api, block_on};
 
 #[test]
-fn an_artifact_comes_to_its_owner_in_its_type_and_to_nobody_else() {
+fn an_artifact_is_served_to_its_owner_only() {
     block_on(async {
         let (api, other) = (Api::of("artist").await, Api::of("thief").await);
         let session = api.session(&json!({})).await;

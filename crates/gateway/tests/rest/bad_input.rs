@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::{Api, block_on};
 
 #[test]
-fn a_session_is_not_made_of_what_is_wrong() {
+fn invalid_options_create_no_session() {
     block_on(async {
         let api = Api::of("wrong").await;
         for (body, param, said) in [
@@ -64,7 +64,7 @@ fn a_session_is_not_made_of_what_is_wrong() {
 }
 
 #[test]
-fn a_cell_is_not_run_from_what_is_wrong() {
+fn invalid_requests_run_no_cell() {
     block_on(async {
         let api = Api::of("wrong cells").await;
         let session = api.session(&json!({})).await;

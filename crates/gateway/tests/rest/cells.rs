@@ -101,7 +101,7 @@ fn code_that_runs_too_long_or_is_too_large_is_an_answer() {
 }
 
 #[test]
-fn a_stream_tells_what_happens_in_its_order() {
+fn a_stream_reports_events_in_order() {
     block_on(async {
         let api = Api::of("stream").await;
         let session = api.session(&json!({})).await;
@@ -193,7 +193,7 @@ fn an_interrupt_ends_the_cell_that_runs_and_the_next_one_has_its_turn() {
 }
 
 #[test]
-fn a_session_that_is_deleted_stops_what_runs_in_it() {
+fn deleting_a_session_stops_its_code() {
     block_on(async {
         let api = Api::of("deleted").await;
         let session = api.session(&json!({})).await;
@@ -206,7 +206,7 @@ fn a_session_that_is_deleted_stops_what_runs_in_it() {
 }
 
 #[test]
-fn a_session_that_nobody_uses_expires() {
+fn an_unused_session_expires() {
     block_on(async {
         let api = Api::of("idle").await;
         let session = api.session(&json!({"idle_seconds": 1})).await;

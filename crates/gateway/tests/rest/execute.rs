@@ -51,7 +51,7 @@ fn a_program_ends_with_its_own_code() {
 }
 
 #[test]
-fn a_timeout_keeps_what_was_written_and_ends_all_that_was_started() {
+fn a_timeout_keeps_output_and_ends_all_processes() {
     block_on(async {
         let code = "import subprocess, sys, time\n\
                     subprocess.Popen(['sleep', '1000'])\n\
@@ -147,7 +147,7 @@ fn packages_are_installed_and_a_failure_is_an_answer() {
 }
 
 #[test]
-fn wrong_requests_are_told_in_the_original_form() {
+fn invalid_requests_are_reported_in_the_original_form() {
     block_on(async {
         let api = Api::of("execute").await;
         for (body, message) in [

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::{Api, block_on};
 
 #[test]
-fn what_is_somebody_elses_is_not_found() {
+fn objects_of_other_owners_are_not_found() {
     block_on(async {
         let (one, two) = (Api::of("one").await, Api::of("two").await);
         let session = one.session(&json!({})).await;

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_no_object_are_refused() {
+    fn arguments_that_are_no_object_are_rejected() {
         assert_eq!(told(&json!([1]))[0].0, "arguments");
     }
 }

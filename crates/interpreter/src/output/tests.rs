@@ -213,7 +213,7 @@ async fn a_figure_is_stored_as_a_picture_and_as_its_specification() {
 }
 
 #[tokio::test]
-async fn specifications_that_are_not_objects_or_nest_too_deeply_are_refused() {
+async fn specifications_that_are_not_objects_or_nest_too_deeply_are_rejected() {
     let (_folder, _store, decoding) = decoding();
     let with = |spec| {
         protocol::Output::Figure(protocol::Figure {
@@ -284,7 +284,7 @@ async fn pictures_are_checked_also_in_a_bundle() {
 }
 
 #[tokio::test]
-async fn outputs_with_blobs_they_do_not_need_or_without_those_they_need_are_refused() {
+async fn outputs_with_blobs_they_do_not_need_or_without_those_they_need_are_rejected() {
     let (_folder, _store, decoding) = decoding();
     let error = decoding
         .decode(protocol::Output::Dataframe(table().0), vec![])

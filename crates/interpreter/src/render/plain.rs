@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_acts_is_escaped_and_what_shows_is_kept() {
+    fn acting_characters_are_escaped_and_others_kept() {
         assert_eq!(lines("a\u{1b}[31m\tñ\r\nb"), "a\\u{1b}[31m\tñ\\r\nb");
         assert_eq!(line("a\nb\u{202e}c"), "a\\nb\\u{202e}c");
         assert_eq!(line("👩\u{200d}🔬 日本"), "👩\u{200d}🔬 日本");

@@ -79,7 +79,7 @@ fn a_small_table_is_shown_whole() {
 }
 
 #[test]
-fn a_large_table_says_what_is_hidden_and_how_to_see_it() {
+fn a_large_table_names_its_hidden_parts() {
     let rows = |range: std::ops::Range<u64>| range.map(|at| vec![json!(at), json!("x")]).collect();
     let table = table(1000, rows(0..10), rows(995..1000));
     let text = shown(&[Output::Dataframe(table.clone())], 500);

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_changes_are_rejected() {
         assert_eq!(change(b"", b"y").apply(b"x"), Err(EditError::Empty));
         assert_eq!(change(b"x", b"x").apply(b"x"), Err(EditError::Same));
         assert_eq!(change(b"x", b"y").apply(b"x\0"), Err(EditError::Binary));
@@ -193,7 +193,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_edit_does_what_the_model_does(
+        fn an_edit_matches_the_model(
             content in "[ab\r\n]{0,24}",
             old in "[ab\r\n]{0,3}",
             new in "[abc\r\n]{0,4}",

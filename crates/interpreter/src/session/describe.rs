@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_has_no_columns() {
+    fn values_that_are_not_tables_have_no_columns() {
         for content in [&b""[..], b"\xff\xfe\0", b"a,b\n1,2,3\n"] {
             assert_eq!(described(content).columns, [], "{content:?}");
         }

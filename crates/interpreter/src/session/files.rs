@@ -301,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_could_leave_its_directory_is_refused() {
+    fn a_name_that_could_leave_its_directory_is_rejected() {
         assert_eq!(relative_name("/workspace/a/b.csv", "/workspace"), Some("a/b.csv"));
         for path in [
             "/workspace",

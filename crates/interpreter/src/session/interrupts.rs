@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_handle_nobody_can_ask() {
+    fn without_a_handle_no_interrupt_is_possible() {
         let (interrupts, mut interrupted) = interrupts();
         interrupts.asking();
         drop(interrupts);

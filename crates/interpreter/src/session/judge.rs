@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_told_with_its_value_the_actual_one_and_a_way_out() {
+    fn a_limit_is_reported_with_its_value_the_actual_one_and_a_fix() {
         let verdict = exceeded(Resource::Processes, 256, 257, &Aftermath::Kept, ALONE);
         assert_eq!(
             verdict.note.unwrap(),

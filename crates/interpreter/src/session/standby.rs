@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_obstacle_is_told_with_the_cell_that_left_it_and_without_control_characters() {
+    fn an_obstacle_is_reported_with_its_cell() {
         let mut standby = Standby::default();
         run(&mut standby, 1);
         run(&mut standby, 2);

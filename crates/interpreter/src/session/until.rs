@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn work_that_nobody_cancels_is_not_interrupted() {
+    async fn work_without_a_cancellation_is_not_interrupted() {
         let done = until(|| panic!("interrupted"), pending(), async {
             sleep(AGAIN * 10).await;
             7

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_cannot_be_are_refused() {
+    fn invalid_commands_are_rejected() {
         assert!(complaint(ExecArgs::new([""; 0]).check(MAX_TIMEOUT)).starts_with("`command` is empty"));
         assert!(complaint(ExecArgs::new(["a\0b"]).check(MAX_TIMEOUT)).contains("NUL"));
         assert!(

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_lead_out_are_refused() {
+    fn names_that_lead_out_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["", ".", "..", "../x", "a/../../x", "/x", "a//b"] {
             assert!(write(folder.path(), name, b"x").is_err(), "{name:?}");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_told_by_how_it_begins() {
+    fn a_picture_is_recognized_by_its_first_bytes() {
         assert!(begins_as("image/png", b"\x89PNG\r\n\x1a\n..."));
         assert!(!begins_as("image/png", b"<html>"));
         assert!(begins_as("image/jpeg", b"\xff\xd8\xff\xe0"));

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn all_others_are_refused() {
+    fn other_paths_are_rejected() {
         let (long, longer) = (format!("/tmp/{}", "x".repeat(256)), "/tmp/x".repeat(1000));
         for path in [
             "",
@@ -101,7 +101,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_taken_is_normal_and_stays_below_a_root(
+        fn accepted_paths_are_normalized_and_below_a_root(
             parts in prop::collection::vec(
                 prop_oneof![Just(".."), Just("."), Just(""), Just("tmp"), Just("workspace"), Just("data"), Just("a"), Just("proc")],
                 0..7,

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_schemas_ask_for_what_the_calls_need() {
+    fn the_schemas_require_the_needed_fields() {
         let required: Vec<_> = definitions(MAX_TIMEOUT)
             .iter()
             .map(|tool| (tool.name.clone(), tool.input_schema["required"].clone()))
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_answer_may_leave_out_is_not_required() {
+    fn optional_fields_of_a_result_are_not_required() {
         let required = definitions(MAX_TIMEOUT)[0].output_schema["anyOf"][0]["required"].clone();
         let required: Vec<String> = serde_json::from_value(required).unwrap();
         assert!(required.contains(&"exit_code".to_owned()));

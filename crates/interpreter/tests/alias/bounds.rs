@@ -15,7 +15,7 @@ fn bounded(bounds: Bounds) -> AliasStore {
 }
 
 #[tokio::test]
-async fn a_result_that_is_too_large_is_refused_by_name_and_the_next_is_recorded() {
+async fn a_result_that_is_too_large_is_rejected_by_name_and_the_next_is_recorded() {
     let bounds = Bounds {
         bytes_each: 10,
         ..Bounds::default()
@@ -42,7 +42,7 @@ async fn a_result_that_is_too_large_is_refused_by_name_and_the_next_is_recorded(
 }
 
 #[tokio::test]
-async fn all_results_together_are_bounded_and_what_failed_takes_no_room() {
+async fn the_total_size_is_limited_without_failed_results() {
     let bounds = Bounds {
         bytes_all: 10,
         ..Bounds::default()

@@ -57,7 +57,7 @@ async fn a_dropped_store_gives_its_results_up() {
 }
 
 #[tokio::test]
-async fn a_saved_store_goes_on_where_it_was_after_a_restart() {
+async fn a_saved_store_continues_after_a_restart() {
     let folder = TempDir::new().unwrap();
     let open = || Store::local(folder.path()).unwrap();
     let store = AliasStore::new(open(), "session-7", Bounds::default());
@@ -83,7 +83,7 @@ async fn a_saved_store_goes_on_where_it_was_after_a_restart() {
 }
 
 #[tokio::test]
-async fn what_is_no_list_of_results_is_not_loaded() {
+async fn invalid_lists_of_results_are_not_loaded() {
     let (_folder, store) = local();
     for document in [
         json!([1]),

@@ -103,7 +103,7 @@ async fn a_file_is_recorded_from_its_first_byte() {
 }
 
 #[tokio::test]
-async fn what_is_not_json_is_refused_by_name_and_nothing_of_it_is_kept() {
+async fn invalid_json_is_rejected_by_name_and_not_kept() {
     let store = in_memory();
     let deep = "[".repeat(200) + &"]".repeat(200);
     for text in [
@@ -137,7 +137,7 @@ async fn what_is_not_json_is_refused_by_name_and_nothing_of_it_is_kept() {
 }
 
 #[tokio::test]
-async fn an_unknown_alias_is_refused_with_those_that_there_are() {
+async fn the_error_for_an_unknown_alias_lists_the_known_ones() {
     let store = in_memory();
     let error = store.entry("x\x1b[31m").unwrap_err();
     assert_eq!(

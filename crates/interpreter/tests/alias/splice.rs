@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{in_memory, local, read};
 
 #[tokio::test]
-async fn the_document_holds_each_value_as_recorded_at_the_place_that_is_told() {
+async fn the_document_contains_each_recorded_value_at_its_span() {
     let (_folder, here) = local();
     for store in [here, in_memory()] {
         store.record_json("a", "[1.50, \"é\"]").await.unwrap();
@@ -49,7 +49,7 @@ async fn no_names_give_an_empty_document() {
 }
 
 #[tokio::test]
-async fn an_unknown_alias_and_a_name_given_twice_are_refused() {
+async fn an_unknown_alias_and_a_name_given_twice_are_rejected() {
     let store = in_memory();
     store.record("a", &json!(1)).await.unwrap();
     let error = store.splice(&[("x", "a_1"), ("y", "a_2")]).await.unwrap_err();

@@ -100,7 +100,7 @@ async fn a_document_names_a_tables_file_instead_of_holding_it() {
 }
 
 #[tokio::test]
-async fn what_is_no_table_is_refused() {
+async fn invalid_tables_are_rejected() {
     let store = in_memory();
     let mut cut = bytes(&arrow(true));
     cut.truncate(cut.len() / 2);
@@ -130,7 +130,7 @@ async fn what_is_no_table_is_refused() {
 }
 
 #[tokio::test]
-async fn damaged_descriptions_are_refused_or_read_and_never_end_the_host() {
+async fn damaged_descriptions_are_rejected_or_read_and_never_end_the_host() {
     let store = in_memory();
     for source in [arrow(true), parquet()] {
         let whole = bytes(&source);

@@ -12,7 +12,7 @@ const BOMB: &str = "import os, time\nwhile True:\n    if os.fork() == 0:\n      
                     while True:\n            os.write(2, b'still here\\n')\n            time.sleep(0.01)";
 
 #[test]
-fn what_a_fork_bomb_left_is_gone_before_the_next_cell() {
+fn processes_of_a_fork_bomb_are_gone_before_the_next_cell() {
     require!(CgroupV1);
     let _alone = alone();
     block_on(async {

@@ -35,7 +35,7 @@ fn a_host_that_is_killed_takes_everything_along() {
 }
 
 #[test]
-fn what_a_host_and_its_launcher_leave_is_swept_by_the_next_start() {
+fn the_next_start_removes_what_a_dead_host_left_behind() {
     let _alone = alone();
     let mut owners = Vec::new();
     for step in [Step::Room, Step::Fork, Step::Streams, Step::Idle] {

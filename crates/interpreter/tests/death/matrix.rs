@@ -11,7 +11,7 @@ use crate::victim::{Process, Victim};
 use crate::world::{World, alone, answer, block_on, has_kept};
 
 #[test]
-fn a_kernel_that_is_killed_is_told_as_lost_and_replaced() {
+fn a_killed_kernel_is_reported_as_lost_and_replaced() {
     dies(Victim::Kernel);
 }
 

@@ -33,13 +33,13 @@ fn a_missing_file_is_named() {
 }
 
 #[test]
-fn a_directory_is_no_input() {
+fn a_directory_is_not_an_input() {
     let message = block_on(refusal(Input::file("sales", "/tmp")));
     assert_eq!(message, "bind input `sales`: `/tmp` is not a regular file");
 }
 
 #[test]
-fn an_empty_file_is_refused() {
+fn an_empty_file_is_rejected() {
     let message = block_on(refusal(Input::bytes("sales", InputFormat::Csv, "")));
     assert_eq!(
         message,
@@ -48,7 +48,7 @@ fn an_empty_file_is_refused() {
 }
 
 #[test]
-fn malformed_csv_is_told_with_its_line() {
+fn malformed_csv_is_reported_with_its_line() {
     let message = block_on(refusal(Input::bytes(
         "sales",
         InputFormat::Csv,
@@ -63,7 +63,7 @@ fn malformed_csv_is_told_with_its_line() {
 }
 
 #[test]
-fn malformed_json_is_told_with_its_line_and_column() {
+fn malformed_json_is_reported_with_its_line_and_column() {
     let message = block_on(refusal(Input::bytes(
         "sales",
         InputFormat::Json,
@@ -77,7 +77,7 @@ fn malformed_json_is_told_with_its_line_and_column() {
 }
 
 #[test]
-fn malformed_ndjson_is_told_with_the_line_of_the_file() {
+fn malformed_ndjson_is_reported_with_the_line_of_the_file() {
     let message = block_on(refusal(Input::bytes(
         "sales",
         InputFormat::Ndjson,
@@ -90,7 +90,7 @@ fn malformed_ndjson_is_told_with_the_line_of_the_file() {
 }
 
 #[test]
-fn bytes_that_are_not_utf_8_are_told_with_their_offset() {
+fn bytes_that_are_not_utf_8_are_reported_with_their_offset() {
     let mut bytes = b"name,city\nAda,Z".to_vec();
     bytes.extend(b"\xfcrich\n");
     let message = block_on(refusal(Input::bytes("people", InputFormat::Csv, bytes)));
@@ -102,7 +102,7 @@ fn bytes_that_are_not_utf_8_are_told_with_their_offset() {
 }
 
 #[test]
-fn damaged_parquet_is_told_as_such() {
+fn damaged_parquet_is_reported() {
     let message = block_on(refusal(Input::bytes(
         "t",
         InputFormat::Parquet,
@@ -119,7 +119,7 @@ fn damaged_parquet_is_told_as_such() {
 }
 
 #[test]
-fn damaged_workbooks_and_arrow_files_are_told_as_such() {
+fn damaged_workbooks_and_arrow_files_are_reported() {
     for (format, name) in [(InputFormat::Xlsx, "xlsx"), (InputFormat::Arrow, "arrow")] {
         let message = block_on(refusal(Input::bytes("t", format, "no such thing")));
         let expected = format!("bind input `t`: input 't' ({name}): damaged or not {name} at all: ");
@@ -128,7 +128,7 @@ fn damaged_workbooks_and_arrow_files_are_told_as_such() {
 }
 
 #[test]
-fn a_name_that_python_could_not_use_is_refused() {
+fn a_name_that_python_could_not_use_is_rejected() {
     for name in ["1st", "two words", "../up", "", "class", "print", "display"] {
         let message = block_on(refusal(Input::bytes(name, InputFormat::Csv, "a\n1\n")));
         assert!(
@@ -139,7 +139,7 @@ fn a_name_that_python_could_not_use_is_refused() {
 }
 
 #[test]
-fn a_refused_replacement_leaves_the_former_input_bound_for_good() {
+fn a_rejected_replacement_keeps_the_previous_input() {
     block_on(async {
         let session = limited(|limits| limits.data_bytes = 4 << 20).await;
         let csv = |text: &str| Input::bytes("t", InputFormat::Csv, text);
@@ -155,7 +155,7 @@ fn a_refused_replacement_leaves_the_former_input_bound_for_good() {
 }
 
 #[test]
-fn an_input_beyond_the_limit_is_told_with_both_numbers() {
+fn an_input_beyond_the_limit_is_reported_with_both_numbers() {
     block_on(async {
         let session = limited(|limits| limits.data_bytes = 1 << 20).await;
         let input = Input::bytes("big", InputFormat::Bytes, vec![0; (1 << 20) + 1]);
@@ -170,7 +170,7 @@ fn an_input_beyond_the_limit_is_told_with_both_numbers() {
 }
 
 #[test]
-fn inputs_that_exceed_the_limit_together_are_refused_with_a_repair() {
+fn inputs_that_exceed_the_limit_together_are_rejected_with_a_repair() {
     block_on(async {
         let session = limited(|limits| limits.data_bytes = 2 << 20).await;
         let part = |name| Input::bytes(name, InputFormat::Bytes, vec![7; 3 << 19]);

@@ -42,7 +42,7 @@ fn a_syntax_error_points_at_its_line_and_nothing_of_the_cell_runs() {
 }
 
 #[test]
-fn an_exception_shows_the_frames_of_the_user_and_keeps_what_was_bound_before_it() {
+fn an_exception_shows_the_users_frames_and_keeps_earlier_variables() {
     block_on(async {
         let session = session().await;
         let failed = run(&session, "kept = 1\ndef half(x):\n    return x / 0\nhalf(4)").await;

@@ -69,7 +69,7 @@ fn files_of_a_cell_that_raised_or_lost_its_kernel_are_collected() {
 }
 
 #[test]
-fn what_cannot_be_served_is_skipped_with_a_reason() {
+fn unreadable_files_are_skipped_with_a_reason() {
     block_on(async {
         let session = limited(|limits| limits.collected_file_bytes = MIB).await;
         let code = "import os, socket\nos.chdir('/tmp/output')\n\
@@ -140,7 +140,7 @@ fn an_unreadable_file_is_still_collected_or_named_and_never_an_error() {
 }
 
 #[test]
-fn a_cell_may_ask_not_to_collect_and_the_next_one_collects_what_is_new() {
+fn a_cell_can_skip_collecting_and_the_next_one_catches_up() {
     block_on(async {
         let session = session().await;
         let quiet = Cell {

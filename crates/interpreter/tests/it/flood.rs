@@ -157,7 +157,7 @@ fn outputs_beyond_the_limit_are_counted_and_an_exception_is_still_shown() {
 }
 
 #[test]
-fn a_forged_output_beyond_its_limit_is_refused_and_the_session_goes_on() {
+fn an_oversized_forged_output_is_rejected_and_the_session_continues() {
     block_on(async {
         let session = limited(|limits| limits.output_bytes = MIB).await;
         // The kernel of Cellblock shortens what is larger; code may write to its channel by itself.

@@ -57,7 +57,7 @@ fn standard_refuses_the_environment_and_processes_with_rule_line_and_reason() {
 }
 
 #[test]
-fn strict_refuses_what_reaches_behind_the_language_and_keeps_classes() {
+fn strict_rejects_ways_around_the_language_and_permits_classes() {
     block_on(async {
         let session = guarded(Guard::Strict).await;
         let refused = run(&session, "eval('1')\nimport ctypes").await;

@@ -144,7 +144,7 @@ fn a_value_is_bound_as_the_equal_python_object() {
 }
 
 #[test]
-fn inputs_lists_what_is_bound_and_a_second_binding_replaces_the_first() {
+fn inputs_lists_bindings_and_a_second_one_replaces_the_first() {
     block_on(async {
         let session = session().await;
         session.bind(Input::value("a", &json!(1))).await.unwrap();

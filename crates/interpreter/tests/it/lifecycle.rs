@@ -11,7 +11,7 @@ use crate::support::{block_on, interpreter, run, session, value};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
-fn a_sandbox_is_made_by_whoever_needs_it_first_and_kept() {
+fn a_sandbox_is_created_on_first_use_and_kept() {
     block_on(async {
         let session = session().await;
         let prepared = session.prepare().await.unwrap();
@@ -59,7 +59,7 @@ fn a_cell_outlives_its_session_while_somebody_waits_for_it() {
 }
 
 #[test]
-fn a_cell_that_nobody_waits_for_ends_with_its_session() {
+fn an_abandoned_cell_ends_with_its_session() {
     block_on(async {
         let interpreter = interpreter().await;
         let session = session().await;

@@ -74,7 +74,7 @@ fn a_fork_bomb_hits_the_process_limit_and_the_next_cell_works() {
 }
 
 #[test]
-fn threads_beyond_the_limit_are_told_as_processes() {
+fn threads_beyond_the_limit_are_reported_as_processes() {
     require!(CgroupV1);
     block_on(async {
         let session = limited(|limits| limits.processes = 64).await;
@@ -88,7 +88,7 @@ fn threads_beyond_the_limit_are_told_as_processes() {
 }
 
 #[test]
-fn a_full_workspace_is_told_as_the_disk_limit_and_can_be_emptied() {
+fn a_full_workspace_is_reported_as_the_disk_limit() {
     block_on(async {
         let session = limited(|limits| limits.disk_bytes = 16 * MIB).await;
         let ended = run(
@@ -175,7 +175,7 @@ fn shared_memory_counts_as_memory() {
 }
 
 #[test]
-fn a_file_of_the_host_that_does_not_fit_is_refused_and_leaves_nothing_behind() {
+fn a_file_of_the_host_that_does_not_fit_is_rejected_and_leaves_nothing_behind() {
     block_on(async {
         let session = limited(|limits| limits.disk_bytes = 2 * MIB).await;
         let error = session
@@ -216,7 +216,7 @@ fn too_many_files_are_told_as_the_file_limit() {
 }
 
 #[test]
-fn a_file_beyond_its_limit_is_told_with_that_limit() {
+fn a_file_beyond_its_limit_is_reported_with_that_limit() {
     block_on(async {
         let session = limited(|limits| limits.file_bytes = 4 * MIB).await;
         let ended = run(
@@ -231,7 +231,7 @@ fn a_file_beyond_its_limit_is_told_with_that_limit() {
 }
 
 #[test]
-fn too_many_open_files_are_told_with_that_limit() {
+fn too_many_open_files_are_reported_with_that_limit() {
     block_on(async {
         let session = limited(|limits| limits.open_files = 128).await;
         let ended = run(

@@ -50,7 +50,7 @@ fn an_unknown_package_is_named_and_the_next_cell_works() {
 }
 
 #[test]
-fn requirements_that_exclude_each_other_are_refused_and_the_next_cell_works() {
+fn requirements_that_exclude_each_other_are_rejected_and_the_next_cell_works() {
     block_on(async {
         let session = session().await;
         run(&session, "kept = 1").await;
@@ -63,7 +63,7 @@ fn requirements_that_exclude_each_other_are_refused_and_the_next_cell_works() {
 }
 
 #[test]
-fn a_requirement_that_could_lead_elsewhere_is_refused_before_anything_is_fetched() {
+fn a_requirement_that_could_lead_elsewhere_is_rejected_before_anything_is_fetched() {
     block_on(async {
         let session = session().await;
         for requirement in [

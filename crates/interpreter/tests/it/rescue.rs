@@ -195,7 +195,7 @@ fn three_kernels_in_a_row_may_die() {
 }
 
 #[test]
-fn a_session_that_has_no_variables_yet_is_as_it_was() {
+fn a_session_without_variables_is_unchanged() {
     block_on(async {
         let session = rescuing(|_| {}).await;
         let reason = "the cell ended its own kernel with exit code 1";
@@ -227,7 +227,7 @@ fn without_rescue_a_killed_kernel_takes_its_variables_with_it() {
 }
 
 #[test]
-fn what_a_standby_cannot_hold_is_lost_and_the_note_says_what_and_since_when() {
+fn the_note_names_state_that_a_standby_cannot_keep() {
     block_on(async {
         for (code, left) in [
             (
@@ -294,7 +294,7 @@ decomposed = np.linalg.svd(matrix, compute_uv=False)";
 }
 
 #[test]
-fn what_the_dead_cell_left_running_is_ended_and_cannot_write_into_the_next_cell() {
+fn processes_of_a_killed_cell_cannot_write_to_the_next() {
     block_on(async {
         let session = rescuing(|_| {}).await;
         run(&session, "import os, subprocess\nkept = 1").await;

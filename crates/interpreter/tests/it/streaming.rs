@@ -78,7 +78,7 @@ fn the_order_holds_where_prints_and_values_follow_each_other_closely() {
 }
 
 #[test]
-fn what_an_exception_follows_arrives_before_it() {
+fn output_before_an_exception_arrives_before_it() {
     block_on(async {
         let session = session().await;
         let code = "display(1)\nprint('x')\nraise ValueError('no')";

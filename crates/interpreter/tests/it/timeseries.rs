@@ -35,7 +35,7 @@ fn the_time_series_helpers_keep_their_promises() {
 }
 
 #[test]
-fn what_a_helper_notices_travels_with_the_execution() {
+fn findings_of_helpers_are_part_of_the_execution() {
     block_on(async {
         let session = session().await;
         let noticed = run(

@@ -80,7 +80,7 @@ fn get_gives_a_variable_as_a_typed_output_and_nothing_for_an_unknown_name() {
 }
 
 #[test]
-fn variables_are_listed_with_types_and_without_what_was_there_from_the_start() {
+fn variables_are_listed_with_types_and_without_initial_names() {
     block_on(async {
         let session = session().await;
         assert_eq!(session.variables().await.unwrap(), []);

@@ -120,7 +120,7 @@ fn a_dataset_can_be_read_and_nothing_else() {
 }
 
 #[test]
-fn no_path_of_the_host_is_told() {
+fn no_path_of_the_host_is_revealed() {
     block_on(async {
         let bench = bench().await;
         let folder = beside_the_home();
@@ -162,7 +162,7 @@ fn no_path_of_the_host_is_told() {
 }
 
 #[test]
-fn a_file_that_only_its_owner_may_read_is_copied_and_that_is_said() {
+fn a_private_file_is_copied_with_a_note() {
     block_on(async {
         let bench = bench().await;
         let folder = beside_the_home();
@@ -249,7 +249,7 @@ fn names_that_collide_get_a_number_and_that_is_reported() {
 }
 
 #[test]
-fn what_cannot_be_read_is_an_error_and_the_session_goes_on() {
+fn unreadable_datasets_are_errors_and_the_session_continues() {
     block_on(async {
         let bench = bench().await;
         let folder = beside_the_home();

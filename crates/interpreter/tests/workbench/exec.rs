@@ -76,7 +76,7 @@ fn the_usual_programs_are_there() {
 }
 
 #[test]
-fn codes_signals_and_missing_programs_are_told_apart() {
+fn codes_signals_and_missing_programs_are_distinguished() {
     block_on(async {
         let bench = bench().await;
         for (line, code) in [
@@ -155,7 +155,7 @@ fn at_its_deadline_a_command_is_killed_with_all_that_it_has_started() {
 }
 
 #[test]
-fn nothing_goes_on_after_a_command_that_ended_by_itself() {
+fn no_process_continues_after_a_command_has_ended() {
     block_on(async {
         let bench = bench().await;
         let start = Instant::now();
@@ -175,7 +175,7 @@ fn nothing_goes_on_after_a_command_that_ended_by_itself() {
 }
 
 #[test]
-fn what_a_cell_has_started_lives_on_beside_commands() {
+fn processes_of_a_cell_survive_commands() {
     block_on(async {
         let bench = bench().await;
         let started = bench
@@ -308,7 +308,7 @@ fn a_command_that_floods_is_killed() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_replaced() {
+fn invalid_utf8_is_replaced() {
     block_on(async {
         let ended = bench().await.sh("printf 'a\\377\\0b'").await;
         assert_eq!(ended["stdout"], json!("a\u{fffd}\0b"));
@@ -334,7 +334,7 @@ fn a_command_beyond_the_memory_limit_says_so() {
 }
 
 #[test]
-fn wrong_calls_are_refused_with_the_field_named() {
+fn wrong_calls_are_rejected_with_the_field_named() {
     block_on(async {
         let bench = bench().await;
         for (tool, args, told) in [

@@ -98,7 +98,7 @@ fn overwriting_keeps_the_mode_and_never_shows_half_a_file() {
 }
 
 #[test]
-fn an_edit_says_what_is_wrong_with_it() {
+fn an_invalid_edit_is_explained() {
     block_on(async {
         let bench = bench().await;
         bench.put("/tmp/a.py", "x = 1\ny = 1\r\nz = 1").await;
@@ -170,7 +170,7 @@ fn an_edit_says_what_is_wrong_with_it() {
 }
 
 #[test]
-fn paths_elsewhere_are_refused_by_both_tools() {
+fn paths_elsewhere_are_rejected_by_both_tools() {
     block_on(async {
         let bench = bench().await;
         let (long, longer) = (format!("/tmp/{}", "x".repeat(300)), "/tmp/x".repeat(2000));
@@ -207,7 +207,7 @@ fn paths_elsewhere_are_refused_by_both_tools() {
 }
 
 #[test]
-fn links_are_refused_wherever_they_lead() {
+fn links_are_rejected_wherever_they_lead() {
     block_on(async {
         let bench = bench().await;
         bench
@@ -317,7 +317,7 @@ fn an_edit_meets_a_writer_and_neither_leaves_a_mixture() {
 }
 
 #[test]
-fn a_full_disk_leaves_the_file_as_it_was() {
+fn a_full_disk_does_not_change_the_file() {
     block_on(async {
         let bench = crate::support::limited(|limits| limits.disk_bytes = 4 << 20).await;
         bench.put("/tmp/a.txt", "before").await;

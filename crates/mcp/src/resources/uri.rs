@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_named_is_found_again() {
+    fn a_uri_round_trips() {
         let id = ArtifactId::of(b"");
         assert_eq!(parse(&artifact(id)), Some(Named::Artifact(id)));
         let path = "/workspace/a b/ü%2F?#.csv".to_owned();

@@ -50,7 +50,7 @@ fn code_derives_from_a_recorded_result_under_a_contract() {
 }
 
 #[test]
-fn a_call_without_a_contract_is_refused_before_it_runs() {
+fn a_call_without_a_contract_is_rejected_before_it_runs() {
     block_on(async {
         let client = with_all().await;
         let session = crate::support::session(&client).await;
@@ -123,7 +123,7 @@ fn a_new_result_and_a_reset_give_all_attempts_back() {
 }
 
 #[test]
-fn every_mistake_in_a_chart_is_told_at_once_with_its_field_and_what_is_valid() {
+fn all_mistakes_in_a_chart_are_reported_with_fields_and_valid_values() {
     block_on(async {
         let client = with_all().await;
         let rows = json!([{"day": "2026-01-01", "price": 3.0}, {"day": "2026-01-02", "price": 5.0}]);

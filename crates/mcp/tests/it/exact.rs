@@ -49,7 +49,7 @@ fn count(findings: &Value, code: &str) -> u64 {
 }
 
 #[test]
-fn random_values_arrive_as_python_had_them_or_are_refused_by_name() {
+fn random_values_arrive_unchanged_or_are_rejected_by_name() {
     block_on(async {
         let (client, session) = start().await;
         let make = format!(
@@ -80,7 +80,7 @@ fn random_values_arrive_as_python_had_them_or_are_refused_by_name() {
 }
 
 #[test]
-fn random_rows_of_charts_arrive_as_python_had_them() {
+fn random_rows_of_charts_arrive_unchanged() {
     block_on(async {
         let (client, session) = start().await;
         let make = format!(
@@ -132,7 +132,7 @@ fn a_frame_keeps_the_order_of_its_columns_in_data_and_in_text() {
 }
 
 #[test]
-fn a_number_that_lost_digits_on_its_way_is_refused_by_its_place() {
+fn a_number_that_lost_digits_is_rejected_with_its_path() {
     block_on(async {
         let (client, session) = start().await;
         let code = "set_result({'supply': [1.7976931348623157e308, 1e22]})";

@@ -85,7 +85,7 @@ fn a_long_file_is_shown_in_part_and_linked_whole() {
 }
 
 #[test]
-fn paths_that_lead_elsewhere_are_refused() {
+fn paths_that_lead_elsewhere_are_rejected() {
     block_on(async {
         let client = ordinary().await;
         for path in ["/etc/passwd", "../../etc/x", "/workspace/../etc/x", "/tmp/data/x"] {
@@ -112,7 +112,7 @@ fn paths_that_lead_elsewhere_are_refused() {
 }
 
 #[test]
-fn what_is_not_there_is_no_resource() {
+fn missing_files_are_not_resources() {
     block_on(async {
         let client = ordinary().await;
         for uri in [
@@ -145,7 +145,7 @@ async fn with_dataset() -> (Server, TempDir) {
 }
 
 #[test]
-fn the_link_to_a_dataset_leads_to_what_code_reads() {
+fn the_link_to_a_dataset_leads_to_its_data() {
     block_on(async {
         let (server, _folder) = with_dataset().await;
         let client = connect(&server, Client::default(), newest()).await;

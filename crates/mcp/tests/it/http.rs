@@ -131,7 +131,7 @@ fn an_owner_sees_nothing_of_another() {
 }
 
 #[test]
-fn a_host_or_origin_that_is_not_allowed_is_refused() {
+fn a_host_or_origin_that_is_not_allowed_is_rejected() {
     block_on(async {
         let port = serve(&server(|_| {}).await).await;
         let own = format!("Host: 127.0.0.1:{port}\r\nAuthorization: Bearer anna\r\n");
@@ -146,7 +146,7 @@ fn a_host_or_origin_that_is_not_allowed_is_refused() {
 }
 
 #[test]
-fn a_request_that_is_nobodys_gets_nothing() {
+fn a_request_without_an_owner_gets_nothing() {
     block_on(async {
         let port = serve(&server(|_| {}).await).await;
         let headers = format!("Host: 127.0.0.1:{port}\r\nConnection: close\r\n");
@@ -249,7 +249,7 @@ fn an_earlier_client_stops_its_call_by_a_request_of_its_own() {
 }
 
 #[test]
-fn a_request_that_is_too_large_is_refused_by_both_revisions() {
+fn a_request_that_is_too_large_is_rejected_by_both_revisions() {
     block_on(async {
         let port = serve(&server(|_| {}).await).await;
         let large = "x".repeat(9 << 20);

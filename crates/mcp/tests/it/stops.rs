@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::support::{Client, block_on, call, connect, done, newest, revisions, run, server, session, until};
 
 #[test]
-fn what_is_printed_is_told_before_the_answer() {
+fn output_is_sent_before_the_result() {
     block_on(async {
         let server = server(|_| {}).await;
         for revision in revisions() {
@@ -34,7 +34,7 @@ fn what_is_printed_is_told_before_the_answer() {
 }
 
 #[test]
-fn a_cancelled_call_stops_its_code_and_the_session_goes_on() {
+fn a_canceled_call_stops_its_code_and_the_session_continues() {
     block_on(async {
         let server = server(|_| {}).await;
         for revision in revisions() {

@@ -215,7 +215,7 @@ fn links_are_not_followed_and_directories_are_not_files() {
 }
 
 #[test]
-fn a_listing_names_what_changed_since_a_stamp() {
+fn a_listing_names_files_changed_since_a_stamp() {
     with_room(async |room| {
         let guest = room.guest();
         let names = |listing: &cellblock_sandbox::guest::Listing| {

@@ -33,7 +33,7 @@ fn a_signal_reads_as_a_shell_would_report_it() {
 }
 
 #[test]
-fn a_command_beyond_its_limit_is_killed_with_its_children_and_its_output_is_told() {
+fn a_late_command_is_killed_with_its_children_and_its_output_reported() {
     let running = shell("echo started; sleep 1000 & wait", Duration::from_millis(300)).unwrap();
     let group = running.group();
     let error = running.finish().unwrap_err().to_string();

@@ -19,7 +19,7 @@ fn an_entry_left_in_a_directory_is_found() {
 }
 
 #[test]
-fn less_than_before_is_no_leak_and_more_of_one_kind_is() {
+fn only_an_increase_is_a_leak() {
     let before = Count {
         namespaces: 13,
         descriptors: 20,
@@ -128,7 +128,7 @@ fn an_owner_finds_an_orphan_that_it_saw_before_its_parent_died() {
 }
 
 #[test]
-fn an_owner_does_not_count_what_others_have() {
+fn an_owner_does_not_count_foreign_resources() {
     let mut other = Command::new("sleep").arg("1000").spawn().unwrap();
     let mut stranger = Owner::of(other.id());
     let mut child = Command::new("sleep").arg("1000").spawn().unwrap();

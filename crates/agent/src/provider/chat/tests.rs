@@ -110,7 +110,7 @@ async fn an_answer_as_openai_streams_it() {
 }
 
 #[tokio::test]
-async fn calls_that_all_have_the_number_zero_are_told_apart_by_their_ids() {
+async fn calls_with_the_same_number_are_distinguished_by_id() {
     // Ollama: whole calls in a chunk each, and `stop` in the end.
     let one =
         |id: &str, name: &str| json!([{"index": 0, "id": id, "function": {"name": name, "arguments": "{}"}}]);
@@ -125,7 +125,7 @@ async fn calls_that_all_have_the_number_zero_are_told_apart_by_their_ids() {
 }
 
 #[tokio::test]
-async fn calls_without_number_and_id_are_told_apart_by_their_names() {
+async fn calls_without_number_and_id_are_distinguished_by_name() {
     let one = |name: &str| json!([{"function": {"name": name, "arguments": {"a": [1]}}}]);
     let events = whole(Reply::events(&[calls(&one("f")), calls(&one("f")), stop("stop")])).await;
     let called = called(&events);
@@ -267,7 +267,7 @@ async fn heartbeats_carriage_returns_and_empty_choices_are_understood() {
 }
 
 #[tokio::test]
-async fn a_stream_that_only_stops_is_whole_if_its_reason_was_told() {
+async fn a_stream_without_an_end_is_complete_if_it_gave_a_reason() {
     let (so, end) = (delta(&json!({"content": "so"})), stop("length"));
     let expected = [text("so"), ModelEvent::Finish(Finish::Length)];
     for ending in [End::Whole, End::Cut] {
@@ -317,7 +317,7 @@ async fn a_server_that_does_not_stream_is_understood() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_an_error() {
+async fn invalid_responses_are_errors() {
     for stream in [
         "<html>hello</html>",
         "",
@@ -339,7 +339,7 @@ async fn what_is_no_answer_is_an_error() {
 }
 
 #[tokio::test]
-async fn endless_arguments_are_refused() {
+async fn endless_arguments_are_rejected() {
     let chunk =
         calls(&json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "x".repeat(1 << 19)}}]));
     let (_, error) = answer(Reply::events(&[chunk.clone(), chunk.clone(), chunk])).await;
@@ -515,7 +515,7 @@ async fn a_call_without_arguments_has_an_empty_object_of_them() {
 }
 
 #[tokio::test]
-async fn what_a_server_does_not_know_is_not_sent() {
+async fn fields_that_a_server_does_not_know_are_not_sent() {
     let request = || {
         let mut request = conversation();
         request.tools[0].strict = Some(true);
@@ -563,7 +563,7 @@ async fn only_tools_that_are_allowed_are_offered() {
 }
 
 #[tokio::test]
-async fn a_file_whose_content_is_not_there_is_refused_before_anything_is_sent() {
+async fn a_file_without_content_is_rejected_before_anything_is_sent() {
     let file = Part::InputFile {
         filename: None,
         file_data: None,

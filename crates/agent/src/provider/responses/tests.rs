@@ -373,7 +373,7 @@ async fn a_server_that_counts_tokens_is_asked_and_another_is_not_believed() {
 }
 
 #[tokio::test]
-async fn stop_sequences_are_refused_because_the_api_has_none() {
+async fn stop_sequences_are_rejected_because_the_api_has_none() {
     let provider = Responses::new(endpoint("http://127.0.0.1:1/v1"));
     let asked = ModelRequest {
         stop: vec!["END".to_owned()],

@@ -138,7 +138,7 @@ async fn a_provider_that_is_always_busy_saying_nothing_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_answer_is_read_for_what_it_is_whatever_type_it_names() {
+async fn a_response_is_read_by_its_content_not_by_its_declared_type() {
     let said = json!({"choices": [{"message": {"content": "hello"}, "finish_reason": "stop"}]}).to_string();
     let streamed =
         "data: {\"choices\": [{\"delta\": {\"content\": \"hello\"}, \"finish_reason\": \"stop\"}]}\n\n";
@@ -159,7 +159,7 @@ async fn an_answer_is_read_for_what_it_is_whatever_type_it_names() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_told_by_what_it_is() {
+async fn invalid_responses_are_described() {
     for (body, told) in [
         ("", "it is empty"),
         (" \n", "it is empty"),
@@ -256,7 +256,7 @@ fn nothing_that_is_printed_shows_the_key() {
 }
 
 #[test]
-fn an_address_that_cannot_be_used_is_refused() {
+fn an_address_that_cannot_be_used_is_rejected() {
     for base in [
         "",
         "localhost",

@@ -169,7 +169,7 @@ async fn artifacts_of_a_call_that_failed_do_not_count() {
 }
 
 #[tokio::test]
-async fn a_model_that_fails_leaves_what_there_is() {
+async fn a_failed_model_leaves_the_available_data() {
     let failing = || Ending::Model("the provider closed the connection".to_owned());
     let (aliases, _dir) = fetched().await;
     assert!(

@@ -162,7 +162,7 @@ fn a_failure_is_the_status_of_the_item_and_has_no_event_of_its_own() {
 }
 
 #[test]
-fn an_error_is_told_in_both_forms_and_then_fails_the_response() {
+fn an_error_is_sent_in_both_forms_and_fails_the_response() {
     let mut draft = Draft::begin(response());
     let message = draft.message("msg_1".to_owned());
     draft.text(&message, "half");
@@ -197,7 +197,7 @@ fn a_response_with_an_open_item_is_not_complete() {
 }
 
 #[test]
-fn the_order_refuses_what_a_strict_client_refuses() {
+fn the_order_rejects_the_same_events_as_a_strict_client() {
     let (_, events) = analysis();
     let told = json_of(&events);
     for left_out in 0..told.len() {

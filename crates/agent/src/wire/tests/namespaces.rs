@@ -12,7 +12,7 @@ fn namespace(name: &str, functions: &[&str]) -> Value {
 }
 
 #[test]
-fn a_namespace_is_told_back_as_it_was_sent() {
+fn a_namespace_is_returned_unchanged() {
     let tools = json!([namespace("crm", &["find", "add"]), {"type": "function", "name": "find"}]);
     let mut sent = tools.clone();
     // What nobody here knows is ignored.
@@ -23,7 +23,7 @@ fn a_namespace_is_told_back_as_it_was_sent() {
 }
 
 #[test]
-fn a_call_in_a_namespace_is_read_as_it_was_told() {
+fn a_call_in_a_namespace_round_trips() {
     let items = json!([
         {"type": "function_call", "id": "fc_1", "status": "completed", "call_id": "c1", "name": "find", "namespace": "crm",
          "arguments": "{}"},
@@ -71,7 +71,7 @@ fn a_choice_names_a_function_with_its_namespace_or_without_where_it_is_the_only_
 }
 
 #[test]
-fn what_is_wrong_with_a_namespace_is_named_with_its_place() {
+fn errors_in_a_namespace_name_the_parameter() {
     let crm = namespace("crm", &["find"]);
     let mut unsaid = crm.clone();
     unsaid["description"] = Value::Null;
@@ -121,7 +121,7 @@ fn what_is_wrong_with_a_namespace_is_named_with_its_place() {
 }
 
 #[test]
-fn a_hosted_tool_that_is_not_here_is_refused_with_what_to_do() {
+fn an_unsupported_hosted_tool_is_rejected_with_a_fix() {
     let tools = json!([namespace("crm", &["find"]), {"type": "web_search", "external_web_access": false}]);
     let error = parse(&json!({"model": "m", "input": "x", "tools": tools})).unwrap_err();
     assert_eq!(

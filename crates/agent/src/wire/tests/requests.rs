@@ -70,7 +70,7 @@ fn what_sdks_send_is_read_and_what_nobody_knows_is_ignored() {
 }
 
 #[test]
-fn what_a_response_gave_can_be_sent_back_as_it_is() {
+fn items_of_a_response_can_be_sent_back_unchanged() {
     let items = json!([
         {"type": "reasoning", "id": "rs_1", "status": "completed", "summary": [{"type": "summary_text", "text": "s"}],
          "content": [{"type": "reasoning_text", "text": "t"}], "encrypted_content": "x"},
@@ -127,7 +127,7 @@ fn refused(change: &Value) -> ApiError {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "one line for each mistake")]
-fn what_is_wrong_is_named_with_its_place() {
+fn errors_name_the_parameter() {
     let function = json!({"type": "function", "name": "f"});
     let container =
         |container: Value| json!({"tools": [{"type": "code_interpreter", "container": container}]});

@@ -42,7 +42,7 @@ mcp_requests: {allowed_urls: ['https://*.example.com/mcp'], timeout: 5}
 ";
 
 #[test]
-fn servers_are_made_of_what_is_written() {
+fn servers_are_created_from_the_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let loaded = load(folder.path(), WHOLE).unwrap();
     let (offered, requested) = loaded.tool_servers().unwrap();

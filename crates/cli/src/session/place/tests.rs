@@ -33,7 +33,7 @@ fn a_place_lives_as_long_as_its_lock_is_held_and_is_swept_after() {
 }
 
 #[test]
-fn whoever_opens_a_session_whose_host_is_gone_hears_its_last_words_once() {
+fn the_last_words_of_a_dead_host_are_reported_once() {
     let (_home, places) = places();
     let (place, held) = places.create().unwrap();
     place.open_log().unwrap().write_all(b"out of luck\n").unwrap();
@@ -49,7 +49,7 @@ fn whoever_opens_a_session_whose_host_is_gone_hears_its_last_words_once() {
 }
 
 #[test]
-fn nobody_else_can_reach_what_is_made() {
+fn new_files_are_private() {
     let (_home, places) = places();
     let (place, _held) = places.create().unwrap();
     drop(place.open_log().unwrap());
@@ -60,7 +60,7 @@ fn nobody_else_can_reach_what_is_made() {
 }
 
 #[test]
-fn a_directory_that_others_can_enter_or_that_is_a_link_is_refused() {
+fn a_directory_that_others_can_enter_or_that_is_a_link_is_rejected() {
     let (home, places) = places();
     fs::set_permissions(&places.root, fs::Permissions::from_mode(0o755)).unwrap();
     let error = Places::at(places.root.clone()).unwrap_err();

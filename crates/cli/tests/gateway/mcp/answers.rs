@@ -156,7 +156,7 @@ fn the_servers_own_names_and_pages_decide() {
 }
 
 #[test]
-fn a_request_that_is_too_large_is_refused_and_the_client_hears_of_it() {
+fn a_request_that_is_too_large_is_rejected_and_the_client_hears_of_it() {
     let place = Place::new();
     let server = place.serve_with(&[], &[("CELLBLOCK_SERVE__HTTP__MAX_BODY", "64KiB")]);
     block_on(async {

@@ -34,7 +34,7 @@ fn a_call_that_is_longer_than_the_grace_is_interrupted_and_says_why() {
 }
 
 #[test]
-fn sessions_that_nobody_uses_go_with_the_server() {
+fn unused_sessions_end_with_the_server() {
     let place = Place::new();
     let nothing = place.nothing();
     let mut server = place.serve(&["--grace", "3600"]);

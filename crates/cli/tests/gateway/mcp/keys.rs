@@ -82,7 +82,7 @@ fn without_a_key_that_counts_nothing_is_answered() {
 }
 
 #[test]
-fn what_is_of_one_key_is_not_there_for_another() {
+fn objects_of_one_key_are_invisible_to_another() {
     let place = Place::new();
     let (anna, ben) = (create(&place, "anna", &[]), create(&place, "ben", &[]));
     let server = place.serve(&[]);

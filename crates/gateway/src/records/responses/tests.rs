@@ -54,7 +54,7 @@ async fn with(test: impl FnOnce(&mut Connection) + Send + 'static) {
 }
 
 #[tokio::test]
-async fn what_belongs_to_somebody_else_is_not_there() {
+async fn objects_of_other_owners_do_not_exist() {
     with(|connection| {
         keep(connection, &["r1"]);
         assert!(find(connection, "ann", "r1").unwrap().is_some());
@@ -124,7 +124,7 @@ async fn a_response_that_was_deleted_while_it_ran_stays_deleted() {
 }
 
 #[tokio::test]
-async fn what_ran_when_the_process_ended_has_failed_and_says_so() {
+async fn responses_that_ran_when_the_process_ended_have_failed() {
     with(|connection| {
         keep(connection, &["r1"]);
         begin(connection, &begun("r2", "ann")).unwrap();
@@ -184,7 +184,7 @@ async fn an_item_is_found_in_its_turn_or_as_older_records_have_it() {
 }
 
 #[tokio::test]
-async fn turns_that_nothing_needs_any_more_are_told() {
+async fn turns_that_are_no_longer_needed_are_returned() {
     with(|connection| {
         keep(connection, &["r1", "r2"]);
         begin(connection, &begun("r3", "ann")).unwrap();

@@ -4,7 +4,7 @@ use super::ArtifactKind::{Chart, Image};
 use super::*;
 
 #[test]
-fn what_was_declared_may_be_emitted_several_times() {
+fn declared_artifacts_may_be_emitted_several_times() {
     assert_eq!(check_after(&declaring(&[]), &[], 0, 4), []);
     assert_eq!(check_after(&declaring(&[Image]), &[Image, Image], 0, 4), []);
     assert_eq!(
@@ -33,7 +33,7 @@ fn every_combination_has_its_own_code() {
 }
 
 #[test]
-fn what_is_listed_as_valid_would_have_been_accepted() {
+fn listed_valid_values_are_accepted() {
     let sets: [&[ArtifactKind]; 4] = [&[], &[Image], &[Chart], &[Image, Chart]];
     for declared in sets {
         for emitted in sets {

@@ -36,7 +36,7 @@ fn fields_that_a_contract_does_not_have_are_ignored() {
 }
 
 #[test]
-fn everything_is_told_at_once_in_the_order_of_the_fields() {
+fn all_mistakes_are_reported_in_the_order_of_the_fields() {
     let contract = json!({
         "expectedArtifacts": ["pdf", 3],
         "inputAliases": ["nowhere", "get_reserves_1", "get_reserves_1"],
@@ -93,13 +93,13 @@ fn the_nearest_alias_is_listed_first_and_twenty_at_most() {
 }
 
 #[test]
-fn nothing_is_suggested_for_what_is_like_nothing() {
+fn dissimilar_names_get_no_suggestion() {
     let found = wrong(&with("inputAliases", json!(["xyz"])), &[]);
     assert!(!found[0].message.contains("did you mean"), "{}", found[0].message);
 }
 
 #[test]
-fn an_alias_that_is_no_variable_is_fine_under_a_local_name() {
+fn an_invalid_identifier_is_usable_under_a_local_name() {
     let odd = Known::new(["sum", "my-file"]);
     let contract = with("inputAliases", json!(["sum", "my-file"]));
     assert_eq!(
@@ -124,7 +124,7 @@ fn a_local_name_may_repeat_its_own_alias_and_an_alias_have_two_names() {
 }
 
 #[test]
-fn an_empty_map_is_refused_only_where_the_policy_asks_for_inputs() {
+fn an_empty_map_is_rejected_only_if_the_policy_requires_inputs() {
     assert_eq!(wrong_with(&whole(), &[], &known(), false), []);
     let found = wrong_with(&whole(), &[], &known(), true);
     assert_eq!(codes(&found), [("inputs_required", "inputs")]);
@@ -136,7 +136,7 @@ fn an_empty_map_is_refused_only_where_the_policy_asks_for_inputs() {
 }
 
 #[test]
-fn twenty_mistakes_are_told_and_the_rest_counted() {
+fn twenty_mistakes_are_reported_and_the_others_counted() {
     let many: Vec<_> = (0..30).map(|n| format!("no_{n}")).collect();
     let found = wrong(&with("inputAliases", json!(many)), &[]);
     assert_eq!(found.len(), 20);
@@ -150,7 +150,7 @@ fn twenty_mistakes_are_told_and_the_rest_counted() {
 }
 
 #[test]
-fn a_list_beyond_the_limit_is_refused_by_its_length() {
+fn a_list_beyond_the_limit_is_rejected_by_its_length() {
     let found = wrong(&with("inputAliases", json!(vec![1; 1001])), &[]);
     assert_eq!(codes(&found), [("too_long", "inputAliases")]);
     assert!(
@@ -161,7 +161,7 @@ fn a_list_beyond_the_limit_is_refused_by_its_length() {
 }
 
 #[test]
-fn what_a_model_wrote_is_quoted_without_what_acts() {
+fn quoted_model_text_contains_no_acting_characters() {
     let alias = format!("\u{1b}[2J`{}", "x".repeat(500));
     let message = wrong(&with("inputAliases", json!([alias])), &[])
         .remove(0)

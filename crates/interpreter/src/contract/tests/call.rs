@@ -60,7 +60,7 @@ fn every_mistake_in_the_arguments_is_named() {
 }
 
 #[test]
-fn a_contract_under_another_name_is_told_to_be_renamed() {
+fn the_error_for_a_misnamed_contract_suggests_the_name() {
     let arguments = json!({"code": "1", "post_processing_contract": whole()});
     let found = DerivationCall::read(&arguments).unwrap_err();
     assert_eq!(codes(&found), [("missing_contract", "postProcessingContract")]);

@@ -44,7 +44,7 @@ fn nearly_right() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn a_contract_is_either_kept_word_for_word_or_refused_by_field(
+    fn a_contract_is_accepted_unchanged_or_rejected_by_field(
         contract in prop_oneof![any_json(), nearly_right()],
         inputs in btree_map(text(), text(), 0..4),
         require_inputs: bool,
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn arguments_are_either_read_or_refused_by_field(arguments in any_json()) {
+    fn arguments_are_either_read_or_rejected_by_field(arguments in any_json()) {
         match DerivationCall::read(&arguments) {
             Ok(call) => prop_assert_eq!(&json!(call.code), &arguments["code"]),
             Err(found) => {
@@ -78,7 +78,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cell_is_accepted_exactly_when_it_emitted_what_it_declared(
+    fn a_cell_is_accepted_exactly_if_it_kept_its_declaration(
         declared in vec(prop_oneof![Just(ArtifactKind::Image), Just(ArtifactKind::Chart)], 0..3),
         emitted in vec(prop_oneof![Just(ArtifactKind::Image), Just(ArtifactKind::Chart)], 0..7),
         unsaved in 0..3_usize,

@@ -129,7 +129,7 @@ fn every_helper_is_explained_and_charts_only_where_they_are_offered() {
 }
 
 #[test]
-fn numbers_of_the_policy_are_told() {
+fn numbers_of_the_policy_are_reported() {
     let prompt = prompt_section(&PromptSettings {
         cell_seconds: 17,
         max_attempts: 3,

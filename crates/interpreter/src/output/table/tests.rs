@@ -261,7 +261,7 @@ fn annotations_are_dropped_but_for_the_one_of_pandas() {
 }
 
 #[test]
-fn a_type_without_a_stored_form_is_said_and_is_no_error() {
+fn a_type_without_a_stored_form_is_noted_without_an_error() {
     let words: DictionaryArray<Int32Type> = ["a", "b"].into_iter().collect();
     let batch = batch(vec![("words", Arc::new(words))]);
     let table = read(&announced(&batch, 2), stream(std::slice::from_ref(&batch))).unwrap();
