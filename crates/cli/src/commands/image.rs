@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use cellblock_image::{
-    Home, Image, ImageError, ImageSpec, Manifest, Report, SHIPPED_IMAGES, Store, archive_name,
+    AuditReport, Home, Image, ImageError, ImageSpec, Manifest, SHIPPED_IMAGES, Store, archive_name,
 };
 use serde_json::json;
 
@@ -240,7 +240,7 @@ fn inspect(image: &Image) -> String {
     text
 }
 
-fn audit(report: &Report) -> String {
+fn audit(report: &AuditReport) -> String {
     let mut text = if report.passed() {
         styled(GOOD, "passed")
     } else {
