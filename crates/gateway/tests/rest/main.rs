@@ -10,6 +10,7 @@ mod files;
 mod longest;
 mod openapi;
 mod owners;
+mod remote;
 mod stopping;
 mod support;
 mod tools;

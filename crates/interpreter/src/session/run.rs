@@ -382,3 +382,8 @@ impl Run {
         self.failure.get_or_insert(error);
     }
 }
+
+#[cfg(test)]
+mod scripted;
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod alias;
 mod bad_inputs;
 mod chart;
 mod derivation;

@@ -11,7 +11,7 @@ use cellblock_interpreter::input::InputFormat;
 use parquet::arrow::ArrowWriter;
 use serde_json::{Value, json};
 
-use crate::{file, in_memory, local, read};
+use super::{file, in_memory, local, read};
 
 fn batch() -> RecordBatch {
     let columns: [(&str, ArrayRef); 3] = [

@@ -5,7 +5,7 @@ use cellblock_interpreter::input::InputFormat;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::{file, in_memory};
+use super::{file, in_memory};
 
 fn rows(count: usize) -> Value {
     let row = |n| json!({"price": if n == 2 { Value::Null } else { json!(n) }, "time": format!("2024-01-{n:02}"), "venue": "a"});

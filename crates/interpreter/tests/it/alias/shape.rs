@@ -5,7 +5,7 @@ use std::fmt::Write;
 use cellblock_interpreter::alias::{Shape, ShapeKind};
 use serde_json::{Value, json};
 
-use crate::in_memory;
+use super::in_memory;
 
 async fn shape_of(value: &Value) -> Shape {
     in_memory().record("tool", value).await.unwrap().shape.clone()

@@ -3,8 +3,8 @@
 use cellblock_artifact::{About, ArtifactError, Kind, S3, Store};
 use cellblock_testkit::require;
 
-use crate::server::Server;
-use crate::suite;
+use super::server::Server;
+use super::suite;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_store_in_a_bucket_passes_the_suite() {

@@ -9,7 +9,7 @@ use cellblock_interpreter::input::InputFormat;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::{file, in_memory, local, read};
+use super::{file, in_memory, local, read};
 
 #[tokio::test]
 async fn results_of_a_tool_are_numbered_and_kept_byte_for_byte() {

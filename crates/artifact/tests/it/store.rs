@@ -1,7 +1,5 @@
 //! Stores on a folder and in memory: equal bytes once, origins kept, damage noticed.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;

@@ -6,7 +6,7 @@ use std::io::Read;
 use cellblock_interpreter::alias::AliasError;
 use serde_json::{Value, json};
 
-use crate::{in_memory, local, read};
+use super::{in_memory, local, read};
 
 #[tokio::test]
 async fn the_document_contains_each_recorded_value_at_its_span() {

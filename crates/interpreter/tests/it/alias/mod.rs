@@ -1,7 +1,5 @@
 //! Results of tools: recorded whole, named in order, handed on byte for byte. No sandbox is needed.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod bounds;
 mod dataset;
 mod keeping;

@@ -1,14 +1,12 @@
 //! Properties of all messages, all bytes and all splits.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod messages;
-
 use std::fmt::Debug;
 
 use cellblock_protocol::{Decoder, Frame, FromGuest, FromKernel, Limits, Message, ToGuest, ToKernel, encode};
 use proptest::collection::vec;
 use proptest::prelude::*;
+
+use crate::messages;
 
 fn bytes_of<M: Message>(message: &M, blobs: &[Vec<u8>]) -> Vec<u8> {
     let slices: Vec<&[u8]> = blobs.iter().map(Vec::as_slice).collect();

@@ -7,7 +7,7 @@ use cellblock_interpreter::alias::{AliasError, AliasStore, Bounds};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::{local, read};
+use super::{local, read};
 
 const NOTHING: Retention = Retention {
     keep: Duration::ZERO,

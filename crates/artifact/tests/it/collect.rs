@@ -1,7 +1,5 @@
 //! Collection: referenced and new artifacts stay, others are removed, and a crash breaks nothing.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;

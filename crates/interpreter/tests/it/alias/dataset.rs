@@ -4,7 +4,7 @@ use cellblock_artifact::{Kind, Urls};
 use cellblock_interpreter::alias::AliasError;
 use serde_json::{Value, json};
 
-use crate::{in_memory, local};
+use super::{in_memory, local};
 
 #[tokio::test]
 async fn a_dataset_holds_every_used_result_whole_and_has_a_url() {

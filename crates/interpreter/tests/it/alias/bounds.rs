@@ -8,7 +8,7 @@ use cellblock_interpreter::input::InputFormat;
 use object_store::memory::InMemory;
 use serde_json::json;
 
-use crate::file;
+use super::file;
 
 fn bounded(bounds: Bounds) -> AliasStore {
     AliasStore::new(Store::new(Arc::new(InMemory::new())), "turn-1", bounds)

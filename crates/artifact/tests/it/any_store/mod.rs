@@ -1,7 +1,5 @@
 //! The same properties over every kind of store: in memory, in a folder, in S3.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod address;
 #[cfg(feature = "s3")]
 mod s3;

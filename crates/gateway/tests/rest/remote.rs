@@ -1,7 +1,5 @@
 //! A gateway's sandboxes for another Cellblock, through axum's `WebSocket`.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,177 @@
+//! A kernel without a sandbox: a task that speaks the protocol's frames over a socket pair and follows a script.
+
+use std::sync::Arc;
+
+use cellblock_protocol::{FromKernel, KernelOutcome, Output, Primitive, Scalar, ToKernel};
+use cellblock_sandbox::backend::{BoxFuture, Ending, Kernel, Signal};
+use cellblock_sandbox::channel::{FrameReader, write_frame};
+use cellblock_sandbox::incoming::Incoming;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::sync::watch;
+
+/// The number of the request that the kernel answers.
+pub(super) const NUMBER: u64 = 7;
+
+/// One thing that the kernel does while it runs a cell.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Stdout(Vec<u8>),
+    Stderr(Vec<u8>),
+    /// An output of the cell.
+    Show(i64),
+    /// An output and the end of another cell.
+    Stray(i64),
+}
+
+/// How the kernel ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Last {
+    /// It reports the end of the cell.
+    Done,
+    /// It runs on until it is interrupted, and reports that.
+    Obeys,
+    /// It runs on until it is killed.
+    Ignores,
+    /// It closes its channel and runs on until it is killed.
+    Closes,
+    /// Its process exits while a child holds its channel and pipes open.
+    Exits,
+}
+
+/// Signals that were sent to a kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sent {
+    pub(super) interrupts: u32,
+    pub(super) kills: u32,
+}
+
+#[derive(Debug)]
+struct Signals(watch::Sender<Sent>);
+
+impl Signal for Signals {
+    fn interrupt(&self) {
+        self.0.send_modify(|sent| sent.interrupts += 1);
+    }
+
+    fn kill(&self) {
+        self.0.send_modify(|sent| sent.kills += 1);
+    }
+
+    fn settled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+}
+
+/// Starts a kernel that follows the script once it has received a request, and calls `finished` after the last step.
+pub(super) fn start(
+    steps: Vec<Step>,
+    last: Last,
+    finished: impl FnOnce() + Send + 'static,
+) -> (Kernel, watch::Receiver<Sent>) {
+    let (host, own) = UnixStream::pair().unwrap();
+    let (stdout, out) = pipe::pipe().unwrap();
+    let (stderr, err) = pipe::pipe().unwrap();
+    let (end, ended) = watch::channel(None);
+    let (signals, sent) = watch::channel(Sent::default());
+    let kernel = Kernel::elsewhere(host, out, err, ended, 1, Arc::new(Signals(signals)));
+    let player = Player {
+        channel: own,
+        pipes: [stdout, stderr],
+        end,
+        sent: sent.clone(),
+    };
+    tokio::spawn(async move { player.play(steps, last, finished).await });
+    (kernel, sent)
+}
+
+struct Player {
+    channel: UnixStream,
+    pipes: [pipe::Sender; 2],
+    end: watch::Sender<Option<Ending>>,
+    sent: watch::Receiver<Sent>,
+}
+
+impl Player {
+    async fn play(self, steps: Vec<Step>, last: Last, finished: impl FnOnce()) {
+        let Self {
+            channel,
+            mut pipes,
+            end,
+            mut sent,
+        } = self;
+        let (read, mut channel) = channel.into_split();
+        let mut requests = FrameReader::<_, ToKernel>::new(Incoming::new(read), "host");
+        requests.next().await.unwrap();
+        for step in steps {
+            match step {
+                Step::Stdout(bytes) => pipes[0].write_all(&bytes).await.unwrap(),
+                Step::Stderr(bytes) => pipes[1].write_all(&bytes).await.unwrap(),
+                Step::Show(value) => write_frame(&mut channel, &shown(NUMBER, value), &[])
+                    .await
+                    .unwrap(),
+                Step::Stray(value) => {
+                    let other = NUMBER - 1;
+                    write_frame(&mut channel, &shown(other, value), &[])
+                        .await
+                        .unwrap();
+                    let done = done(other, KernelOutcome::Raised);
+                    write_frame(&mut channel, &done, &[]).await.unwrap();
+                }
+            }
+        }
+        finished();
+        let outcome = match last {
+            Last::Done => KernelOutcome::Completed,
+            Last::Obeys => {
+                sent.wait_for(|sent| sent.interrupts > 0).await.unwrap();
+                KernelOutcome::Interrupted
+            }
+            Last::Ignores => return killed(sent, &end).await,
+            Last::Closes => {
+                drop((channel, requests));
+                return killed(sent, &end).await;
+            }
+            Last::Exits => {
+                end.send_replace(Some(Ending::Exited(3)));
+                return std::future::pending().await;
+            }
+        };
+        // The host may not wait for more once it has this.
+        let _ = write_frame(&mut channel, &done(NUMBER, outcome), &[]).await;
+    }
+}
+
+async fn killed(mut sent: watch::Receiver<Sent>, end: &watch::Sender<Option<Ending>>) {
+    sent.wait_for(|sent| sent.kills > 0).await.unwrap();
+    end.send_replace(Some(Ending::Signaled(9)));
+}
+
+fn shown(cell: u64, value: i64) -> FromKernel {
+    FromKernel::Output {
+        cell,
+        index: 0,
+        output: Output::Primitive(Primitive {
+            name: None,
+            value: Scalar::Integer(value),
+            python_type: "int".to_owned(),
+            truncated: false,
+            note: None,
+        }),
+    }
+}
+
+fn done(cell: u64, outcome: KernelOutcome) -> FromKernel {
+    FromKernel::Done {
+        cell,
+        outcome,
+        duration_us: 0,
+        error: None,
+        variables: None,
+        outputs_dropped: 0,
+        rejections: Vec::new(),
+        no_files: false,
+        findings: Vec::new(),
+    }
+}

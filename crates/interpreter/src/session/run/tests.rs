@@ -1,0 +1,207 @@
+//! Requests to a scripted kernel: how they end, and what of their output is kept.
+
+use std::sync::Arc;
+
+use cellblock_artifact::Store;
+use cellblock_protocol::Scalar;
+use object_store::memory::InMemory;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use super::scripted::{Last, NUMBER, Sent, Step, start};
+use super::*;
+use crate::session::interrupts::interrupts;
+
+/// Longer than any script takes.
+const LONG: Duration = Duration::from_mins(1);
+
+/// Runs a scripted cell; the interrupt is sent after its last step.
+async fn play(steps: &[Step], last: Last, limits: &Limits, timeout: Duration) -> (Ran, Vec<Event>, Sent) {
+    let (handle, mut interrupted) = interrupts();
+    handle.asking();
+    let asks = matches!(last, Last::Obeys | Last::Ignores) && timeout == LONG;
+    let handle = Arc::new(handle);
+    let kept = Arc::clone(&handle);
+    let finished = move || {
+        if asks {
+            handle.interrupt();
+        }
+    };
+    let (mut kernel, sent) = start(steps.to_vec(), last, finished);
+    let decoding = Decoding::new(Store::new(Arc::new(InMemory::new())));
+    let (events, mut seen) = mpsc::channel(1024);
+    let terms = Terms {
+        limits,
+        timeout,
+        interrupts: Some(&mut interrupted),
+        events: Some(events),
+        asker: None,
+        decoding: &decoding,
+        standby: &mut Standby::default(),
+    };
+    let message = ToKernel::Variables { cell: NUMBER };
+    let ran = tokio::time::timeout(LONG, run(&mut kernel, &message, terms)).await;
+    let mut happened = Vec::new();
+    while let Ok(event) = seen.try_recv() {
+        happened.push(event);
+    }
+    drop(kept);
+    (ran.unwrap().unwrap(), happened, *sent.borrow())
+}
+
+fn limits() -> Limits {
+    Limits {
+        grace: Duration::from_millis(20),
+        ..Limits::default()
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
+}
+
+/// The integers among the outputs.
+fn values<'a>(outputs: impl IntoIterator<Item = &'a Output>) -> Vec<i64> {
+    let value = |output: &Output| match output {
+        Output::Primitive(primitive) => match primitive.value {
+            Scalar::Integer(value) => value,
+            ref other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    outputs.into_iter().map(value).collect()
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let bytes = || prop::collection::vec(b'a'..=b'z', 1..200);
+    prop_oneof![
+        bytes().prop_map(Step::Stdout),
+        bytes().prop_map(Step::Stderr),
+        any::<i32>().prop_map(|value| Step::Show(value.into())),
+        any::<i32>().prop_map(|value| Step::Stray(value.into())),
+    ]
+}
+
+#[test]
+fn every_script_ends_as_it_says_and_nothing_of_it_is_lost() {
+    let last = prop::sample::select(vec![
+        Last::Done,
+        Last::Obeys,
+        Last::Ignores,
+        Last::Closes,
+        Last::Exits,
+    ]);
+    let scripts = (prop::collection::vec(step(), 0..24), last, 1_u32..8);
+    let mut runner = TestRunner::new(Config::with_cases(64));
+    runner
+        .run(&scripts, |(steps, last, most)| {
+            let limits = Limits {
+                outputs: most,
+                ..limits()
+            };
+            let (ran, events, sent) = block_on(play(&steps, last, &limits, LONG));
+            check(&steps, last, most as usize, ran, &events, sent);
+            Ok(())
+        })
+        .unwrap();
+}
+
+fn check(steps: &[Step], last: Last, most: usize, ran: Ran, events: &[Event], sent: Sent) {
+    match (last, &ran.end) {
+        (Last::Done, End::Done { outcome, .. }) => assert_eq!(*outcome, KernelOutcome::Completed),
+        (Last::Obeys, End::Done { outcome, .. }) => assert_eq!(*outcome, KernelOutcome::Interrupted),
+        (Last::Ignores | Last::Closes, End::Lost(ending)) => assert_eq!(*ending, Ending::Signaled(9)),
+        (Last::Exits, End::Lost(ending)) => assert_eq!(*ending, Ending::Exited(3)),
+        (last, end) => panic!("{last:?} ended as {end:?}"),
+    }
+    let asked = matches!(last, Last::Obeys | Last::Ignores);
+    assert_eq!(ran.stopped, asked.then_some(Stop::Asked));
+    assert_eq!(sent.interrupts, u32::from(asked));
+    assert_eq!(
+        sent.kills > 0,
+        matches!(last, Last::Ignores | Last::Closes | Last::Exits)
+    );
+
+    let shown = steps.iter().filter_map(|step| match step {
+        Step::Show(value) => Some(*value),
+        _ => None,
+    });
+    let shown: Vec<_> = shown.collect();
+    assert_eq!(values(&ran.outputs), shown[..shown.len().min(most)]);
+    assert_eq!(ran.outputs_dropped as usize, shown.len().saturating_sub(most));
+    let mut told = (Vec::new(), Vec::new(), Vec::new());
+    for event in events {
+        match event {
+            Event::Stdout(bytes) => told.0.extend_from_slice(bytes),
+            Event::Stderr(bytes) => told.1.extend_from_slice(bytes),
+            Event::Output(output) => told.2.push(output),
+        }
+    }
+    assert_eq!(values(told.2), values(&ran.outputs));
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    for step in steps {
+        match step {
+            Step::Stdout(bytes) => out.extend_from_slice(bytes),
+            Step::Stderr(bytes) => err.extend_from_slice(bytes),
+            Step::Show(_) | Step::Stray(_) => {}
+        }
+    }
+    assert_eq!((told.0, told.1), (out.clone(), err.clone()));
+    assert_eq!(ran.stdout.finish().text.into_bytes(), out);
+    assert_eq!(ran.stderr.finish().text.into_bytes(), err);
+}
+
+#[test]
+fn a_cell_beyond_its_deadline_is_interrupted_and_killed_only_if_it_does_not_listen() {
+    let timeout = Duration::from_millis(30);
+    let (ran, _, sent) = block_on(play(&[], Last::Obeys, &limits(), timeout));
+    assert_eq!(ran.stopped, Some(Stop::Deadline));
+    assert!(matches!(ran.end, End::Done { .. }), "{ran:?}");
+    assert_eq!(
+        sent,
+        Sent {
+            interrupts: 1,
+            kills: 0
+        }
+    );
+
+    let (ran, _, sent) = block_on(play(&[], Last::Ignores, &limits(), timeout));
+    assert_eq!(ran.stopped, Some(Stop::Deadline));
+    assert!(matches!(ran.end, End::Lost(Ending::Signaled(9))), "{ran:?}");
+    assert_eq!(sent.interrupts, 1);
+    assert!(sent.kills > 0);
+}
+
+#[test]
+fn a_cell_that_writes_more_than_it_may_is_interrupted_and_its_output_is_kept_within_bounds() {
+    let limits = Limits {
+        stream_bytes: 1000,
+        stream_kept_bytes: 100,
+        grace: LONG,
+        ..limits()
+    };
+    let steps = [Step::Stdout(vec![b'x'; 600]), Step::Stderr(vec![b'y'; 600])];
+    let (ran, events, sent) = block_on(play(&steps, Last::Obeys, &limits, 2 * LONG));
+    assert_eq!(ran.stopped, Some(Stop::Output));
+    assert_eq!(
+        sent,
+        Sent {
+            interrupts: 1,
+            kills: 0
+        }
+    );
+    assert_eq!(ran.stdout.total() + ran.stderr.total(), 1200);
+    let told: usize = events
+        .iter()
+        .map(|event| match event {
+            Event::Stdout(bytes) | Event::Stderr(bytes) => bytes.len(),
+            Event::Output(_) => 0,
+        })
+        .sum();
+    assert!(told <= 200, "{told} bytes were told");
+    assert!(ran.stdout.finish().truncated);
+}
