@@ -21,6 +21,7 @@ pub mod derivation;
 pub mod error;
 pub mod execution;
 mod finding;
+pub mod hosting;
 pub mod input;
 mod interpreter;
 pub mod output;

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::answer::Listed;
 use super::body;
-use super::held::{Held, Tools};
+use super::held::{HostedSession, Tools};
 use super::inputs::{Given, file_of};
 use crate::json::Json;
 use crate::problem::Problem;
@@ -134,7 +134,7 @@ pub(crate) async fn list(
     Ok(Json(Listed::new(answers.collect())))
 }
 
-fn aliases(held: &Held) -> Result<&AliasStore, Problem> {
+fn aliases(held: &HostedSession) -> Result<&AliasStore, Problem> {
     match &held.tools {
         Tools::Derivation(_, aliases) => Ok(aliases),
         Tools::Interpreter | Tools::Workbench(_) => Err(ApiError::invalid(

@@ -8,7 +8,7 @@ use cellblock_interpreter::input::InputFormat;
 use cellblock_interpreter::limits::Limits;
 use serde::Serialize;
 
-use super::held::{Held, ToolsetName, lock};
+use super::held::{HostedSession, ToolsetName, lock};
 
 /// A list.
 #[derive(Debug, Serialize)]
@@ -69,9 +69,9 @@ pub(crate) struct InputAnswer {
 }
 
 impl SessionAnswer {
-    pub(super) fn of(held: &Held) -> Self {
+    pub(super) fn of(held: &HostedSession) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let used = now.saturating_sub(held.last_used().elapsed());
+        let used = now.saturating_sub(held.idle());
         let bound = lock(&held.inputs);
         let inputs = bound.iter().map(|(name, bound)| {
             let (format, bytes) = (bound.format, bound.bytes);
@@ -81,12 +81,16 @@ impl SessionAnswer {
             id: held.id.clone(),
             object: "session",
             toolset: held.toolset,
-            status: if held.is_busy() {
+            status: if held.holds() > 0 {
                 Status::Busy
             } else {
                 Status::Idle
             },
-            created_at: held.created,
+            created_at: held
+                .created
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default()
+                .as_secs(),
             last_used_at: used.as_secs(),
             expires_at: (used + held.terms.idle).as_secs(),
             idle_seconds: held.terms.idle.as_secs_f64(),

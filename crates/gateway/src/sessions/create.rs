@@ -1,6 +1,8 @@
 //! `POST /v1/sessions`.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -18,10 +20,9 @@ use serde_json::{Map, Value};
 use super::answer::SessionAnswer;
 use super::body;
 use super::cells::Kept;
-use super::held::{Held, Terms, Tools, ToolsetName};
+use super::held::{RestSession, Terms, Tools, ToolsetName};
 use super::inputs::{self, Given};
 use super::limits;
-use super::registry::Place;
 use crate::json::Json;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
@@ -76,7 +77,7 @@ pub(crate) async fn create(
     let terms = terms(&gateway, &request)?;
     let id = Ids::random().mint("sess");
     let permit = gateway.quotas.sandbox(&caller.owner).await?;
-    let place = Place::take(&gateway, &caller.owner, &id)?;
+    let place = gateway.sessions.0.reserve(&caller.owner, &id)?;
     let longest = gateway.options.max_cell_timeout;
     let (session, tools) = match request.toolset {
         ToolsetName::Derivation => {
@@ -114,22 +115,21 @@ pub(crate) async fn create(
         }
     };
     let options = &gateway.options.sessions;
-    let kept = Kept::new(options.max_cells, options.max_cell_bytes);
-    let held = Held::new(
-        id,
-        caller.owner.clone(),
-        request.toolset,
+    let held = RestSession {
+        toolset: request.toolset,
         terms,
         session,
         tools,
-        kept,
-        options.max_waiting,
-        permit,
-    );
+        cells: Mutex::new(Kept::new(options.max_cells, options.max_cell_bytes)),
+        inputs: Mutex::default(),
+        datasets: Mutex::default(),
+        data: AtomicU64::new(0),
+        _permit: permit,
+    };
     for (name, given) in request.inputs {
         inputs::bind_given(&gateway, &caller, &held, &name, given).await?;
     }
-    let held = place.fill(held);
+    let held = Arc::clone(&*place.fill(held)?);
     Ok((StatusCode::CREATED, Json(SessionAnswer::of(&held))))
 }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::body;
-use super::held::{Bound, Held, lock};
+use super::held::{Bound, RestSession, lock};
 use crate::artifacts;
 use crate::json::Json;
 use crate::problem::Problem;
@@ -111,7 +111,7 @@ pub(crate) async fn put(
 pub(super) async fn bind_given(
     gateway: &Gateway,
     caller: &Caller,
-    held: &Held,
+    held: &RestSession,
     name: &str,
     given: Given,
 ) -> Result<InputBound, Problem> {
@@ -176,7 +176,7 @@ pub(super) async fn file_of(
 
 async fn bind(
     gateway: &Gateway,
-    held: &Held,
+    held: &RestSession,
     name: &str,
     format: InputFormat,
     file: File,

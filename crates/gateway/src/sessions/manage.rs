@@ -26,7 +26,7 @@ pub(crate) struct Interrupted {
     responses((status = 200, description = "The sessions", body = crate::openapi::SessionList))
 )]
 pub(crate) async fn list(State(gateway): State<Gateway>, caller: Caller) -> Json<Listed<SessionAnswer>> {
-    let held = gateway.sessions.of(&caller);
+    let held = gateway.sessions.0.of(&caller.owner);
     Json(Listed::new(
         held.iter().map(|held| SessionAnswer::of(held)).collect(),
     ))
@@ -65,8 +65,7 @@ pub(crate) async fn delete(
     Path(id): Path<String>,
 ) -> Result<Json<Deleted>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
-    gateway.sessions.remove(&id);
-    held.end().await;
+    gateway.sessions.0.end(&held).await;
     Ok(Json(Deleted::new("session", id)))
 }
 
@@ -85,7 +84,7 @@ pub(crate) async fn interrupt(
     Path(id): Path<String>,
 ) -> Result<Json<Interrupted>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
-    let interrupted = held.is_busy();
+    let interrupted = held.holds() > 0;
     held.session.interrupt();
     let object = "session.interrupt";
     Ok(Json(Interrupted { object, interrupted }))

@@ -25,7 +25,7 @@ use axum::routing::{get, post, put};
 
 use crate::state::Gateway;
 
-pub(crate) use registry::Sessions;
+pub(crate) use registry::{Sessions, sweep};
 
 /// The routes.
 pub(crate) fn routes() -> Router<Gateway> {

@@ -10,6 +10,7 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::ApiError;
 use cellblock_interpreter::execution::Event;
+use cellblock_interpreter::hosting::Exclusive;
 use cellblock_interpreter::report::CellReport;
 use cellblock_interpreter::{Cell, Execution};
 use serde::Deserialize;
@@ -17,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::body;
 use super::cells::{CellAnswer, KeptCell};
-use super::held::{Held, Tools, Turn, lock};
+use super::held::{HostedSession, RestSession, Tools, lock};
 use super::stream::{self, Teller};
 use crate::artifacts;
 use crate::problem::Problem;
@@ -94,7 +95,7 @@ pub(crate) async fn run(
                 Err(problem) => teller.failed(&problem).await,
             }
         };
-        held.attend(&gone, work).await;
+        turn.until(gone.cancelled(), work).await;
         drop(turn);
     });
     Ok(events.into_response())
@@ -133,7 +134,7 @@ pub(super) fn cell(
 /// Runs a cell, lets its caller read what it made, keeps what came of it, and answers that as JSON.
 pub(super) async fn perform(
     gateway: &Gateway,
-    held: &Held,
+    held: &HostedSession,
     cell: Cell,
     teller: Option<&Teller>,
 ) -> Result<String, Problem> {
@@ -169,7 +170,12 @@ pub(super) async fn perform(
     Ok(json)
 }
 
-async fn watched(gateway: &Gateway, held: &Held, cell: Cell, teller: &Teller) -> Result<Execution, Problem> {
+async fn watched(
+    gateway: &Gateway,
+    held: &HostedSession,
+    cell: Cell,
+    teller: &Teller,
+) -> Result<Execution, Problem> {
     let mut running = held.session.start_cell(cell).await?;
     while let Some(event) = running.events.recv().await {
         if let Event::Output(output) = &event {
@@ -185,7 +191,7 @@ async fn watched(gateway: &Gateway, held: &Held, cell: Cell, teller: &Teller) ->
 /// Does something with a session that a client waits for: when it goes away, what runs is stopped, and the session is free again when it has.
 pub(super) async fn attended<T: Send + 'static>(
     gateway: &Gateway,
-    turn: Turn,
+    turn: Exclusive<RestSession>,
     work: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Problem> {
     let gone = CancellationToken::new();
@@ -193,7 +199,7 @@ pub(super) async fn attended<T: Send + 'static>(
     let _waits = gone.clone().drop_guard();
     let (sender, answered) = tokio::sync::oneshot::channel();
     gateway.tasks.spawn(async move {
-        let done = turn.held().attend(&gone, work).await;
+        let done = turn.until(gone.cancelled(), work).await;
         drop(turn);
         // Nobody may wait any more.
         let _ = sender.send(done);

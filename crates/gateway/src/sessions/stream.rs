@@ -15,7 +15,7 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::held::{Held, lock};
+use super::held::{HostedSession, lock};
 use crate::problem::Problem;
 
 /// Events that wait for a client.
@@ -91,7 +91,7 @@ pub(super) struct Teller {
 }
 
 /// A client's stream and its sender. `gone` is notified when the client disconnects.
-pub(super) fn channel(held: &Held, gone: CancellationToken) -> (Teller, impl IntoResponse + use<>) {
+pub(super) fn channel(held: &HostedSession, gone: CancellationToken) -> (Teller, impl IntoResponse + use<>) {
     let (frames, waiting) = mpsc::channel(WAITING);
     let teller = Teller {
         frames,

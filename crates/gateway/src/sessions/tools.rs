@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::answer::Listed;
 use super::body;
-use super::held::{Held, Tools};
+use super::held::{HostedSession, Tools};
 use super::inputs::unknown;
 use super::run::{attended, cell, perform};
 use crate::artifacts;
@@ -101,7 +101,12 @@ pub(crate) async fn call(
     Ok(([(CONTENT_TYPE, "application/json")], json).into_response())
 }
 
-async fn answer(gateway: &Gateway, held: &Held, name: &str, arguments: Value) -> Result<String, Problem> {
+async fn answer(
+    gateway: &Gateway,
+    held: &HostedSession,
+    name: &str,
+    arguments: Value,
+) -> Result<String, Problem> {
     match &held.tools {
         Tools::Interpreter => {
             let asked: RunPython = serde_json::from_value(arguments)
@@ -136,7 +141,7 @@ async fn answer(gateway: &Gateway, held: &Held, name: &str, arguments: Value) ->
 
 async fn of_workbench(
     gateway: &Gateway,
-    held: &Held,
+    held: &HostedSession,
     workbench: &Workbench,
     name: &str,
     arguments: Value,
@@ -177,7 +182,7 @@ async fn derive(derivation: &mut Derivation, name: &str, arguments: &Value) -> R
     }
 }
 
-fn tools(held: &Held) -> Vec<ToolAnswer> {
+fn tools(held: &HostedSession) -> Vec<ToolAnswer> {
     match &held.tools {
         Tools::Interpreter => vec![run_python()],
         Tools::Workbench(workbench) => {

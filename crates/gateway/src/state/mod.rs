@@ -80,7 +80,7 @@ impl Gateway {
         Self(Arc::new(Shared {
             keys: Keys::new(records.clone()),
             quotas: Quotas::new(Allowance::from(&options.quotas), records.clone()),
-            sessions: Sessions::default(),
+            sessions: Sessions::new(&options.sessions),
             slots: Slots::new(options.execute.max_concurrent),
             options,
             records,

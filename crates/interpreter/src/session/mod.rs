@@ -281,8 +281,12 @@ impl Session {
     }
 
     /// Drives `work`, which uses this session, to its end. Once `cancel` completes, interrupts the session again and again until the work ends.
-    pub async fn until<T>(&self, cancel: impl Future<Output = ()>, work: impl Future<Output = T>) -> T {
-        until(|| self.interrupt(), cancel, work).await
+    pub fn until<T>(
+        &self,
+        cancel: impl Future<Output = ()>,
+        work: impl Future<Output = T>,
+    ) -> impl Future<Output = T> {
+        until(|| self.interrupt(), cancel, work)
     }
 
     /// Reads a file of the sandbox, up to the limit for collected files.

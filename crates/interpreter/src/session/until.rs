@@ -1,6 +1,5 @@
 //! Interrupting work until it ends.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use tokio::time::sleep;
@@ -15,7 +14,8 @@ pub async fn until<T>(
     cancel: impl Future<Output = ()>,
     work: impl Future<Output = T>,
 ) -> T {
-    let mut work = pin!(work);
+    // Boxed, so that a future that waits for work of any size is small.
+    let mut work = Box::pin(work);
     tokio::select! {
         biased;
         done = &mut work => return done,
