@@ -92,7 +92,7 @@ fn interpreter(session: Option<&Use>) -> String {
     let mut text = INTERPRETER.to_owned();
     if let Some(used) = session {
         text.push_str("\n\nThe session: `");
-        text.push_str(&used.handle);
+        text.push_str(&used.id);
         text.push('`');
         for dataset in &used.datasets {
             text.push_str("\n- dataset `");
@@ -112,7 +112,7 @@ fn workbench(server: &Shared, session: Option<&Use>) -> String {
         .map(|it| it.name.as_str())
         .collect();
     let (text, handle) = match session {
-        Some(used) => (used.workbench.prompt(), format!("`{}`", used.handle)),
+        Some(used) => (used.workbench.prompt(), format!("`{}`", used.id)),
         None => (
             Workbench::prompt_without_session(most, &datasets),
             "the handle that the first answer tells".to_owned(),

@@ -1,5 +1,6 @@
 //! The server: what a client may ask, and who answers it.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,7 +66,7 @@ pub(crate) enum Access {
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) options: Options,
-    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) sessions: Sessions,
     tasks: Tasks,
     tools: Vec<Tool>,
     /// Calls that a request of their conversation may stop.
@@ -131,7 +132,7 @@ impl Server {
             );
         }
         self.shared.tasks.shutdown();
-        self.shared.sessions.close_all().await;
+        self.shared.sessions.registry.close_all(ready(())).await;
     }
 
     /// Whose request it is. A request that names nobody gets nothing.

@@ -1,6 +1,6 @@
 //! Ids of responses and items: a prefix and 160 random bits.
 
-use std::fmt::Write as _;
+use cellblock_interpreter::hosting::mint;
 
 /// Generates ids. Those of the operating system's generator cannot be guessed.
 #[derive(Clone, Debug, Default)]
@@ -25,23 +25,6 @@ impl Ids {
             *count += 1;
             return format!("{prefix}_{count}");
         }
-        let mut id = format!("{prefix}_");
-        for byte in random() {
-            // Writing to a string cannot fail.
-            let _ = write!(id, "{byte:02x}");
-        }
-        id
+        mint(&format!("{prefix}_"))
     }
-}
-
-/// Returns bytes of the operating system's generator.
-fn random() -> [u8; 20] {
-    let mut bytes = [0; 20];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        // For so few bytes, the call only fails if it is interrupted.
-        filled +=
-            rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()).unwrap_or(0);
-    }
-    bytes
 }

@@ -129,7 +129,7 @@ fn ran(entry: &Entry, execution: &Execution, tokens: usize) -> Ran {
     files.truncate(LINKS);
     let left_out = execution.outputs.len() - shown.len();
     Ran {
-        session: entry.handle.clone(),
+        session: entry.id.clone(),
         cell: execution.cell,
         outcome: execution.outcome.name().to_owned(),
         variables: execution.state,

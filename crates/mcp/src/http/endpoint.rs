@@ -13,6 +13,7 @@ use ::http::header::CONTENT_TYPE;
 use ::http::request::Parts;
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use bytes::Bytes;
+use cellblock_interpreter::hosting::mint;
 use http_body::Body;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
@@ -118,7 +119,7 @@ impl<H: ServerHandler> Endpoint<H> {
             .await;
         if begins
             && answer.status().is_success()
-            && let Ok(name) = HeaderValue::from_str(&crate::sessions::mint("conv_"))
+            && let Ok(name) = HeaderValue::from_str(&mint("conv_"))
         {
             answer.headers_mut().insert(CONVERSATION, name);
         }

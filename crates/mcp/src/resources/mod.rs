@@ -42,19 +42,19 @@ pub(crate) fn list(server: &Shared, owner: &Owner) -> Vec<Resource> {
     let mut resources = Vec::new();
     for entry in server.sessions.of(owner) {
         for dataset in &entry.datasets {
-            let named = Resource::new(uri::dataset(&entry.handle, &dataset.name), dataset.name.clone());
+            let named = Resource::new(uri::dataset(&entry.id, &dataset.name), dataset.name.clone());
             let described = named
                 .with_mime_type(media_type(&dataset.name))
                 .with_size(dataset.bytes)
-                .with_description(format!("{} of {}", dataset.path, entry.handle));
+                .with_description(format!("{} of {}", dataset.path, entry.id));
             resources.push(described);
         }
         for result in entry.aliases.iter().flat_map(AliasStore::entries) {
-            let named = Resource::new(uri::dataset(&entry.handle, &result.alias), result.alias.clone());
+            let named = Resource::new(uri::dataset(&entry.id, &result.alias), result.alias.clone());
             let described = named
                 .with_mime_type(result.media_type())
                 .with_size(result.bytes)
-                .with_description(format!("a tool result of {}", entry.handle));
+                .with_description(format!("a tool result of {}", entry.id));
             resources.push(described);
         }
         resources.extend(entry.artifacts().iter().map(|made| Link::from(made).resource()));

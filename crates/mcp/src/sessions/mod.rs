@@ -1,84 +1,73 @@
 //! Sessions by their handles: each belongs to the owner who made it, and expires.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::future::pending;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
 
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::alias::{AliasStore, Bounds};
 use cellblock_interpreter::derivation::Policy;
+use cellblock_interpreter::hosting::{HostingError, HostingLimits, Registry, mint};
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::workbench::{DatasetSource, Workbench, WorkbenchOptions};
-use futures_util::future::join_all;
 use tokio::sync::Mutex as AsyncMutex;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::options::{Options, Toolset};
 use crate::owner::Owner;
 use crate::refusal::Refusal;
 
 mod entry;
-mod handle;
 mod made;
 
-pub(crate) use entry::{Entry, Use};
-pub(crate) use handle::mint;
+pub(crate) use entry::{Entry, McpSession, SessionTurn, Use};
 pub(crate) use made::Made;
 
-/// How often expired sessions are looked for.
-const SWEEP: Duration = Duration::from_secs(5);
 /// Handles that a refusal lists.
 const LISTED: usize = 20;
 
 /// All sessions of a server.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    entries: Mutex<HashMap<String, Arc<Entry>>>,
-    /// Whether the last one was made.
-    closed: AtomicBool,
+    pub(crate) registry: Arc<Registry<McpSession>>,
     options: Options,
+    _sweep: AbortOnDropHandle<()>,
 }
 
 impl Sessions {
-    /// None yet. Those that expire are closed by a task that ends with the last handle of this.
-    pub(crate) fn new(options: &Options) -> Arc<Self> {
-        let sessions = Arc::new(Self {
-            entries: Mutex::default(),
-            closed: AtomicBool::new(false),
+    /// None yet. Those that expire are closed by a task that ends with this.
+    pub(crate) fn new(options: &Options) -> Self {
+        let registry = Arc::new(Registry::new(HostingLimits {
+            sessions: options.sessions,
+            per_owner: options.sessions_per_owner,
+            ..HostingLimits::default()
+        }));
+        let swept = Arc::clone(&registry);
+        let sweep = tokio::spawn(async move { swept.sweep(pending()).await });
+        Self {
+            registry,
             options: options.clone(),
-        });
-        let swept = Arc::downgrade(&sessions);
-        let period = SWEEP.min(options.idle / 2).max(Duration::from_millis(10));
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(period).await;
-                let Some(sessions) = swept.upgrade() else { return };
-                sessions.sweep().await;
-            }
-        });
-        sessions
+            _sweep: AbortOnDropHandle::new(sweep),
+        }
     }
 
     /// An owner's session.
     pub(crate) fn find(&self, owner: &Owner, handle: &str) -> Result<Use, Refusal> {
-        let entries = self.entries();
-        match entries.get(handle) {
-            Some(entry) if entry.owner == *owner => Ok(Use::of(Arc::clone(entry))),
-            _ => {
-                let named: String = handle.chars().take(80).collect();
-                Err(Refusal::new(format!(
-                    "there is no session {named:?}: it has expired, was closed, or never was. {}",
-                    known(&entries, owner)
-                )))
-            }
-        }
+        self.registry.hold(owner.name(), handle).ok_or_else(|| {
+            let named: String = handle.chars().take(80).collect();
+            Refusal::new(format!(
+                "there is no session {named:?}: it has expired, was closed, or never was. {}",
+                self.known(owner)
+            ))
+        })
     }
 
     /// A new session. Its sandbox is made by the first call that needs it.
     pub(crate) async fn create(&self, interpreter: &Interpreter, owner: &Owner) -> Result<Use, Refusal> {
-        self.room(&self.entries(), owner)?;
-        let permit = self.options.meter.session(owner).await?;
         let handle = mint("sess_");
+        let refused = |error| self.refusal(error, owner);
+        let place = self.registry.reserve(owner.name(), &handle).map_err(refused)?;
+        let permit = self.options.meter.session(owner).await?;
         let options = SessionOptions {
             idle: self.options.idle,
             ..SessionOptions::default()
@@ -115,9 +104,7 @@ impl Sessions {
             })?);
         }
         let aliases = derivation.as_ref().map(|it| it.aliases().clone());
-        let entry = Arc::new(Entry {
-            handle: handle.clone(),
-            owner: owner.clone(),
+        let session = McpSession {
             session,
             workbench,
             derivation: derivation.map(AsyncMutex::new),
@@ -125,101 +112,38 @@ impl Sessions {
             aliases,
             datasets,
             _permit: permit,
-            turn: Arc::default(),
+            idle_timeout: self.options.idle,
             made: Mutex::default(),
-            use_: Mutex::default(),
-        });
-        let used = Use::of(Arc::clone(&entry));
-        let mut entries = self.entries();
-        // Others may have been made meanwhile.
-        self.room(&entries, owner)?;
-        entries.insert(handle, entry);
-        Ok(used)
+            cells: AtomicU64::default(),
+        };
+        place.fill(session).map_err(refused)
     }
 
     /// An owner's sessions, oldest first.
     pub(crate) fn of(&self, owner: &Owner) -> Vec<Arc<Entry>> {
-        sorted(&self.entries(), owner)
+        self.registry.of(owner.name())
     }
 
-    /// Ends an owner's session, and completes when its sandbox is gone.
-    pub(crate) async fn close(&self, used: &Use) -> Result<(), Refusal> {
-        self.entries().remove(&used.handle);
-        used.close().await
-    }
-
-    /// Ends all, and completes when their sandboxes are gone. No others are made.
-    pub(crate) async fn close_all(&self) {
-        let all: Vec<_> = {
-            let mut entries = self.entries();
-            self.closed.store(true, Ordering::Relaxed);
-            entries.drain().map(|(_, entry)| entry).collect()
-        };
-        end(all).await;
-    }
-
-    async fn sweep(&self) {
-        let mut expired = Vec::new();
-        self.entries().retain(|_, entry| {
-            let keep = !entry.is_idle_for(self.options.idle);
-            if !keep {
-                expired.push(Arc::clone(entry));
+    fn refusal(&self, error: HostingError, owner: &Owner) -> Refusal {
+        Refusal::new(match error {
+            HostingError::OwnerFull { held, limit } => format!(
+                "there are {held} sessions, and no more than {limit} are allowed: go on in one of them by its handle, or close one. {}",
+                self.known(owner)
+            ),
+            HostingError::Full { .. } => "this server has as many sessions as it may have: try again in a while, or go on in one of yours".to_owned(),
+            HostingError::Closed | HostingError::Busy { .. } | HostingError::Ended => {
+                "no session is made any more".to_owned()
             }
-            keep
-        });
-        end(expired).await;
+        })
     }
 
-    fn room(&self, entries: &HashMap<String, Arc<Entry>>, owner: &Owner) -> Result<(), Refusal> {
-        if self.closed.load(Ordering::Relaxed) {
-            return Err(Refusal::new("no session is made any more"));
+    /// What a model can go on with.
+    fn known(&self, owner: &Owner) -> String {
+        let own = self.of(owner);
+        if own.is_empty() {
+            return "There are no sessions: leave `session` out of `run_python`, or call `create_session`, to begin one".to_owned();
         }
-        let own = entries.values().filter(|entry| entry.owner == *owner).count();
-        if own >= self.options.sessions_per_owner {
-            return Err(Refusal::new(format!(
-                "there are {own} sessions, and no more than {} are allowed: go on in one of them by its handle, or close one. {}",
-                self.options.sessions_per_owner,
-                known(entries, owner)
-            )));
-        }
-        if entries.len() >= self.options.sessions {
-            return Err(Refusal::new(
-                "this server has as many sessions as it may have: try again in a while, or go on in one of yours",
-            ));
-        }
-        Ok(())
+        let handles: Vec<_> = own.iter().rev().take(LISTED).map(|it| it.id.as_str()).collect();
+        format!("Sessions, latest first: {}", handles.join(", "))
     }
-
-    fn entries(&self) -> MutexGuard<'_, HashMap<String, Arc<Entry>>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-async fn end(entries: Vec<Arc<Entry>>) {
-    let ended = join_all(entries.iter().map(|entry| entry.close())).await;
-    for refusal in ended.into_iter().filter_map(Result::err) {
-        tracing::warn!(reason = refusal.message, "could not end a session in order");
-    }
-}
-
-fn sorted(entries: &HashMap<String, Arc<Entry>>, owner: &Owner) -> Vec<Arc<Entry>> {
-    let own = entries.values().filter(|entry| entry.owner == *owner);
-    let mut own: Vec<_> = own.cloned().collect();
-    own.sort_by_key(|entry| (entry.created(), entry.handle.clone()));
-    own
-}
-
-/// What a model can go on with.
-fn known(entries: &HashMap<String, Arc<Entry>>, owner: &Owner) -> String {
-    let own = sorted(entries, owner);
-    if own.is_empty() {
-        return "There are no sessions: leave `session` out of `run_python`, or call `create_session`, to begin one".to_owned();
-    }
-    let handles: Vec<_> = own
-        .iter()
-        .rev()
-        .take(LISTED)
-        .map(|it| it.handle.as_str())
-        .collect();
-    format!("Sessions, latest first: {}", handles.join(", "))
 }

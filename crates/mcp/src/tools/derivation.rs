@@ -103,8 +103,8 @@ pub(super) async fn record(server: &Shared, call: &mut Call) -> Result<Answer, R
     let summary = aliases.model_view(&entry.alias, VIEW).map_err(refuse)?;
     used.renew_attempts();
     Ok(Answer::of(&Recorded {
-        session: used.handle.clone(),
-        uri: uri::dataset(&used.handle, &entry.alias),
+        session: used.id.clone(),
+        uri: uri::dataset(&used.id, &entry.alias),
         alias: entry.alias.clone(),
         summary,
     }))
@@ -133,7 +133,7 @@ fn rounded(value: &Value) -> Option<String> {
 
 pub(super) async fn code(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
     let (used, arguments) = session(server, call)?;
-    let _turn = used.turn(&call.stop).await?;
+    let _turn = call.turn(&used).await?;
     let mut derivation = derivation(&used).await?;
     let _permit = call.permit(server).await?;
     let derived = match DerivationCall::read(&arguments) {
@@ -149,7 +149,7 @@ pub(super) async fn code(server: &Shared, call: &mut Call) -> Result<Answer, Ref
                 }
             };
             let both = async { tokio::join!(work, watch).0 };
-            used.unless(&call.stop, both).await?
+            used.until(call.stop.cancelled(), both).await?
         }
     };
     told(server, &used, &derived).await
@@ -196,7 +196,7 @@ fn missing() -> Refusal {
 async fn told(server: &Shared, used: &Use, derived: &Derived) -> Result<Answer, Refusal> {
     let tokens = server.options.tokens;
     let mut answer = Answer::default();
-    answer.text(format!("{}\nsession: {}", derived.for_model(tokens), used.handle));
+    answer.text(format!("{}\nsession: {}", derived.for_model(tokens), used.id));
     if derived.attempts_left == 0 {
         answer.text(
             "New attempts come with the next result that `record_result` records, and with `reset_session`.",
@@ -245,7 +245,7 @@ async fn told(server: &Shared, used: &Use, derived: &Derived) -> Result<Answer, 
             answer.picture(store, &image).await;
         }
     }
-    answer.structured(&bounded(derived.envelope(), &used.handle, tokens));
+    answer.structured(&bounded(derived.envelope(), &used.id, tokens));
     for link in &links {
         answer.link(link);
     }

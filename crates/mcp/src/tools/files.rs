@@ -168,7 +168,7 @@ pub(super) async fn upload(server: &Shared, call: &mut Call) -> Result<Answer, R
     };
     server.options.meter.upload(&call.owner, bytes as u64).await?;
     let used = call.session(server, upload.session.as_deref()).await?;
-    let _turn = used.turn(&call.stop).await?;
+    let _turn = call.turn(&used).await?;
     let written = used.workbench.write_file(WriteArgs {
         file_path: absolute(&upload.path),
         content: upload.content,
@@ -180,8 +180,8 @@ pub(super) async fn upload(server: &Shared, call: &mut Call) -> Result<Answer, R
     });
     match written.await? {
         Ok(written) => Ok(Answer::of(&Uploaded {
-            session: used.handle.clone(),
-            uri: uri::file(&used.handle, &written.file_path),
+            session: used.id.clone(),
+            uri: uri::file(&used.id, &written.file_path),
             path: written.file_path,
             bytes: written.bytes_written,
         })),

@@ -1,5 +1,7 @@
 //! Tools that begin, list and end sessions.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -120,7 +122,7 @@ pub(super) fn list(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> 
     let sessions = server.sessions.of(&call.owner);
     let sessions = sessions
         .iter()
-        .map(|entry| described(server, entry, entry.is_busy()));
+        .map(|entry| described(server, entry, entry.holds() > 0));
     Ok(Answer::of(&Sessions {
         sessions: sessions.collect(),
     }))
@@ -129,7 +131,7 @@ pub(super) fn list(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> 
 pub(super) async fn reset(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
     let Which { session } = Tool::ResetSession.arguments(call)?;
     let used = server.sessions.find(&call.owner, &session)?;
-    let _turn = used.turn(&call.stop).await?;
+    let _turn = call.turn(&used).await?;
     used.session.reset().await?;
     used.renew_attempts();
     Ok(done(session, "its variables are dropped"))
@@ -145,7 +147,7 @@ pub(super) fn interrupt(server: &Shared, call: &mut Call) -> Result<Answer, Refu
 pub(super) async fn close(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
     let Which { session } = Tool::CloseSession.arguments(call)?;
     let used = server.sessions.find(&call.owner, &session)?;
-    server.sessions.close(&used).await?;
+    server.sessions.registry.close(&used).await?;
     Ok(done(session, "it is closed"))
 }
 
@@ -155,12 +157,17 @@ fn done(session: String, done: &'static str) -> Answer {
 
 fn described(server: &Shared, entry: &Entry, busy: bool) -> Described {
     Described {
-        session: entry.handle.clone(),
-        created_unix_ms: entry.created(),
+        session: entry.id.clone(),
+        created_unix_ms: unix_ms(entry.created),
         cells: entry.cells(),
         busy,
         idle_seconds: entry.idle().as_secs(),
         expires_after_seconds: server.options.idle.as_secs(),
         datasets: entry.datasets.iter().map(|it| it.path.clone()).collect(),
     }
+}
+
+fn unix_ms(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

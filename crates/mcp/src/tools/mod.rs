@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use cellblock_interpreter::Error;
 use rmcp::model::{Tool as Listed, ToolAnnotations};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -15,7 +16,7 @@ use crate::owner::Owner;
 use crate::progress::Progress;
 use crate::refusal::{self, Refusal};
 use crate::server::Shared;
-use crate::sessions::Use;
+use crate::sessions::{SessionTurn, Use};
 
 mod derivation;
 mod files;
@@ -199,6 +200,14 @@ impl Call {
     /// Leave to run something, held while it runs.
     async fn permit(&self, server: &Shared) -> Result<Permit, Refusal> {
         Ok(server.options.meter.cell(&self.owner).await?)
+    }
+
+    /// Waits until no other call's code runs in a session, so that this one, once it is cancelled, stops its own code and no other.
+    async fn turn(&self, used: &Use) -> Result<SessionTurn, Refusal> {
+        tokio::select! {
+            turn = used.turn() => turn.map_err(|_| Error::Closed.into()),
+            () = self.stop.cancelled() => Err(Refusal::cancelled()),
+        }
     }
 
     /// The session of this handle, or a new one.

@@ -66,7 +66,7 @@ pub(super) async fn call(server: &Shared, call: &mut Call) -> Result<Answer, Ref
     let arguments: Arguments = Tool::RunPython.arguments(call)?;
     let wanted = cell(&arguments, &server.options)?;
     let used = call.session(server, arguments.session.as_deref()).await?;
-    let _turn = used.turn(&call.stop).await?;
+    let _turn = call.turn(&used).await?;
     let _permit = call.permit(server).await?;
     let work = async {
         let mut running = used.session.start_cell(wanted).await?;
@@ -78,7 +78,7 @@ pub(super) async fn call(server: &Shared, call: &mut Call) -> Result<Answer, Ref
         }
         running.finish().await
     };
-    let execution = used.unless(&call.stop, work).await?;
+    let execution = used.until(call.stop.cancelled(), work).await?;
     used.count_cell();
     let store = server.engine.get().await?.store();
     Ok(answer::told(&used, store, &execution, server.options.tokens).await)

@@ -55,10 +55,10 @@ pub(super) async fn call(tool: Tool, server: &Shared, call: &mut Call) -> Result
         time(&mut arguments, &server.options)?;
     }
     let used = call.session(server, handle.as_deref()).await?;
-    let _turn = used.turn(&call.stop).await?;
+    let _turn = call.turn(&used).await?;
     let _permit = call.permit(server).await?;
     let mut events = used.workbench.events();
-    let work = used.unless(&call.stop, used.workbench.call(tool.name(), arguments));
+    let work = used.until(call.stop.cancelled(), used.workbench.call(tool.name(), arguments));
     tokio::pin!(work);
     let mut pictures = Vec::new();
     let mut note = |event| match event {
@@ -138,13 +138,13 @@ async fn told(
     pictures: Vec<(String, String, String)>,
 ) -> Result<Answer, Refusal> {
     let refused = result["success"] == false;
-    result["session"] = used.handle.clone().into();
+    result["session"] = used.id.clone().into();
     let files: Vec<_> = result["output_files"].as_array().into_iter().flatten().collect();
     let links: Vec<_> = files
         .into_iter()
         .filter_map(Value::as_str)
         .map(|name| Link {
-            uri: uri::file(&used.handle, &format!("/tmp/output/{name}")),
+            uri: uri::file(&used.id, &format!("/tmp/output/{name}")),
             name: name.to_owned(),
             media_type: media_type(name).to_owned(),
             bytes: None,
