@@ -9,7 +9,7 @@ use cellblock_interpreter::derivation::Derived;
 use cellblock_interpreter::output::Output as Shown;
 use tokio_util::sync::CancellationToken;
 
-use super::live::Held;
+use super::live::HeldContainer;
 use super::run::keep;
 use crate::state::Gateway;
 
@@ -19,7 +19,7 @@ const TOKENS: usize = 4000;
 /// Runs it, unless its contract is refused. What it emitted counts only where it kept its contract.
 pub(super) async fn derive(
     gateway: &Gateway,
-    held: &Held,
+    held: &HeldContainer,
     terms: Terms,
     stop: &CancellationToken,
 ) -> Result<Ran, Error> {
@@ -41,7 +41,7 @@ pub(super) async fn derive(
     Ok(tell(gateway, held, derived?).await)
 }
 
-async fn tell(gateway: &Gateway, held: &Held, mut derived: Derived) -> Ran {
+async fn tell(gateway: &Gateway, held: &HeldContainer, mut derived: Derived) -> Ran {
     let told = turn::Derived::of(&derived, TOKENS);
     let text = told.text.clone();
     let ran = match derived.execution.take() {

@@ -45,7 +45,7 @@ async fn add(
     if gateway.records.container(owner, &container).await?.is_none() {
         return Err(unknown(&container).into());
     }
-    let held = gateway.containers.hold(owner, &container);
+    let held = gateway.containers.registry.hold(owner, &container);
     let held = held.ok_or_else(|| expired(&container, "container_id"))?;
     let kind = request
         .headers()
@@ -137,7 +137,10 @@ async fn remove(
         .await?;
     fetch::unpin(&gateway, &file).await;
     let current = versions.last().is_some_and(|version| version.id == file);
-    if let (true, Some(held)) = (current, gateway.containers.hold(&caller.owner, &container)) {
+    if let (true, Some(held)) = (
+        current,
+        gateway.containers.registry.hold(&caller.owner, &container),
+    ) {
         let mut state = held.state.lock().await;
         state.placed.remove(&file);
         // A picture that was only shown, or a file that waits for a sandbox, is not in one.

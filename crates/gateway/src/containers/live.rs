@@ -1,51 +1,36 @@
 //! Containers that are at hand: each is a session, which ends when nobody has used it for its time.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::future::ready;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use cellblock_agent::wire::ApiError;
-use cellblock_interpreter::Session;
-use tokio::sync::Notify;
+use cellblock_interpreter::hosting::{self, Hosted, HostingLimits, Registry, Resident};
+use cellblock_interpreter::{Error, Session};
 
 use super::cores::Cores;
 use super::room::{self, Room, RoomPermit};
 use crate::options::ContainerOptions;
 use crate::state::Gateway;
 
+/// Keeps a container from expiring.
+pub(crate) type HeldContainer = hosting::Held<Live>;
+
 /// The containers that are at hand. Those of an earlier process are not, and so have expired.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Containers {
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    live: Mutex<HashMap<String, Entry>>,
-    /// Their sandboxes.
-    room: Arc<Room>,
-    /// Their code that runs.
-    cores: Arc<Cores>,
-    /// Notified when nobody has one any more, which may then be over.
-    idle: Notify,
-}
-
-#[derive(Debug)]
-struct Entry {
-    live: Arc<Live>,
-    /// Turns that have it, and requests that are at work with it.
-    holds: usize,
-    used: Instant,
-    /// Whether another response has come back to it.
-    followed: bool,
+    pub(super) registry: Registry<Live>,
+    /// The places of their sandboxes.
+    pub(super) room: Arc<Room>,
+    /// The turns of their code.
+    pub(super) cores: Arc<Cores>,
 }
 
 /// A container that is at hand.
 #[derive(Debug)]
 pub(crate) struct Live {
-    pub(crate) id: String,
-    pub(crate) owner: String,
     /// Whether a response made it for itself, rather than a client by name.
     pub(crate) auto: bool,
     pub(crate) memory_limit: Option<String>,
@@ -54,6 +39,8 @@ pub(crate) struct Live {
     pub(crate) idle: Duration,
     /// How long it is kept before a second response has used it, where that is shorter.
     pub(crate) brief: Option<Duration>,
+    /// Whether another response has come back to it.
+    pub(crate) followed: AtomicBool,
     pub(crate) session: Session,
     /// Whether it has room for a sandbox.
     pub(crate) furnished: AtomicBool,
@@ -76,96 +63,55 @@ pub(crate) struct State {
     pub(crate) placed: HashSet<String>,
 }
 
-/// Keeps a container from expiring.
-#[derive(Debug)]
-pub(crate) struct Held {
-    live: Arc<Live>,
-    shared: Arc<Shared>,
-}
-
-impl std::ops::Deref for Held {
-    type Target = Live;
-
-    fn deref(&self) -> &Live {
-        &self.live
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        if let Some(entry) = self.shared.live().get_mut(&self.live.id) {
-            entry.holds -= 1;
-            entry.used = Instant::now();
+impl Hosted for Live {
+    /// One that a response made for itself and that has no sandbox has nothing that could be used again.
+    fn idle_timeout(&self) -> Duration {
+        if self.auto && !self.has_sandbox() {
+            return Duration::ZERO;
         }
-        self.shared.room.changed();
-        self.shared.idle.notify_one();
-    }
-}
-
-impl Shared {
-    fn live(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+        let followed = self.followed.load(Ordering::Relaxed);
+        self.brief.filter(|_| !followed).unwrap_or(self.idle)
     }
 
-    fn hold(self: &Arc<Self>, entry: &mut Entry) -> Held {
-        entry.holds += 1;
-        Held {
-            live: Arc::clone(&entry.live),
-            shared: Arc::clone(self),
-        }
-    }
-}
-
-impl Entry {
-    fn is_over(&self) -> bool {
-        if self.holds > 0 {
-            return false;
-        }
-        let brief = self.live.brief.filter(|_| !self.followed);
-        self.used.elapsed() >= brief.unwrap_or(self.live.idle) || (self.live.auto && !self.has_sandbox())
+    fn interrupt(&self) {
+        self.session.interrupt();
     }
 
-    /// Whether it can give way to another: nobody has it, and no client has asked for it by name or it has expired.
-    fn can_give_way(&self) -> bool {
-        self.holds == 0 && self.has_sandbox() && (self.live.auto || self.is_over())
-    }
-
-    /// Whether one response has used it and none has come back to it.
-    fn is_one_shot(&self) -> bool {
-        self.live.auto && !self.followed
-    }
-
-    fn has_sandbox(&self) -> bool {
-        self.live.furnished.load(Ordering::Relaxed)
+    /// Ends its session, and gives its place back.
+    async fn close(&self) -> Result<(), Error> {
+        let closed = self.session.close().await;
+        self.furnished.store(false, Ordering::Relaxed);
+        self.state.lock().await.room = None;
+        closed
     }
 }
 
 impl Live {
-    /// Ends its session, whatever runs there, and gives its place back.
-    pub(crate) async fn end(&self) {
-        if let Err(error) = self.session.close_now().await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "end a container");
-        }
-        self.furnished.store(false, Ordering::Relaxed);
-        self.state.lock().await.room = None;
+    fn has_sandbox(&self) -> bool {
+        self.furnished.load(Ordering::Relaxed)
+    }
+
+    /// Whether one response has used it and none has come back to it.
+    fn is_one_shot(&self) -> bool {
+        self.auto && !self.followed.load(Ordering::Relaxed)
     }
 
     /// Takes room for its sandbox, if it has none; waits for it.
-    pub(super) async fn enter(&self, gateway: &Gateway) -> Result<(), ApiError> {
-        if self.furnished.load(Ordering::Relaxed) {
+    pub(super) async fn enter(&self, gateway: &Gateway, owner: &str) -> Result<(), ApiError> {
+        if self.has_sandbox() {
             return Ok(());
         }
         let mut state = self.state.lock().await;
         if state.room.is_none() {
-            state.room = Some(room::enter(gateway, &self.owner).await?);
+            state.room = Some(room::enter(gateway, owner).await?);
             self.furnished.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
 
     /// The same without waiting; says whether there was room.
-    pub(super) async fn enter_now(&self, gateway: &Gateway) -> bool {
-        if self.furnished.load(Ordering::Relaxed) {
+    pub(super) async fn enter_now(&self, gateway: &Gateway, owner: &str) -> bool {
+        if self.has_sandbox() {
             return true;
         }
         // While it is locked without room, somebody waits for that.
@@ -173,7 +119,7 @@ impl Live {
             return false;
         };
         if state.room.is_none() {
-            let Ok(permit) = room::try_enter(gateway, &self.owner).await else {
+            let Ok(permit) = room::try_enter(gateway, owner).await else {
                 return false;
             };
             state.room = Some(permit);
@@ -197,115 +143,59 @@ impl Containers {
     /// None yet.
     pub(crate) fn new(options: &ContainerOptions) -> Self {
         Self {
-            shared: Arc::new(Shared {
-                live: Mutex::default(),
-                room: Arc::new(Room::new(options)),
-                cores: Cores::new(options.max_concurrent),
-                idle: Notify::new(),
-            }),
+            registry: Registry::new(HostingLimits::default()),
+            room: Arc::new(Room::new(options)),
+            cores: Cores::new(options.max_concurrent),
         }
-    }
-
-    /// Adds one and holds it; or holds the one that has its id already, as two requests may come back to the same at once.
-    pub(crate) fn add(&self, new: Live) -> Held {
-        let mut live = self.shared.live();
-        let entry = live.entry(new.id.clone()).or_insert_with(|| Entry {
-            followed: new.revived,
-            live: Arc::new(new),
-            holds: 0,
-            used: Instant::now(),
-        });
-        self.shared.hold(entry)
     }
 
     /// Takes away an idle one, of an owner where that is said, which gives way to another: one that a single response has used, if there is
-    /// one, and of these the one unused for the longest.
-    pub(crate) fn give_way(&self, owner: Option<&str>) -> Option<Arc<Live>> {
-        let mut live = self.shared.live();
-        let own = live
-            .values()
-            .filter(|entry| owner.is_none_or(|owner| entry.live.owner == owner));
-        let idle = own.filter(|entry| entry.can_give_way());
-        let first = idle.min_by_key(|entry| (!entry.is_one_shot(), entry.used))?;
-        let id = first.live.id.clone();
-        live.remove(&id).map(|entry| entry.live)
+    /// one, and of these the one unused for the longest. One that a client has asked for by name gives way only when it has expired.
+    pub(crate) fn give_way(&self, owner: Option<&str>) -> Option<Arc<Resident<Live>>> {
+        let idle = self.registry.idle_by(|live| {
+            let own = owner.is_none_or(|owner| live.owner == owner);
+            let gives_way = own && live.has_sandbox() && (live.auto || live.is_expired());
+            gives_way.then(|| (!live.is_one_shot(), live.last_used()))
+        });
+        idle.into_iter().find(|live| self.registry.take_idle(live))
     }
 
-    /// Completes when nobody has some container any more.
-    pub(crate) async fn idle(&self) {
-        self.shared.idle.notified().await;
-    }
-
-    /// The places of their sandboxes.
-    pub(super) fn room(&self) -> &Arc<Room> {
-        &self.shared.room
-    }
-
-    /// The turns of their code.
-    pub(super) fn cores(&self) -> &Arc<Cores> {
-        &self.shared.cores
-    }
-
-    /// Holds one that has not expired.
-    pub(crate) fn hold(&self, owner: &str, id: &str) -> Option<Held> {
-        let mut live = self.shared.live();
-        let entry = live.get_mut(id)?;
-        if entry.live.owner != owner || entry.is_over() {
-            return None;
-        }
-        Some(self.shared.hold(entry))
+    /// Takes away idle ones that a single response has used, all but the latest `kept`.
+    pub(crate) fn take_surplus(&self, kept: usize) -> Vec<Arc<Resident<Live>>> {
+        let mut once = self
+            .registry
+            .idle_by(|live| (live.is_one_shot() && !live.is_expired()).then(|| live.last_used()));
+        once.truncate(once.len().saturating_sub(kept));
+        once.retain(|live| self.registry.take_idle(live));
+        once
     }
 
     /// Holds one for another response than the one that it was made for.
-    pub(crate) fn follow(&self, owner: &str, id: &str) -> Option<Held> {
-        let held = self.hold(owner, id)?;
-        if let Some(entry) = self.shared.live().get_mut(id) {
-            entry.followed = true;
-        }
+    pub(crate) fn follow(&self, owner: &str, id: &str) -> Option<HeldContainer> {
+        let held = self.registry.hold(owner, id)?;
+        held.followed.store(true, Ordering::Relaxed);
         Some(held)
     }
 
     /// The same for the first container of the response that one belongs to.
-    pub(crate) fn follow_first(&self, owner: &str, id: &str) -> Option<Held> {
-        let held = self.hold(owner, id)?;
-        let first = held.beside.clone().unwrap_or_else(|| id.to_owned());
-        self.follow(owner, &first)
+    pub(crate) fn follow_first(&self, owner: &str, id: &str) -> Option<HeldContainer> {
+        let held = self.registry.hold(owner, id)?;
+        let first = held.beside.as_deref().unwrap_or(id);
+        self.follow(owner, first)
     }
 
     /// Whether one is at hand and has not expired.
-    pub(crate) fn has(&self, id: &str) -> bool {
-        self.shared.live().get(id).is_some_and(|entry| !entry.is_over())
-    }
-
-    /// Takes one away.
-    pub(crate) fn take(&self, owner: &str, id: &str) -> Option<Arc<Live>> {
-        let mut live = self.shared.live();
-        live.get(id).filter(|entry| entry.live.owner == owner)?;
-        live.remove(id).map(|entry| entry.live)
-    }
-
-    /// Takes those away that have expired, and of idle ones that a single response has used all but the latest `kept`.
-    pub(crate) fn take_expired(&self, kept: usize) -> Vec<Arc<Live>> {
-        let mut live = self.shared.live();
-        let once = live
-            .values()
-            .filter(|entry| entry.holds == 0 && entry.is_one_shot() && !entry.is_over());
-        let mut once: Vec<_> = once.map(|entry| (entry.used, entry.live.id.clone())).collect();
-        once.sort_unstable();
-        once.truncate(once.len().saturating_sub(kept));
-        let surplus: HashSet<String> = once.into_iter().map(|(_, id)| id).collect();
-        let over = live.extract_if(|id, entry| entry.is_over() || surplus.contains(id));
-        over.map(|(_, entry)| entry.live).collect()
+    pub(crate) fn has(&self, owner: &str, id: &str) -> bool {
+        self.registry.get(owner, id).is_some()
     }
 
     /// Ends all, whatever they do, and completes when their sandboxes are gone.
     pub async fn close(&self) {
-        let all: Vec<_> = self.shared.live().drain().map(|(_, entry)| entry.live).collect();
-        futures_util::future::join_all(all.iter().map(|live| live.end())).await;
+        self.registry.close_all(ready(())).await;
     }
 
     /// How many are at hand.
     pub fn count(&self) -> usize {
-        self.shared.live().len()
+        self.registry.count()
     }
 }

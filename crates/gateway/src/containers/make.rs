@@ -4,12 +4,12 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use cellblock_agent::wire::{ApiError, Ids};
+use cellblock_agent::wire::{ApiError, ErrorKind, Ids};
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_settings::Bytes;
 
-use super::live::{Held, Live, State};
+use super::live::{HeldContainer, Live, State};
 use super::{memory, room, run};
 use crate::clock::now_ms;
 use crate::records::ContainerRow;
@@ -65,7 +65,7 @@ impl New {
 
     /// Makes it. Its sandbox is made when its code runs; one that a response makes for itself waits for room until then, others have it now or are
     /// refused.
-    pub(crate) async fn make(self, gateway: &Gateway, owner: &str) -> Result<Held, ApiError> {
+    pub(crate) async fn make(self, gateway: &Gateway, owner: &str) -> Result<HeldContainer, ApiError> {
         let options = &gateway.options.containers;
         let idle = self.idle.unwrap_or(options.idle_timeout);
         let limits = match &self.memory_limit {
@@ -93,9 +93,7 @@ impl New {
             Some(row) => (row.id, true),
             None => (Ids::random().mint("cntr"), false),
         };
-        let held = gateway.containers.add(Live {
-            id,
-            owner: owner.to_owned(),
+        let live = Live {
             auto: self.auto,
             memory_limit: self.memory_limit.clone(),
             beside: self.beside,
@@ -104,12 +102,20 @@ impl New {
             session,
             furnished: AtomicBool::new(room.is_some()),
             lost: Mutex::new(self.lost),
+            followed: AtomicBool::new(revived),
             revived,
             state: tokio::sync::Mutex::new(State {
                 room,
                 ..State::default()
             }),
-        });
+        };
+        let held = gateway.containers.registry.host(owner, &id, live);
+        let held = held.map_err(|_| ApiError {
+            kind: ErrorKind::ServerError,
+            code: Some("server_error".to_owned()),
+            message: "the gateway is stopping".to_owned(),
+            param: None,
+        })?;
         if revived {
             run::touch(gateway, &held).await;
             return Ok(held);
@@ -126,7 +132,7 @@ impl New {
             automatic: self.auto,
         };
         if let Err(error) = gateway.records.add_container(row).await {
-            gateway.containers.take(owner, &held.id);
+            gateway.containers.registry.end(&held).await;
             return Err(error.into());
         }
         Ok(held)

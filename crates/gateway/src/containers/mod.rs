@@ -28,7 +28,7 @@ pub(crate) use sweep::sweep;
 
 use cellblock_agent::turn::Runner;
 use cellblock_agent::wire::{ApiError, Container, ErrorKind, Request, Tool};
-use live::Held;
+use live::HeldContainer;
 use make::New;
 use place::Places;
 
@@ -142,7 +142,8 @@ async fn ended(
     new: New,
 ) -> Result<New, ApiError> {
     let row = gateway.records.container(owner, id).await?;
-    let row = row.filter(|row| row.automatic && fits(&row.memory_limit) && !gateway.containers.has(id));
+    let row =
+        row.filter(|row| row.automatic && fits(&row.memory_limit) && !gateway.containers.has(owner, id));
     let Some(row) = row else {
         let lost = Some(NEW.to_owned());
         return Ok(New { lost, ..new });
@@ -156,7 +157,7 @@ async fn ended(
 }
 
 /// A container that a client names.
-async fn named(gateway: &Gateway, owner: &str, id: &str, param: &str) -> Result<Held, ApiError> {
+async fn named(gateway: &Gateway, owner: &str, id: &str, param: &str) -> Result<HeldContainer, ApiError> {
     if gateway.records.container(owner, id).await?.is_none() {
         return Err(ApiError {
             param: Some(param.to_owned()),

@@ -10,7 +10,7 @@ use cellblock_agent::wire::{ApiError, Ids, Item};
 use futures_util::future::BoxFuture;
 
 use super::cores::Slot;
-use super::live::Held;
+use super::live::HeldContainer;
 use super::make::New;
 use super::run;
 use crate::files::attach::{Attached, Attachments};
@@ -23,9 +23,9 @@ pub(super) struct Places {
     /// How containers of its own are made; `None` where all calls share the one that there is.
     pub(super) auto: Option<New>,
     /// The container that it has, once it has one.
-    pub(super) main: tokio::sync::Mutex<Option<Arc<Held>>>,
+    pub(super) main: tokio::sync::Mutex<Option<Arc<HeldContainer>>>,
     /// Those of calls beside the first.
-    pub(super) others: Mutex<Vec<Arc<Held>>>,
+    pub(super) others: Mutex<Vec<Arc<HeldContainer>>>,
     /// Files that each of its containers is to have.
     pub(super) attached: Mutex<Vec<Attached>>,
     /// Whether files are attached to containers, rather than read to the model.
@@ -39,7 +39,7 @@ pub(super) struct Places {
 /// Where a call runs.
 struct In {
     gateway: Gateway,
-    held: Arc<Held>,
+    held: Arc<HeldContainer>,
     /// The turn that it has waited for.
     slot: Mutex<Option<Slot>>,
 }
@@ -108,7 +108,7 @@ impl Places {
             .clone()
     }
 
-    async fn held(&self, before: usize) -> Result<Arc<Held>, ApiError> {
+    async fn held(&self, before: usize) -> Result<Arc<HeldContainer>, ApiError> {
         let main = self.main().await?;
         let Some(auto) = self.auto.as_ref().filter(|_| before > 0) else {
             return Ok(main);
@@ -121,7 +121,7 @@ impl Places {
             lost: None,
             ..auto.clone()
         };
-        if !main.enter_now(&self.gateway).await {
+        if !main.enter_now(&self.gateway, &self.owner).await {
             return Ok(main);
         }
         let Ok(held) = new.make(&self.gateway, &self.owner).await else {
@@ -136,7 +136,7 @@ impl Places {
         Ok(held)
     }
 
-    async fn main(&self) -> Result<Arc<Held>, ApiError> {
+    async fn main(&self) -> Result<Arc<HeldContainer>, ApiError> {
         let mut main = self.main.lock().await;
         if main.is_none() {
             // A container that was named is there from the start.
@@ -152,7 +152,7 @@ impl Places {
     }
 
     /// Gives a container the files of the conversation that it never had. What code has made of them since is left as it is.
-    async fn attach(&self, held: &Held) -> Result<(), ApiError> {
+    async fn attach(&self, held: &HeldContainer) -> Result<(), ApiError> {
         for file in self.attached() {
             let versions = self.gateway.records.versions_at(&held.id, &file.path).await?;
             if versions.iter().any(|version| version.sha256 == file.sha256) {
@@ -183,8 +183,8 @@ impl Place for In {
         Box::pin(async move {
             let wait = self.gateway.options.containers.wait_timeout;
             let admitted = async {
-                self.held.enter(&self.gateway).await?;
-                Ok::<_, ApiError>(self.gateway.containers.cores().slot().await)
+                self.held.enter(&self.gateway, &self.held.owner).await?;
+                Ok::<_, ApiError>(self.gateway.containers.cores.slot().await)
             };
             let why = match tokio::time::timeout(wait, admitted).await {
                 Ok(Ok(slot)) => {

@@ -23,7 +23,7 @@ pub(super) struct Room {
     taken: Mutex<Taken>,
     /// Code of each owner that waits, one after the other.
     lines: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
-    /// Notified when a place is free, or may be made free.
+    /// Notified when a place is free.
     freed: Notify,
 }
 
@@ -63,11 +63,6 @@ impl Room {
             lines: Mutex::default(),
             freed: Notify::new(),
         }
-    }
-
-    /// Notes that a container has become idle.
-    pub(super) fn changed(&self) {
-        self.freed.notify_waiters();
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -112,15 +107,16 @@ impl Room {
 impl Drop for RoomPermit {
     fn drop(&mut self) {
         self.room.give_back(&self.owner);
-        self.room.changed();
+        self.room.freed.notify_waiters();
     }
 }
 
 /// Takes a place for a sandbox of an owner; waits until there is one.
 pub(super) async fn enter(gateway: &Gateway, owner: &str) -> Result<RoomPermit, ApiError> {
-    let room = gateway.containers.room();
+    let room = &gateway.containers.room;
     let line = room.line(owner);
     let _first = line.lock().await;
+    let mut idle = gateway.containers.registry.changes();
     loop {
         // Listened to before the try, so that nothing is missed between the two.
         let freed = room.freed.notified();
@@ -133,6 +129,8 @@ pub(super) async fn enter(gateway: &Gateway, owner: &str) -> Result<RoomPermit, 
         tokio::select! {
             () = freed => {}
             () = permitted => {}
+            // An idle container can give way.
+            _ = idle.changed() => {}
         }
     }
 }
@@ -162,12 +160,12 @@ async fn attempt(gateway: &Gateway, owner: &str) -> Result<RoomPermit, Full> {
             return Err(full);
         };
         tracing::info!(container = idle.id, "an idle container gave way to a new one");
-        idle.end().await;
+        gateway.containers.registry.end(&idle).await;
     }
 }
 
 async fn place(gateway: &Gateway, owner: &str) -> Result<RoomPermit, Full> {
-    let room = gateway.containers.room();
+    let room = &gateway.containers.room;
     room.take(owner)?;
     let asked = gateway.quotas.try_sandbox(owner).await;
     match asked.map_err(Full::Broken).and_then(|it| it.map_err(Full::Quota)) {

@@ -80,7 +80,7 @@ async fn list(
     let name = query.get("name").cloned();
     let found = gateway.records.containers(&caller.owner, name, page).await?;
     let told = listing::told(found, |row| {
-        object::container(row, gateway.containers.has(&row.id))
+        object::container(row, gateway.containers.has(&caller.owner, &row.id))
     })?;
     Ok(Json(told))
 }
@@ -92,7 +92,10 @@ async fn retrieve(
 ) -> Result<Json<Value>, Problem> {
     let row = gateway.records.container(&caller.owner, &id).await?;
     let row = row.ok_or_else(|| unknown(&id))?;
-    Ok(Json(object::container(&row, gateway.containers.has(&id))))
+    Ok(Json(object::container(
+        &row,
+        gateway.containers.has(&caller.owner, &id),
+    )))
 }
 
 async fn remove(

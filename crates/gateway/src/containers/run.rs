@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::cores::Slot;
 use super::derive;
-use super::live::{Held, State};
+use super::live::{HeldContainer, State};
 use super::path;
 use crate::clock::now_ms;
 use crate::files::{fetch, media};
@@ -24,7 +24,7 @@ use crate::state::Gateway;
 const ALL: usize = usize::MAX >> 8;
 
 /// Runs code, and stops it when this is dropped. What it made until then is kept all the same.
-pub(super) async fn run(gateway: Gateway, held: Arc<Held>, code: Code, slot: Option<Slot>) -> Ran {
+pub(super) async fn run(gateway: Gateway, held: Arc<HeldContainer>, code: Code, slot: Option<Slot>) -> Ran {
     let stop = CancellationToken::new();
     let guard = stop.clone().drop_guard();
     let tasks = gateway.tasks.clone();
@@ -42,7 +42,7 @@ pub(super) async fn run(gateway: Gateway, held: Arc<Held>, code: Code, slot: Opt
     })
 }
 
-async fn work(gateway: &Gateway, held: &Held, code: Code, stop: &CancellationToken) -> Ran {
+async fn work(gateway: &Gateway, held: &HeldContainer, code: Code, stop: &CancellationToken) -> Ran {
     let mut state = tokio::select! {
         biased;
         () = stop.cancelled() => return Ran::refused("The code was not run: nobody waits for it."),
@@ -69,7 +69,12 @@ async fn work(gateway: &Gateway, held: &Held, code: Code, stop: &CancellationTok
     }
 }
 
-async fn execute(gateway: &Gateway, held: &Held, code: Code, stop: &CancellationToken) -> Result<Ran, Error> {
+async fn execute(
+    gateway: &Gateway,
+    held: &HeldContainer,
+    code: Code,
+    stop: &CancellationToken,
+) -> Result<Ran, Error> {
     let cell = Cell::new(code.code).with_requirements(code.requirements);
     let running = held.session.execute(cell);
     let mut execution = held.session.until(stop.cancelled(), running).await?;
@@ -77,7 +82,7 @@ async fn execute(gateway: &Gateway, held: &Held, code: Code, stop: &Cancellation
 }
 
 /// Makes sure that there is a sandbox, with all files of users in it.
-async fn furnish(gateway: &Gateway, held: &Held, state: &mut State) -> Result<(), Error> {
+async fn furnish(gateway: &Gateway, held: &HeldContainer, state: &mut State) -> Result<(), Error> {
     let prepared = held.session.prepare().await?;
     if state.sandbox.as_ref() != Some(&prepared.sandbox) {
         state.placed.clear();
@@ -116,7 +121,7 @@ async fn furnish(gateway: &Gateway, held: &Held, state: &mut State) -> Result<()
 }
 
 /// Says that a container was used.
-pub(super) async fn touch(gateway: &Gateway, held: &Held) {
+pub(super) async fn touch(gateway: &Gateway, held: &HeldContainer) {
     if let Err(error) = gateway.records.touch_container(&held.id, now_ms()).await {
         tracing::error!(
             error = &error as &dyn std::error::Error,
@@ -126,7 +131,7 @@ pub(super) async fn touch(gateway: &Gateway, held: &Held) {
 }
 
 /// Makes container files of what an execution made, and tells of it.
-pub(super) async fn keep(gateway: &Gateway, held: &Held, execution: &mut Execution) -> Ran {
+pub(super) async fn keep(gateway: &Gateway, held: &HeldContainer, execution: &mut Execution) -> Ran {
     for file in &mut execution.skipped_files {
         file.path = path::shown(&file.path);
     }
@@ -184,7 +189,7 @@ pub(super) async fn keep(gateway: &Gateway, held: &Held, execution: &mut Executi
 /// A picture that code showed, under a name that no file of the container has.
 async fn keep_picture(
     gateway: &Gateway,
-    held: &Held,
+    held: &HeldContainer,
     name: Option<&str>,
     image: &ArtifactRef,
 ) -> Result<Made, ApiError> {
@@ -209,7 +214,11 @@ pub(crate) fn address(gateway: &Gateway, container: &str, file: &str) -> String 
 }
 
 /// A file that code made or changed, unless it is what was there.
-async fn keep_file(gateway: &Gateway, held: &Held, file: &ProducedFile) -> Result<Option<Made>, ApiError> {
+async fn keep_file(
+    gateway: &Gateway,
+    held: &HeldContainer,
+    file: &ProducedFile,
+) -> Result<Option<Made>, ApiError> {
     let path = path::shown(&file.path);
     let versions = gateway.records.versions_at(&held.id, &path).await?;
     if versions
@@ -235,7 +244,7 @@ async fn keep_file(gateway: &Gateway, held: &Held, file: &ProducedFile) -> Resul
 /// Adds a file to a container's. Its bytes are in the store, and are kept there as long as the file is.
 pub(super) async fn add(
     gateway: &Gateway,
-    held: &Held,
+    held: &HeldContainer,
     id: String,
     path: String,
     bytes: u64,

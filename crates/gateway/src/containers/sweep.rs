@@ -1,9 +1,12 @@
 //! What has to be done from time to time: containers that nobody uses end, and what is too old is forgotten.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cellblock_agent::wire::ApiError;
+use cellblock_interpreter::hosting::Resident;
 
+use super::live::Live;
 use super::memory;
 use crate::clock::now_ms;
 use crate::files::fetch;
@@ -18,27 +21,23 @@ const SELDOM: Duration = Duration::from_mins(1);
 /// Looks after containers and files until the gateway stops.
 pub(crate) async fn sweep(gateway: Gateway) {
     let mut forgotten: Option<Instant> = None;
+    let mut idle = gateway.containers.registry.changes();
     loop {
         tokio::select! {
             () = gateway.stopping.cancelled() => return,
-            () = gateway.containers.idle() => {}
+            over = gateway.containers.registry.expired() => end(&gateway, over),
+            _ = idle.changed() => {}
             () = tokio::time::sleep(EVERY) => {
                 if memory::is_scarce()
                     && let Some(live) = gateway.containers.give_way(None)
                 {
                     tracing::warn!(container = live.id, "an idle container ends because the machine has little memory left");
-                    gateway.tasks.spawn(async move { live.end().await });
+                    end(&gateway, vec![live]);
                 }
             }
         }
-        for live in gateway
-            .containers
-            .take_expired(gateway.options.containers.max_one_shots)
-        {
-            tracing::info!(container = live.id, "a container has expired");
-            // One that does not want to end holds up no other.
-            gateway.tasks.spawn(async move { live.end().await });
-        }
+        let one_shots = gateway.options.containers.max_one_shots;
+        end(&gateway, gateway.containers.take_surplus(one_shots));
         if forgotten.is_none_or(|at| at.elapsed() >= SELDOM) {
             forgotten = Some(Instant::now());
             if let Err(error) = forget(&gateway).await {
@@ -48,6 +47,17 @@ pub(crate) async fn sweep(gateway: Gateway) {
                 );
             }
         }
+    }
+}
+
+/// Ends containers. One that does not want to end holds up no other.
+fn end(gateway: &Gateway, containers: Vec<Arc<Resident<Live>>>) {
+    for live in containers {
+        tracing::info!(container = live.id, "a container ends");
+        let ending = gateway.clone();
+        gateway
+            .tasks
+            .spawn(async move { ending.containers.registry.end(&live).await });
     }
 }
 
@@ -63,7 +73,7 @@ async fn forget(gateway: &Gateway) -> Result<(), ApiError> {
         .with(move |connection| whereabouts::forget(connection, before))
         .await?;
     for (owner, id) in gateway.records.containers_unused_since(before).await? {
-        if !gateway.containers.has(&id) {
+        if !gateway.containers.has(&owner, &id) {
             remove(gateway, &owner, &id).await?;
         }
     }
@@ -72,8 +82,8 @@ async fn forget(gateway: &Gateway) -> Result<(), ApiError> {
 
 /// Ends and forgets a container with its files; says whether it was there.
 pub(super) async fn remove(gateway: &Gateway, owner: &str, id: &str) -> Result<bool, ApiError> {
-    if let Some(live) = gateway.containers.take(owner, id) {
-        live.end().await;
+    if let Some(live) = gateway.containers.registry.get(owner, id) {
+        gateway.containers.registry.end(&live).await;
     }
     let Some(files) = gateway.records.remove_container(owner, id).await? else {
         return Ok(false);
