@@ -61,8 +61,8 @@ pub(crate) enum Kind {
         reason: String,
     },
     #[error(
-        "this program loads Cellblock as a shared library, so executing it again starts no launcher; name a `cellblock` \
-         executable as the launcher"
+        "cannot start the launcher: this program loads Cellblock as a shared library and cannot become \
+         one; set the launcher to a `cellblock` executable"
     )]
     NoLauncher,
     #[error("{error}")]
