@@ -46,7 +46,7 @@ async fn derivation(subject: &Subject, document: Vec<u8>) -> Result<Derivation> 
     Ok(derivation)
 }
 
-async fn result(derivation: &mut Derivation, code: &str) -> Result<Value> {
+async fn result(derivation: &Derivation, code: &str) -> Result<Value> {
     let call = DerivationCall {
         code: code.to_owned(),
         contract: json!({
@@ -72,10 +72,10 @@ async fn end(derivation: Derivation) -> Result<()> {
 impl BindInput {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let count = self.megabytes * 1_000_000 / ROWS_SIZE;
-        let mut derivation = derivation(&self.subject, rows(count)).await?;
+        let derivation = derivation(&self.subject, rows(count)).await?;
         self.subject.settle().await?;
         let started = Instant::now();
-        let found = result(&mut derivation, "set_result([len(rows_1), rows_1[-1]['number']])").await?;
+        let found = result(&derivation, "set_result([len(rows_1), rows_1[-1]['number']])").await?;
         let elapsed = started.elapsed();
         ensure!(
             found == json!([count, count - 1]),
@@ -102,8 +102,8 @@ impl Probe for BindInput {
 
 impl ChangeSeries {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
-        let mut derivation = derivation(&self.subject, rows(1)).await?;
-        let found = result(&mut derivation, CHANGE).await?;
+        let derivation = derivation(&self.subject, rows(1)).await?;
+        let found = result(&derivation, CHANGE).await?;
         let time = |key: &str| found[key].as_f64().with_context(|| format!("no time of {key}"));
         samples.add(WHO, "change_series", time("helper")?);
         samples.add("python", "change_series", time("naive")?);

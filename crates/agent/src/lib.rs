@@ -20,6 +20,5 @@ pub mod turn;
 pub mod wire;
 
 pub use tool_server::{
-    LeftOutTool, OfferedTools, ServerTool, ToolReply, ToolServer, ToolServerAddress, ToolServerError,
-    ToolServers,
+    LeftOutTool, OfferedTools, ToolReply, ToolServer, ToolServerAddress, ToolServerError, ToolServers,
 };

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use cellblock_interpreter::toolset::ToolDefinition;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
@@ -46,24 +47,11 @@ pub struct ToolServerAddress {
 /// Tools that a server offers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OfferedTools {
-    /// Tools with unique names, in the server's order.
-    pub tools: Vec<ServerTool>,
+    /// Tools with unique names, in the server's order. Their annotations are claims of the server.
+    pub tools: Vec<ToolDefinition>,
     /// Tools that cannot be offered to a model, with the reason: a duplicate name, or an invalid
     /// schema.
     pub left_out: Vec<LeftOutTool>,
-}
-
-/// A tool.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServerTool {
-    /// Name at its server.
-    pub name: String,
-    /// Description of the tool.
-    pub description: Option<String>,
-    /// JSON Schema of its arguments, which must be an object.
-    pub input_schema: Map<String, Value>,
-    /// The server's claims about it, such as `readOnlyHint`; not verified.
-    pub annotations: Option<Value>,
 }
 
 /// A tool that cannot be offered.

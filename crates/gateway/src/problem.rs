@@ -129,6 +129,19 @@ impl From<Error> for Problem {
         if matches!(error, Error::Closed) {
             return Self::missing("session_not_found", "the session has ended");
         }
+        if let Error::Argument {
+            name,
+            missing,
+            reason,
+        } = error
+        {
+            let code = if missing {
+                "missing_required_parameter"
+            } else {
+                "invalid_value"
+            };
+            return ApiError::invalid(name, code, reason).into();
+        }
         let refused = error.refusal().map(|(code, _)| code.to_owned());
         match (error.blame(), refused.as_deref()) {
             (Blame::Caller, Some("not_found")) => Self::missing("file_not_found", error.to_string()),

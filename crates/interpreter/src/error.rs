@@ -39,6 +39,16 @@ pub enum Error {
         /// What is wrong, and what to do.
         reason: String,
     },
+    /// An argument of a tool that cannot be used.
+    #[error("`{name}`: {reason}")]
+    Argument {
+        /// Its name.
+        name: &'static str,
+        /// Whether it was not given at all.
+        missing: bool,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
     /// An image that holds what a derivation must not have.
     #[error(
         "image `{image}` holds network clients, which a derivation must not have: {found}; build one without them"
@@ -85,6 +95,7 @@ impl Error {
             Self::Alias(error) if error.code().is_none() => Blame::Internal,
             Self::Clients { .. } => Blame::Policy,
             Self::Alias(_)
+            | Self::Argument { .. }
             | Self::Input { .. }
             | Self::NoFile { .. }
             | Self::Installing { .. }
@@ -114,6 +125,7 @@ impl Error {
             | Self::Spool(_)
             | Self::Alias(_)
             | Self::Clients { .. }
+            | Self::Argument { .. }
             | Self::Input { .. }
             | Self::NoFile { .. }
             | Self::Installing { .. }

@@ -12,11 +12,8 @@ use cellblock_sandbox::pool::{Lease, Pool, PoolConfig, create};
 
 use tokio::sync::OnceCell;
 
-use crate::alias::AliasStore;
 use crate::base::Base;
 use crate::builder::InterpreterBuilder;
-use crate::contract::Attempts;
-use crate::derivation::{Derivation, Policy};
 use crate::error::Result;
 use crate::output::Decoding;
 use crate::session::{Session, SessionOptions, Waiting};
@@ -133,41 +130,9 @@ impl Interpreter {
         &self.shared.base.manifest().python
     }
 
-    /// What code may import besides the standard library, for a prompt.
-    pub fn libraries(&self) -> Vec<String> {
-        crate::derivation::prompt::libraries(self.shared.base.manifest())
-    }
-
     /// The store of artifacts.
     pub fn store(&self) -> &Store {
         &self.shared.store
-    }
-
-    /// A derivation from tool results. Its sandbox is made at its first call. Fails if the image holds a network client.
-    pub async fn derivation(&self, aliases: AliasStore, policy: Policy) -> Result<Derivation> {
-        self.shared.audited().await?;
-        let image = self.shared.base.manifest();
-        if !policy.requirements.is_empty() && !image.policy.is_closed() {
-            // Layers are held to the image's policy.
-            return Err(crate::Error::Request(format!(
-                "image `{}` lets network clients in, so no packages can be added to it in a derivation; use an image whose policy forbids them",
-                image.name
-            )));
-        }
-        Ok(Derivation::new(Arc::clone(&self.shared), aliases, policy))
-    }
-
-    /// A derivation in a session that is there already, and that was made with the prelude `derivation`. Dropping it leaves the session.
-    pub async fn derivation_in(
-        &self,
-        session: Session,
-        aliases: AliasStore,
-        policy: Policy,
-        attempts: Attempts,
-    ) -> Result<Derivation> {
-        self.shared.audited().await?;
-        let shared = Arc::clone(&self.shared);
-        Ok(Derivation::within(shared, session, aliases, policy, attempts))
     }
 
     /// A new session. Its sandbox is made when it is first needed.

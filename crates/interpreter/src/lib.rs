@@ -17,7 +17,6 @@ mod binding;
 pub mod builder;
 pub mod cell;
 pub mod contract;
-pub mod derivation;
 pub mod error;
 pub mod execution;
 mod finding;
@@ -35,8 +34,8 @@ pub mod report;
 mod serve;
 pub mod session;
 mod stream;
+pub mod toolset;
 pub mod watched;
-pub mod workbench;
 
 pub use cellblock_artifact as artifact;
 pub use cellblock_chart as chart;
@@ -44,6 +43,7 @@ pub use cellblock_image as image;
 pub use cellblock_protocol::text;
 pub use cellblock_sandbox::jail::protection;
 pub use cellblock_sandbox::{limits, pool};
+pub use toolset::{derivation, workbench};
 
 pub use cell::Cell;
 pub use error::{Error, Result};

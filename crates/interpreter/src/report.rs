@@ -8,14 +8,16 @@ use cellblock_artifact::{ArtifactId, Kind};
 use cellblock_sandbox::jail::protection::{Protection, State};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::derivation::Envelope;
+use crate::derivation::{Derived, Envelope};
 use crate::execution::{
     Exceeded, Execution, Outcome, ProducedFile, SandboxReport, SkippedFile, State as Variables,
 };
 use crate::finding::Finding;
 use crate::output::Output;
 use crate::rejection::Rejection;
+use crate::toolset::ToolResult;
 
 /// One call of the derivation toolset.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -25,6 +27,24 @@ pub struct DerivationReport {
     pub envelope: Envelope,
     /// The run; null if the call was rejected before Python started.
     pub execution: Option<CellReport>,
+}
+
+impl From<Derived> for DerivationReport {
+    fn from(derived: Derived) -> Self {
+        Self {
+            envelope: derived.envelope(),
+            execution: derived.execution.map(|it| CellReport::new(it, |_| None)),
+        }
+    }
+}
+
+/// Returns the result of a tool as JSON.
+pub fn json(result: ToolResult) -> serde_json::Result<Value> {
+    match result {
+        ToolResult::Cell { execution, .. } => serde_json::to_value(CellReport::new(*execution, |_| None)),
+        ToolResult::Derived(derived) => serde_json::to_value(DerivationReport::from(*derived)),
+        ToolResult::Json(value) => Ok(value),
+    }
 }
 
 /// One cell.

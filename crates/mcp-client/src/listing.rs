@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use cellblock_agent::{LeftOutTool, OfferedTools, ServerTool};
+use cellblock_agent::{LeftOutTool, OfferedTools};
+use cellblock_interpreter::toolset::ToolDefinition;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -134,7 +135,7 @@ fn left_out(name: &str, reason: String) -> LeftOutTool {
     }
 }
 
-fn tool(mut tool: Value) -> Result<ServerTool, String> {
+fn tool(mut tool: Value) -> Result<ToolDefinition, String> {
     let Some(name) = tool["name"].as_str().map(str::to_owned) else {
         return Err("it has no name".to_owned());
     };
@@ -151,14 +152,15 @@ fn tool(mut tool: Value) -> Result<ServerTool, String> {
         return Err(format!("its input schema has {size} bytes, the limit is {limit}"));
     }
     let input_schema: Map<String, Value> = schema::read(schema)?;
-    let description = tool["description"].as_str().map(|text| cut(text, DESCRIPTION));
+    let description = cut(tool["description"].as_str().unwrap_or_default(), DESCRIPTION);
     let annotations = tool["annotations"].take();
-    Ok(ServerTool {
+    Ok(ToolDefinition {
         name,
         description,
         input_schema,
         annotations: (annotations.is_object() && annotations.to_string().len() <= ANNOTATIONS)
             .then_some(annotations),
+        ..ToolDefinition::default()
     })
 }
 
@@ -206,10 +208,7 @@ mod tests {
         let offered = listing.offered(|name| name != "hidden");
         let names: Vec<_> = offered.tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, ["good.tool/x", "last"]);
-        assert_eq!(
-            offered.tools[0].description.as_ref().unwrap().len(),
-            (16 << 10) + "…".len()
-        );
+        assert_eq!(offered.tools[0].description.len(), (16 << 10) + "…".len());
         assert_eq!(offered.tools[0].annotations, Some(annotations));
         let left_out: Vec<_> = offered
             .left_out

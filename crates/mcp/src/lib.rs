@@ -26,7 +26,7 @@ mod tools;
 
 pub use engine::{Engine, StartError};
 pub use meter::{Asked, Denied, Meter, Permit};
-pub use options::{Dataset, Options, Toolset};
+pub use options::{Dataset, Options};
 pub use owner::Owner;
 pub use server::Server;
 pub use stdio::{StdioError, serve_stdio};

@@ -1,11 +1,11 @@
 //! How a server is set up.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_interpreter::limits::{Limits, MAX_CELL_TIME};
+use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, python};
 
 use crate::meter::{Meter, Unmetered};
 
@@ -13,7 +13,7 @@ use crate::meter::{Meter, Unmetered};
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Which tools it offers, besides those for sessions and files.
-    pub toolsets: BTreeSet<Toolset>,
+    pub toolsets: Vec<ToolsetKind>,
     /// Tokens of text that one answer may have; a token is taken to be four characters.
     pub tokens: usize,
     /// How long a session lives while nothing is asked of it.
@@ -43,21 +43,23 @@ pub struct Dataset {
     pub path: PathBuf,
 }
 
-/// A set of tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Toolset {
-    /// `run_python`: cells in a session.
-    Interpreter,
-    /// Commands, and files to write and edit.
-    Workbench,
-    /// Code that derives from recorded tool results, under a contract.
-    Derivation,
+impl Options {
+    /// What toolsets of this owner's session are granted.
+    pub(crate) fn terms(&self, owner: &str) -> ToolsetTerms {
+        ToolsetTerms {
+            owner: owner.to_owned(),
+            timeout: self.cell_time,
+            max_timeout: self.max_cell_time,
+            datasets: self.datasets.iter().map(|it| it.name.clone()).collect(),
+            ..ToolsetTerms::default()
+        }
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            toolsets: BTreeSet::from([Toolset::Interpreter]),
+            toolsets: vec![python::KIND],
             tokens: 8000,
             idle: Duration::from_mins(30),
             sessions_per_owner: 16,

@@ -1,19 +1,14 @@
 //! Prompts: for each toolset the section that tells a model how to work with it.
 
-use cellblock_interpreter::derivation::prompt::{AliasLine, PromptSettings, prompt_section};
-use cellblock_interpreter::workbench::Workbench;
+use cellblock_interpreter::toolset::{ToolsetKind, python};
 use rmcp::ErrorData;
 use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::Value;
 
-use crate::options::Toolset;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
 use crate::server::Shared;
 use crate::sessions::Use;
-
-/// Seconds that the workbench's own text says a command may have.
-const TOLD_SECONDS: f64 = 300.0;
 
 const INTERPRETER: &str = "## Python (run_python)\n\n\
     - `run_python` runs a cell of Python in an isolated sandbox without network. The value of a trailing expression is shown, as in a \
@@ -33,7 +28,7 @@ pub(crate) fn list(server: &Shared) -> Vec<Prompt> {
         let argument = PromptArgument::new("session")
             .with_description("A session's handle: the text then tells of its data.")
             .with_required(false);
-        Prompt::new(name(*toolset), Some(description(*toolset)), Some(vec![argument]))
+        Prompt::new(toolset.name, Some(toolset.about), Some(vec![argument]))
     });
     prompts.collect()
 }
@@ -45,13 +40,9 @@ pub(crate) async fn get(
     wanted: &str,
     arguments: Option<&JsonObject>,
 ) -> Result<GetPromptResult, ErrorData> {
-    let toolset = server
-        .options
-        .toolsets
-        .iter()
-        .find(|toolset| name(**toolset) == wanted);
-    let Some(toolset) = toolset else {
-        let names: Vec<_> = server.options.toolsets.iter().map(|it| name(*it)).collect();
+    let toolsets = &server.options.toolsets;
+    let Some(toolset) = toolsets.iter().find(|toolset| toolset.name == wanted) else {
+        let names: Vec<_> = toolsets.iter().map(|it| it.name).collect();
         let told = format!("there is no prompt `{wanted}`; there are {}", names.join(", "));
         return Err(ErrorData::invalid_params(told, None));
     };
@@ -63,29 +54,13 @@ pub(crate) async fn get(
         }
         Some(_) => return Err(ErrorData::invalid_params("`session` is no text", None)),
     };
-    let text = match toolset {
-        Toolset::Interpreter => interpreter(session.as_ref()),
-        Toolset::Workbench => workbench(server, session.as_ref()),
-        Toolset::Derivation => derivation(server, session.as_ref()).await?,
+    let text = if *toolset == python::KIND {
+        interpreter(session.as_ref())
+    } else {
+        section(server, *toolset, session.as_ref()).await?
     };
     let message = PromptMessage::new_text(Role::User, text);
-    Ok(GetPromptResult::new(vec![message]).with_description(description(*toolset)))
-}
-
-const fn name(toolset: Toolset) -> &'static str {
-    match toolset {
-        Toolset::Interpreter => "interpreter",
-        Toolset::Workbench => "workbench",
-        Toolset::Derivation => "derivation",
-    }
-}
-
-const fn description(toolset: Toolset) -> &'static str {
-    match toolset {
-        Toolset::Interpreter => "How to work with run_python, sessions and files",
-        Toolset::Workbench => "How to work with scripts and commands",
-        Toolset::Derivation => "How to derive from the results of other tools, under a contract",
-    }
+    Ok(GetPromptResult::new(vec![message]).with_description(toolset.about))
 }
 
 fn interpreter(session: Option<&Use>) -> String {
@@ -103,48 +78,30 @@ fn interpreter(session: Option<&Use>) -> String {
     text
 }
 
-fn workbench(server: &Shared, session: Option<&Use>) -> String {
-    let most = server.options.max_cell_time;
-    let datasets: Vec<_> = server
-        .options
-        .datasets
-        .iter()
-        .map(|it| it.name.as_str())
-        .collect();
-    let (text, handle) = match session {
-        Some(used) => (used.workbench.prompt(), format!("`{}`", used.id)),
-        None => (
-            Workbench::prompt_without_session(most, &datasets),
-            "the handle that the first answer tells".to_owned(),
-        ),
-    };
-    let time = if session.is_some() && most.as_secs_f64() < TOLD_SECONDS {
-        let most = most.as_secs_f64();
-        format!("\n- Whatever else is said of time: a command has {most} s at most here.")
+/// The toolset's own section, and how it is used in sessions.
+async fn section(server: &Shared, toolset: ToolsetKind, session: Option<&Use>) -> Result<String, ErrorData> {
+    let text = if let Some(opened) = session.and_then(|used| used.toolset(toolset)) {
+        opened.prompt()
     } else {
-        String::new()
-    };
-    format!("{text}\n**SESSION**\n- Pass {handle} as `session` in every call: files stay there.{time}")
-}
-
-async fn derivation(server: &Shared, session: Option<&Use>) -> Result<String, ErrorData> {
-    // Which libraries there are is known once there is an image.
-    let interpreter = server.engine.get().await;
-    let interpreter = interpreter.map_err(|refusal| ErrorData::internal_error(refusal.message, None))?;
-    let mut lines = Vec::new();
-    for aliases in session.into_iter().filter_map(|used| used.aliases.as_ref()) {
-        for alias in aliases.aliases() {
-            let summary = aliases.summary(&alias).unwrap_or_default();
-            lines.push(AliasLine { alias, summary });
+        let mut terms = server.options.terms("");
+        if toolset.on_results {
+            // Which libraries there are is known once there is an image.
+            let refuse = |refusal: Refusal| ErrorData::internal_error(refusal.message, None);
+            terms.libraries = server.engine.get().await.map_err(refuse)?.libraries();
         }
+        (toolset.prompt)(&terms)
+    };
+    if toolset.on_results {
+        return Ok(format!(
+            "{text}\n\nRecord what other tools answer with `record_result`, which gives it its alias, and pass the same `session` in every \
+             call. Each recorded result, and `reset_session`, gives back all failed attempts."
+        ));
     }
-    let section = prompt_section(&PromptSettings {
-        libraries: &interpreter.libraries(),
-        aliases: &lines,
-        ..PromptSettings::default()
-    });
+    let handle = session.map_or_else(
+        || "the handle that the first answer tells".to_owned(),
+        |used| format!("`{}`", used.id),
+    );
     Ok(format!(
-        "{section}\n\nRecord what other tools answer with `record_result`, which gives it its alias, and pass the same `session` in every call. \
-         Each recorded result, and `reset_session`, gives back all failed attempts."
+        "{text}\n**SESSION**\n- Pass {handle} as `session` in every call: files stay there."
     ))
 }

@@ -25,7 +25,7 @@ use crate::owner::Owner;
 use crate::progress::Progress;
 use crate::sessions::Sessions;
 use crate::tasks::{Tasks, Working};
-use crate::tools::{Call, Tool};
+use crate::tools::{Call, Tool, Work};
 use crate::{prompts, resources};
 
 /// Milliseconds for which what never changes while a server runs may be kept.
@@ -87,7 +87,7 @@ impl Server {
                 conversations: Conversations::default(),
                 calls: TaskTracker::new(),
                 ending: CancellationToken::new(),
-                tools: Tool::offered(&options.toolsets),
+                tools: Tool::offered(&options),
                 engine,
                 options,
             }),
@@ -161,9 +161,10 @@ impl Server {
     }
 
     /// Begins a call in a task of its own, so that what it has begun comes to its end in order whatever becomes of the request.
-    fn begin(&self, tool: Tool, owner: Owner, arguments: Value, progress: Progress) -> Working {
+    fn begin(&self, work: Work, tool: String, owner: Owner, arguments: Value, progress: Progress) -> Working {
         let stop = self.shared.ending.child_token();
         let mut call = Call {
+            tool,
             owner,
             arguments,
             progress,
@@ -171,7 +172,7 @@ impl Server {
         };
         let shared = Arc::clone(&self.shared);
         let answer = self.shared.calls.spawn(async move {
-            let answered = tool.call(&shared, &mut call).await;
+            let answered = work.call(&shared, &mut call).await;
             call.progress.finish().await;
             let mut answer = answered.map_or_else(CallToolResult::from, CallToolResult::from);
             if answer.is_error == Some(true) && shared.ending.is_cancelled() {
@@ -208,17 +209,13 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self
-            .shared
-            .tools
-            .iter()
-            .map(|tool| tool.listed(&self.shared.options));
+        let tools = self.shared.tools.iter().map(|tool| tool.listed.clone());
         Ok(ListToolsResult::with_all_items(tools.collect()).with_ttl_ms(FRESH))
     }
 
     fn get_tool(&self, name: &str) -> Option<Listed> {
-        let tool = self.shared.tools.iter().find(|tool| tool.name() == name);
-        tool.map(|tool| tool.listed(&self.shared.options))
+        let tool = self.shared.tools.iter().find(|tool| tool.listed.name == name);
+        tool.map(|tool| tool.listed.clone())
     }
 
     async fn call_tool(
@@ -227,15 +224,26 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let owner = self.owner(&context)?;
-        let Some(tool) = self.shared.tools.iter().find(|tool| tool.name() == request.name) else {
-            let names: Vec<_> = self.shared.tools.iter().map(|tool| tool.name()).collect();
+        let Some(tool) = self
+            .shared
+            .tools
+            .iter()
+            .find(|tool| tool.listed.name == request.name)
+        else {
+            let names: Vec<_> = self.shared.tools.iter().map(|tool| &*tool.listed.name).collect();
             let wanted: String = request.name.chars().take(80).collect();
             let told = format!("there is no tool {wanted:?}; there are {}", names.join(", "));
             return Err(ErrorData::invalid_params(told, None));
         };
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let tasks = knows_tasks(&context);
-        let mut working = self.begin(*tool, owner.clone(), arguments, Progress::of(&context));
+        let mut working = self.begin(
+            tool.work,
+            request.name.into_owned(),
+            owner.clone(),
+            arguments,
+            Progress::of(&context),
+        );
         let _followed = self.follow(&context, &owner, &working);
         let ended = tokio::select! {
             ended = &mut working.answer => ended,

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use crate::tools::{model_name, qualified};
 use crate::wire::{
     AllowedMode, ChoiceMode, CodeInterpreterCall, Function, FunctionCall, FunctionCallOutput,
-    InterpreterOutput, Item, ItemStatus, McpCall, Output, ReasoningOptions, Text, ToolChoice, ToolName,
+    InterpreterOutput, Item, ItemStatus, McpCall, Output, ReasoningOptions, SamplingSettings, Text,
+    ToolChoice, ToolName,
 };
 
 /// A request to a model.
@@ -25,18 +26,8 @@ pub struct ModelRequest {
     pub parallel_tool_calls: bool,
     /// Maximum number of output tokens.
     pub max_output_tokens: Option<u64>,
-    /// Sampling temperature, 0 to 2.
-    pub temperature: Option<f64>,
-    /// Sampling among the most probable tokens, 0 to 1.
-    pub top_p: Option<f64>,
-    /// Penalty for tokens that occurred before, -2 to 2.
-    pub presence_penalty: Option<f64>,
-    /// Penalty for tokens that occurred often, -2 to 2.
-    pub frequency_penalty: Option<f64>,
-    /// Sequences that end the answer.
-    pub stop: Vec<String>,
-    /// Seed of the sampling, for providers that support one.
-    pub seed: Option<i64>,
+    /// Sampling settings.
+    pub sampling: SamplingSettings,
     /// Format of the answer.
     pub text: Text,
     /// Reasoning settings.
@@ -55,12 +46,7 @@ impl ModelRequest {
             tool_choice: ToolChoice::Mode(ChoiceMode::Auto),
             parallel_tool_calls: true,
             max_output_tokens: None,
-            temperature: None,
-            top_p: None,
-            presence_penalty: None,
-            frequency_penalty: None,
-            stop: Vec::new(),
-            seed: None,
+            sampling: SamplingSettings::default(),
             text: Text::default(),
             reasoning: ReasoningOptions::default(),
         }

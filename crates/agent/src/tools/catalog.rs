@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use cellblock_interpreter::toolset::ToolDefinition;
 use futures_util::future::join_all;
 
 use super::source::Source;
+use crate::ToolServer;
 use crate::wire::{Function, ListedTool};
-use crate::{ServerTool, ToolServer};
 
 /// Maximum number of tools offered to a model. Providers reject more, and fewer already confuse
 /// models.
@@ -30,7 +31,7 @@ pub(crate) struct Bound {
     /// Label of its server.
     pub(crate) label: String,
     pub(crate) server: Arc<dyn ToolServer>,
-    pub(crate) tool: ServerTool,
+    pub(crate) tool: ToolDefinition,
     /// Whether the request names its server by an address.
     requested: bool,
     /// The client's description of the server.
@@ -83,7 +84,7 @@ impl Catalog {
         (catalog, answers)
     }
 
-    fn bind(&mut self, source: &Source, tool: &ServerTool, names: &mut HashSet<String>) {
+    fn bind(&mut self, source: &Source, tool: &ToolDefinition, names: &mut HashSet<String>) {
         let mut name = model_name(&tool.name);
         if names.contains(&name) {
             name = free(qualified(&source.label, &tool.name), names);
@@ -118,18 +119,14 @@ impl Catalog {
     /// Returns the tools as functions for a model.
     pub(crate) fn functions(&self) -> impl Iterator<Item = Function> {
         self.tools.iter().map(|bound| {
-            let mut description = bound.tool.description.clone().unwrap_or_default();
+            let mut tool = bound.tool.clone();
+            tool.name.clone_from(&bound.name);
             if let Some(about) = &bound.about {
-                let before = if description.is_empty() { "" } else { "\n\n" };
+                let before = if tool.description.is_empty() { "" } else { "\n\n" };
                 // Writing to a string cannot fail.
-                let _ = write!(description, "{before}(`{}`: {about})", bound.label);
+                let _ = write!(tool.description, "{before}(`{}`: {about})", bound.label);
             }
-            Function {
-                name: bound.name.clone(),
-                description: (!description.is_empty()).then_some(description),
-                parameters: Some(bound.tool.input_schema.clone()),
-                strict: None,
-            }
+            tool.into()
         })
     }
 }
@@ -141,10 +138,10 @@ impl Bound {
     }
 }
 
-fn shown(tool: &ServerTool) -> ListedTool {
+fn shown(tool: &ToolDefinition) -> ListedTool {
     ListedTool {
         name: tool.name.clone(),
-        description: tool.description.clone(),
+        description: Some(tool.description.clone()).filter(|it| !it.is_empty()),
         input_schema: tool.input_schema.clone().into(),
         annotations: tool.annotations.clone().filter(serde_json::Value::is_object),
     }

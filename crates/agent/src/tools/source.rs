@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use cellblock_interpreter::toolset::ToolDefinition;
+
 use super::Tools;
 use crate::wire::{AllowedTools, ApiError, McpTool, Request, Tool};
-use crate::{ServerTool, ToolServer, ToolServerAddress};
+use crate::{ToolServer, ToolServerAddress};
 
 /// A server whose tools one turn may call.
 #[derive(Clone, Debug)]
@@ -26,7 +28,7 @@ pub struct Source {
 
 impl Source {
     /// Returns whether the request permits the model to call this tool.
-    pub(crate) fn allows(&self, tool: &ServerTool) -> bool {
+    pub(crate) fn allows(&self, tool: &ToolDefinition) -> bool {
         let (names, read_only) = match &self.allowed {
             None => return true,
             Some(AllowedTools::Names(names)) => (Some(names), None),

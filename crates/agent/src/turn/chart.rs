@@ -1,9 +1,8 @@
 //! Charts that a model draws from one result, without code or a sandbox.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cellblock_interpreter::contract::Attempts;
-use cellblock_interpreter::derivation::ChartCall;
 use cellblock_interpreter::derivation::tools::RENDER_CHART;
 use cellblock_interpreter::session::SessionOptions;
 use serde_json::Value;
@@ -41,24 +40,16 @@ pub(super) type Drawn = Option<Derivation>;
 impl Drawing {
     /// Draws the chart. An invalid chart counts as a failed attempt.
     pub(super) async fn run(self) -> Drawn {
-        let left = *self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
         // A session without cells has no sandbox and costs nothing.
         let session = self.deriving.interpreter.session(SessionOptions::default());
         let aliases = self.evidence.aliases().clone();
         let derivation = self
             .deriving
             .interpreter
-            .derivation_in(session, aliases, self.deriving.policy.clone(), left)
+            .derivation_in(session, aliases, self.deriving.policy.clone(), self.attempts)
             .await;
         let drawn = match derivation {
-            Ok(mut derivation) => {
-                let drawn = match ChartCall::read(&self.arguments) {
-                    Ok(call) => derivation.render_chart(&call).await,
-                    Err(rejections) => Ok(derivation.refuse("", rejections)),
-                };
-                *self.attempts.lock().unwrap_or_else(PoisonError::into_inner) = derivation.attempts();
-                drawn
-            }
+            Ok(derivation) => derivation.chart(&self.arguments).await,
             Err(error) => Err(error),
         };
         match drawn {

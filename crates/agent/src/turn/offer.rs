@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
-use cellblock_interpreter::derivation::prompt::Prompt;
+use cellblock_interpreter::derivation::prompt::{Prompt, lines};
+use cellblock_interpreter::derivation::tools::render_chart;
 use serde_json::json;
 
 use super::plan::{Budget, Plan};
 use super::progress::Progress;
-use super::research::{Deriving, lines};
+use super::research::Deriving;
 use super::{Telling, Turn};
 use crate::provider::{INTERPRETER, ModelRequest};
 use crate::wire::{AllowedMode, ChoiceMode, Function, Item, Request, Tool, ToolChoice, ToolName};
@@ -33,7 +34,7 @@ impl Turn {
     pub(super) fn alike(&self) -> Alike {
         Alike {
             interpreter: self.interpreter(),
-            chart: self.deriving().map(|_| Deriving::chart_tool()),
+            chart: self.deriving().map(|_| render_chart().into()),
             prompt: self.deriving().map(Deriving::prompt),
         }
     }
@@ -87,7 +88,7 @@ impl Telling<'_> {
         if let Some(research) = self.research {
             research.evidence.fit(&mut items, research.tokens);
             if let Some(prompt) = &alike.prompt {
-                let prompt = prompt.section(&lines(&research.evidence));
+                let prompt = prompt.section(&lines(research.evidence.aliases()));
                 instructions = Some(match instructions {
                     Some(own) => format!("{prompt}\n\n{own}"),
                     None => prompt,
@@ -102,12 +103,7 @@ impl Telling<'_> {
             tool_choice: self.choice(&request.tool_choice, again),
             parallel_tool_calls: request.parallel_tool_calls,
             max_output_tokens: request.max_output_tokens,
-            temperature: request.temperature,
-            top_p: request.top_p,
-            presence_penalty: request.presence_penalty,
-            frequency_penalty: request.frequency_penalty,
-            stop: request.stop.clone(),
-            seed: request.seed,
+            sampling: request.sampling.clone(),
             text: request.text.clone(),
             reasoning: request.reasoning.clone(),
         }

@@ -7,8 +7,8 @@ use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::alias::AliasStore;
 use cellblock_interpreter::contract::{Attempts, DerivationCall};
 use cellblock_interpreter::derivation::Policy;
-use cellblock_interpreter::derivation::prompt::{AliasLine, Prompt, PromptSettings};
-use cellblock_interpreter::derivation::tools::{Offer, code_interpreter, render_chart};
+use cellblock_interpreter::derivation::prompt::{Prompt, PromptSettings};
+use cellblock_interpreter::derivation::tools::code_interpreter;
 use serde_json::{Map, Value};
 
 use super::derived::Derived;
@@ -71,45 +71,25 @@ pub struct Derivation {
     pub result: Option<Value>,
 }
 
-/// Structured charts are included, in Python and without it.
-const OFFER: Offer = Offer {
-    render_chart: true,
-    require_inputs: false,
-};
-
 impl Deriving {
     /// Returns the interpreter as offered to the model.
     pub(super) fn interpreter(&self, about: &str) -> Function {
-        let definition = code_interpreter(OFFER);
-        let mut parameters = definition.parameters.as_object().cloned().unwrap_or_default();
-        let mut description = format!("{} {about}", definition.description);
+        let mut tool = code_interpreter(self.policy.contract.require_inputs);
+        tool.description = format!("{} {about}", tool.description);
         if !self.required {
-            description.push_str(
+            tool.description.push_str(
                 " Code that uses no results of tools needs no `postProcessingContract`; it does not see them, then.",
             );
-            if let Some(Value::Array(required)) = parameters.get_mut("required") {
+            if let Some(Value::Array(required)) = tool.input_schema.get_mut("required") {
                 required.retain(|name| name != "postProcessingContract");
             }
         }
-        Function {
-            name: definition.name,
-            description: Some(description),
-            parameters: Some(parameters),
-            strict: None,
-        }
+        tool.into()
     }
 
     /// Returns the prompt before the model's instructions, without the fetched data.
     pub(super) fn prompt(&self) -> Prompt {
-        Prompt::new(&PromptSettings {
-            libraries: &self.interpreter.libraries(),
-            render_chart: OFFER.render_chart,
-            require_inputs: OFFER.require_inputs,
-            max_attempts: self.policy.max_attempts,
-            max_artifacts: self.policy.contract.max_artifacts,
-            cell_seconds: self.policy.cell_time.as_secs(),
-            ..PromptSettings::default()
-        })
+        Prompt::new(&PromptSettings::of(&self.policy, &self.interpreter.libraries()))
     }
 
     /// Returns the terms of a call from its arguments; `None` for one that needs none. Errors are
@@ -156,27 +136,4 @@ impl Deriving {
             }
         }
     }
-}
-
-impl Deriving {
-    /// Returns the tool that draws a chart from one result, as offered to a model.
-    pub(super) fn chart_tool() -> Function {
-        let definition = render_chart();
-        Function {
-            name: definition.name,
-            description: Some(definition.description),
-            parameters: definition.parameters.as_object().cloned(),
-            strict: None,
-        }
-    }
-}
-
-/// Lists the fetched results, one per line.
-pub(super) fn lines(evidence: &Evidence) -> Vec<AliasLine> {
-    let aliases = evidence.aliases();
-    let line = |alias: String| AliasLine {
-        summary: aliases.summary(&alias).unwrap_or_default(),
-        alias,
-    };
-    aliases.aliases().into_iter().map(line).collect()
 }

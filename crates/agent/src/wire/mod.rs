@@ -43,7 +43,7 @@ pub use item::{
 };
 pub use pieces::{Address, Piece, Pieces};
 pub use report::{Report, ReportedGap};
-pub use request::{ChatRequest, ConversationRequest, Request};
+pub use request::{ChatRequest, ConversationRequest, Request, SamplingSettings};
 pub use response::{
     CachedTokens, ConversationId, Failure, Incomplete, ReasoningOptions, ReasoningTokens, Response,
     ResponseStatus, Text, TextFormat, Truncation, Usage,

@@ -1,5 +1,6 @@
 //! Tools that a request offers to the model, and which of them it may or must choose.
 
+use cellblock_interpreter::toolset::ToolDefinition;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -125,6 +126,17 @@ pub struct Function {
     pub parameters: Option<Map<String, Value>>,
     /// Whether arguments must match the schema exactly.
     pub strict: Option<bool>,
+}
+
+impl From<ToolDefinition> for Function {
+    fn from(tool: ToolDefinition) -> Self {
+        Self {
+            name: tool.name,
+            description: Some(tool.description).filter(|it| !it.is_empty()),
+            parameters: Some(tool.input_schema),
+            strict: None,
+        }
+    }
 }
 
 /// Container for code.

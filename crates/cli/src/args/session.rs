@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cellblock_interpreter::workbench;
 use clap::{Args, Subcommand};
 
 use super::parse_memory;
+use crate::args::tools::names;
 use crate::policy::PolicyArgs;
 use crate::session::id::SessionId;
-use crate::session::plan::{Profile, SessionToolset};
+use crate::session::plan::Profile;
 use cellblock_settings::Size;
 
 /// Longer than any conversation.
@@ -69,8 +71,8 @@ pub(crate) enum SessionCommand {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StartArgs {
     /// Tools of the session
-    #[arg(long, value_name = "TOOLSET", value_enum, default_value_t)]
-    pub(crate) toolset: SessionToolset,
+    #[arg(long, value_name = "TOOLSET", value_parser = names(|kind| !kind.on_results), default_value = workbench::KIND.name)]
+    pub(crate) toolset: String,
     /// Libraries that scripts should use; `polars` uses the image of that name unless `--image`
     /// selects another
     #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]

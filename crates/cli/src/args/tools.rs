@@ -1,6 +1,8 @@
 //! The command line of tools.
 
-use clap::{Args, Subcommand, ValueEnum};
+use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind, python};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Args, Subcommand};
 
 use crate::session::id::SessionId;
 
@@ -17,8 +19,8 @@ pub(crate) enum ToolsCommand {
     /// List the tools, with their arguments and descriptions
     List {
         /// List only the tools of this set
-        #[arg(long, value_name = "TOOLSET", value_enum)]
-        toolset: Option<ListedToolset>,
+        #[arg(long, value_name = "TOOLSET", value_parser = names(|_| true))]
+        toolset: Option<String>,
         /// Print one JSON object with the JSON Schemas of arguments and results as the only line of stdout
         #[arg(long)]
         json: bool,
@@ -51,13 +53,15 @@ pub(crate) struct CallArgs {
     pub(crate) watch: bool,
 }
 
-/// A set of tools that can be listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ListedToolset {
-    /// Run commands, write and edit files.
-    Workbench,
-    /// Code that derives from tool results.
-    Derivation,
+/// Accepts the name of one of these toolsets.
+pub(crate) fn names(of: impl Fn(&ToolsetKind) -> bool) -> PossibleValuesParser {
+    let kinds = listed().filter(|kind| of(kind));
+    PossibleValuesParser::new(kinds.map(|kind| PossibleValue::new(kind.name).help(kind.summary)))
+}
+
+/// The toolsets with tools to call. `cellblock run` runs cells.
+pub(crate) fn listed() -> impl Iterator<Item = ToolsetKind> {
+    TOOLSETS.into_iter().filter(|kind| *kind != python::KIND)
 }
 
 const EXIT_CODES: &str = "\

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::image;
 use crate::args::mcp::McpArgs;
+use crate::config::McpToolset;
 use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
@@ -87,7 +88,7 @@ fn options(args: &McpArgs) -> Result<Options> {
         ..Options::default()
     };
     if !args.toolsets.is_empty() {
-        options.toolsets = args.toolsets.iter().map(|toolset| (*toolset).into()).collect();
+        options.toolsets = McpToolset::kinds(&args.toolsets);
     }
     for dataset in &args.datasets {
         let path = std::fs::canonicalize(&dataset.path).map_err(Error::user_file("find", &dataset.path))?;

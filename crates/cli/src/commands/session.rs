@@ -85,7 +85,7 @@ async fn start(args: &StartArgs) -> Result<()> {
         None => Path::new(OUT).join(format!("session_{}", place.id())),
     };
     let plan = Plan {
-        toolset: args.toolset,
+        toolset: args.toolset.clone(),
         profile: args.profile,
         image: image.id().to_owned(),
         image_name: name.to_owned(),

@@ -4,12 +4,11 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Read};
 
 use cellblock_image::Home;
-use cellblock_interpreter::derivation::tools::{Offer, code_interpreter};
-use cellblock_interpreter::workbench::Workbench;
-use serde::Serialize;
+use cellblock_interpreter::derivation::tools::RENDER_CHART;
+use cellblock_interpreter::toolset::{ToolDefinition, ToolsetKind, ToolsetTerms};
 use serde_json::{Value, json};
 
-use crate::args::tools::{CallArgs, ListedToolset, ToolsCommand};
+use crate::args::tools::{self, CallArgs, ToolsCommand};
 use crate::cancel::Cancel;
 use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
@@ -24,7 +23,7 @@ use crate::session::wire::{Answer, Ask};
 pub(crate) async fn run(command: ToolsCommand) -> ExitCode {
     let done = match command {
         ToolsCommand::List { toolset, json } => {
-            list(toolset, json);
+            list(toolset.as_deref(), json);
             Ok(ExitCode::Success)
         }
         ToolsCommand::Call(args) => call(args).await,
@@ -35,20 +34,24 @@ pub(crate) async fn run(command: ToolsCommand) -> ExitCode {
     })
 }
 
-/// A tool of any set.
-#[derive(Debug, Serialize)]
-struct Listed {
-    toolset: &'static str,
-    name: String,
-    description: String,
-    input_schema: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_schema: Option<Value>,
-}
+/// A tool, and the name of its toolset.
+type Listed = (&'static str, ToolDefinition);
 
-fn list(toolset: Option<ListedToolset>, json: bool) {
-    let tools = listed(toolset);
+fn list(toolset: Option<&str>, json: bool) {
+    let tools = listed(tools::listed(), toolset);
     if json {
+        let tools: Vec<_> = tools
+            .into_iter()
+            .map(|(toolset, tool)| {
+                json!({
+                    "toolset": toolset,
+                    "name": tool.name,
+                    "description": tool.description,
+                    "input_schema": tool.input_schema,
+                    "output_schema": tool.output_schema,
+                })
+            })
+            .collect();
         print(&json!({ "tools": tools }));
         return;
     }
@@ -58,16 +61,16 @@ fn list(toolset: Option<ListedToolset>, json: bool) {
 /// The tools for a person: two lines each, without their schemas.
 fn table(tools: &[Listed]) -> String {
     let widest = |text: fn(&Listed) -> &str| tools.iter().map(|tool| text(tool).len()).max().unwrap_or(0);
-    let (names, toolsets) = (widest(|tool| &tool.name), widest(|tool| tool.toolset));
+    let (names, toolsets) = (widest(|(_, tool)| &tool.name), widest(|(toolset, _)| toolset));
     let mut text = String::new();
-    for tool in tools {
+    for (toolset, tool) in tools {
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
             "{}  {}  {}\n    {}",
             styled(STRONG, &format!("{:names$}", tool.name)),
-            styled(FAINT, &format!("{:toolsets$}", tool.toolset)),
-            arguments_of(&tool.input_schema),
+            styled(FAINT, &format!("{toolset:toolsets$}")),
+            arguments_of(&json!(tool.input_schema)),
             first_sentence(&tool.description),
         );
     }
@@ -93,30 +96,15 @@ fn first_sentence(description: &str) -> &str {
         .trim_end_matches('.')
 }
 
-fn listed(toolset: Option<ListedToolset>) -> Vec<Listed> {
-    let wanted = |it| toolset.is_none_or(|wanted| wanted == it);
-    let mut tools = Vec::new();
-    if wanted(ListedToolset::Workbench) {
-        tools.extend(Workbench::definitions().into_iter().map(|tool| Listed {
-            toolset: "workbench",
-            name: tool.name,
-            description: tool.description,
-            input_schema: tool.input_schema,
-            output_schema: Some(tool.output_schema),
-        }));
-    }
-    if wanted(ListedToolset::Derivation) {
-        // The chart tool draws from a session's results, which no session of the command line records.
-        let tool = code_interpreter(Offer::default());
-        tools.push(Listed {
-            toolset: "derivation",
-            name: tool.name,
-            description: tool.description,
-            input_schema: tool.parameters,
-            output_schema: None,
-        });
-    }
-    tools
+fn listed(toolsets: impl Iterator<Item = ToolsetKind>, toolset: Option<&str>) -> Vec<Listed> {
+    let terms = ToolsetTerms::default();
+    let wanted = toolsets.filter(|kind| toolset.is_none_or(|name| name == kind.name));
+    let tools = wanted.flat_map(|kind| {
+        let definitions = (kind.definitions)(&terms).into_iter();
+        definitions.map(move |tool| (kind.name, tool))
+    });
+    // The chart tool draws from a session's results, which no session of the command line records.
+    tools.filter(|(_, tool)| tool.name != RENDER_CHART).collect()
 }
 
 async fn call(args: CallArgs) -> Result<ExitCode> {
@@ -205,6 +193,10 @@ fn arguments(given: &str) -> Result<Value> {
 }
 
 #[cfg(test)]
+#[path = "../../../mcp/tests/it/greeter.rs"]
+mod greeter;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -238,21 +230,28 @@ mod tests {
 
     #[test]
     fn every_toolset_is_listed_alone_and_with_the_others() {
-        let names = |toolset| -> Vec<_> { listed(toolset).into_iter().map(|it| it.name).collect() };
+        let kinds = || tools::listed().chain([greeter::KIND]);
+        let names = |toolset| -> Vec<_> {
+            listed(kinds(), toolset)
+                .into_iter()
+                .map(|(_, tool)| tool.name)
+                .collect()
+        };
         let workbench = ["sandbox_exec", "sandbox_write_file", "sandbox_edit_file"];
         let derivation = ["code_interpreter"];
-        assert_eq!(names(Some(ListedToolset::Workbench)), workbench);
-        assert_eq!(names(Some(ListedToolset::Derivation)), derivation);
-        assert_eq!(names(None), [&workbench[..], &derivation[..]].concat());
+        assert_eq!(names(Some("workbench")), workbench);
+        assert_eq!(names(Some("derivation")), derivation);
+        assert_eq!(names(Some("greeter")), ["greet"]);
+        assert_eq!(names(None), [&workbench[..], &derivation, &["greet"]].concat());
     }
 
     #[test]
     fn a_person_reads_two_short_lines_about_each_tool_and_no_schema() {
-        let tools = listed(None);
+        let tools = listed(tools::listed(), None);
         let shown = anstream::adapter::strip_str(&table(&tools)).to_string();
         assert_eq!(shown.lines().count(), 2 * tools.len() + 2, "{shown}");
         assert!(!shown.contains('{'), "{shown}");
-        for tool in &tools {
+        for (_, tool) in &tools {
             assert!(shown.contains(&tool.name), "{} in {shown}", tool.name);
         }
         for line in shown.lines() {

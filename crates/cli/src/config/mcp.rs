@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use cellblock_mcp::{Dataset, Options};
 
 use super::check::Check;
-use super::{ConfigError, Loaded};
+use super::{ConfigError, Loaded, McpToolset};
 
 impl Loaded {
     /// How MCP is served, if it is. Datasets are looked for now.
@@ -27,7 +27,7 @@ impl Loaded {
             return Err(ConfigError::Wrong(check.mistakes));
         }
         Ok(mcp.serve.then(|| Options {
-            toolsets: mcp.toolsets.iter().map(|&toolset| toolset.into()).collect(),
+            toolsets: McpToolset::kinds(&mcp.toolsets),
             tokens: usize::try_from(mcp.tokens).unwrap_or(usize::MAX),
             idle: mcp.idle.0,
             sessions: mcp.sessions,
@@ -55,7 +55,8 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    use cellblock_mcp::Toolset;
+    use cellblock_interpreter::toolset::python;
+    use cellblock_interpreter::{derivation, workbench};
 
     use super::super::Sources;
     use super::*;
@@ -76,11 +77,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("wine.csv"), "a").unwrap();
         let usual = load(folder.path(), "").unwrap().unwrap();
-        assert_eq!(usual.toolsets, [Toolset::Interpreter].into());
+        assert_eq!(usual.toolsets, [python::KIND]);
         let text = "mcp: {toolsets: [workbench, derivation], tokens: 900, idle: 5m, sessions: 9, sessions_per_owner: 3, task_after: 500ms, \
                     datasets: {wine: wine.csv}}\nlimits: {cell_timeout: 10, max_cell_timeout: 20}";
         let options = load(folder.path(), text).unwrap().unwrap();
-        assert_eq!(options.toolsets, [Toolset::Workbench, Toolset::Derivation].into());
+        assert_eq!(options.toolsets, [workbench::KIND, derivation::KIND]);
         assert_eq!(
             (options.tokens, options.sessions, options.sessions_per_owner),
             (900, 9, 3)

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub(crate) struct Plan {
     /// The tools.
-    pub(crate) toolset: SessionToolset,
+    pub(crate) toolset: String,
     /// What the model is asked to work with.
     pub(crate) profile: Profile,
     /// The image's id.
@@ -51,15 +51,6 @@ pub(crate) struct Dataset {
     pub(crate) path: PathBuf,
     /// Whether a Parquet or Arrow file is to appear as CSV.
     pub(crate) as_csv: bool,
-}
-
-/// A set of tools that a session can have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum SessionToolset {
-    /// Run commands, write and edit files.
-    #[default]
-    Workbench,
 }
 
 /// What the model is asked to work with, and the image for it.

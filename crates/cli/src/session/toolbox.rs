@@ -1,15 +1,18 @@
 //! What a host serves: tools, whatever they are.
 
 use std::future::Future;
+use std::sync::Arc;
 
-use cellblock_interpreter::workbench::{DatasetSource, Mounted, Workbench, WorkbenchEvent};
+use cellblock_interpreter::report;
+use cellblock_interpreter::toolset::{ToolEvent, Toolset};
+use cellblock_interpreter::workbench::{DatasetSource, Mounted};
 use cellblock_interpreter::{Interpreter, Session};
 use serde_json::Value;
 use tokio::sync::broadcast;
 
 use super::plan::Dataset;
 use super::wire::Added;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Tools over one sandbox.
 pub(crate) trait Toolbox: Send + Sync + 'static {
@@ -20,7 +23,7 @@ pub(crate) trait Toolbox: Send + Sync + 'static {
     fn interrupt(&self);
 
     /// What happens from here on.
-    fn events(&self) -> broadcast::Receiver<WorkbenchEvent>;
+    fn events(&self) -> broadcast::Receiver<ToolEvent>;
 
     /// Shows a file of the host in the sandbox.
     fn add_dataset(&self, dataset: &Dataset) -> impl Future<Output = Result<Added>> + Send;
@@ -32,26 +35,32 @@ pub(crate) trait Toolbox: Send + Sync + 'static {
     fn close(&self) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// A workbench with what it stands on.
+/// A toolset with what it stands on.
 #[derive(Debug)]
-pub(crate) struct OwnWorkbench {
-    pub(crate) workbench: Workbench,
+pub(crate) struct OwnToolset {
+    pub(crate) toolset: Arc<dyn Toolset>,
     pub(crate) session: Session,
+    pub(crate) events: broadcast::Sender<ToolEvent>,
     /// Its launcher ends with it.
     pub(crate) _interpreter: Interpreter,
 }
 
-impl Toolbox for OwnWorkbench {
+impl Toolbox for OwnToolset {
     async fn call(&self, tool: &str, arguments: Value) -> Result<Value> {
-        Ok(self.workbench.call(tool, arguments).await?)
+        let mut watch = |event| {
+            // Nobody has to listen.
+            let _ = self.events.send(event);
+        };
+        let result = self.toolset.call(tool, arguments, &mut watch).await?;
+        report::json(result).map_err(|error| Error::Refused(format!("write the result as JSON: {error}")))
     }
 
     fn interrupt(&self) {
         self.session.interrupt();
     }
 
-    fn events(&self) -> broadcast::Receiver<WorkbenchEvent> {
-        self.workbench.events()
+    fn events(&self) -> broadcast::Receiver<ToolEvent> {
+        self.events.subscribe()
     }
 
     async fn add_dataset(&self, dataset: &Dataset) -> Result<Added> {
@@ -61,16 +70,17 @@ impl Toolbox for OwnWorkbench {
         } else {
             DatasetSource::File(path)
         };
-        let mounted = self.workbench.add_dataset(&dataset.name, source).await?;
+        let mounted = self.session.add_dataset(dataset.name.clone(), source).await?;
         Ok(added(&mounted))
     }
 
     fn prompt(&self) -> String {
-        self.workbench.prompt()
+        self.toolset.prompt()
     }
 
     async fn close(&self) -> Result<()> {
-        Ok(self.workbench.close().await?)
+        self.session.close().await?;
+        Ok(self.toolset.close().await?)
     }
 }
 

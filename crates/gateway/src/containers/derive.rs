@@ -1,7 +1,5 @@
 //! Code in a container that derives from what tools gave, on its terms.
 
-use std::sync::PoisonError;
-
 use cellblock_agent::turn::{self, Derivation, Ran, Terms};
 use cellblock_agent::wire::{Output, Part};
 use cellblock_interpreter::Error;
@@ -29,15 +27,13 @@ pub(super) async fn derive(
         attempts,
         policy,
     } = terms;
-    let left = *attempts.lock().unwrap_or_else(PoisonError::into_inner);
     let interpreter = gateway.engine.interpreter();
     let interpreter = interpreter.map_err(|error| Error::Request(error.to_string()))?;
-    let mut derivation = interpreter
-        .derivation_in(held.session.clone(), aliases, policy, left)
+    let derivation = interpreter
+        .derivation_in(held.session.clone(), aliases, policy, attempts)
         .await?;
     let running = derivation.derive(&call);
     let derived = held.session.until(stop.cancelled(), running).await;
-    *attempts.lock().unwrap_or_else(PoisonError::into_inner) = derivation.attempts();
     Ok(tell(gateway, held, derived?).await)
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind};
 use cellblock_settings::{Bytes, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,9 @@ pub struct SessionsOptions {
     /// Maximum bytes of JSON of the cells that a session keeps; the last cell is always kept.
     #[serde(skip)]
     pub max_cell_bytes: usize,
+    /// Toolsets that a session can have.
+    #[serde(skip)]
+    pub toolsets: Vec<ToolsetKind>,
     /// Maximum number of requests that wait for the one that uses their session.
     #[serde(skip)]
     pub max_waiting: usize,
@@ -44,6 +48,7 @@ impl Default for SessionsOptions {
             max_upload: 256 << 20,
             max_data: 1 << 30,
             max_cell_bytes: 8 << 20,
+            toolsets: TOOLSETS.to_vec(),
             max_waiting: 16,
         }
     }

@@ -6,13 +6,14 @@ use axum::http::{HeaderMap, StatusCode};
 use cellblock_agent::wire::ApiError;
 use cellblock_artifact::ArtifactId;
 use cellblock_interpreter::alias::{AliasStore, Entry};
+use cellblock_interpreter::derivation::Derivation;
 use cellblock_interpreter::input::InputFormat;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answer::Listed;
 use super::body;
-use super::held::{HostedSession, Tools};
+use super::held::HostedSession;
 use super::inputs::{Given, file_of};
 use crate::json::Json;
 use crate::problem::Problem;
@@ -135,13 +136,12 @@ pub(crate) async fn list(
 }
 
 fn aliases(held: &HostedSession) -> Result<&AliasStore, Problem> {
-    match &held.tools {
-        Tools::Derivation(_, aliases) => Ok(aliases),
-        Tools::Interpreter | Tools::Workbench(_) => Err(ApiError::invalid(
+    let derivation = held.tools.downcast::<Derivation>().ok_or_else(|| {
+        ApiError::invalid(
             "id",
             "wrong_toolset",
             "aliases are for sessions with the toolset `derivation`",
         )
-        .into()),
-    }
+    })?;
+    Ok(derivation.aliases())
 }

@@ -8,7 +8,7 @@ use cellblock_interpreter::input::InputFormat;
 use cellblock_interpreter::limits::Limits;
 use serde::Serialize;
 
-use super::held::{HostedSession, ToolsetName, lock};
+use super::held::{HostedSession, lock};
 
 /// A list.
 #[derive(Debug, Serialize)]
@@ -32,7 +32,8 @@ pub(crate) struct SessionAnswer {
     id: String,
     /// `session`.
     object: &'static str,
-    toolset: ToolsetName,
+    #[schemars(with = "ToolsetName")]
+    toolset: &'static str,
     /// Whether code is running in it.
     status: Status,
     /// In seconds since 1970, like the others.
@@ -51,6 +52,19 @@ pub(crate) struct SessionAnswer {
     /// Limits of the session; each can be lowered when a session is created.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     limits: Limits,
+}
+
+/// Toolset of a session.
+#[derive(schemars::JsonSchema, utoipa::ToSchema)]
+#[schemars(rename_all = "snake_case")]
+#[expect(dead_code, reason = "it describes the names of the built-in toolsets")]
+pub(crate) enum ToolsetName {
+    /// Cells, as `run_python`.
+    Interpreter,
+    /// Calls under a contract, over recorded tool results.
+    Derivation,
+    /// Commands and files, in addition to cells.
+    Workbench,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, schemars::JsonSchema)]
@@ -80,7 +94,7 @@ impl SessionAnswer {
         Self {
             id: held.id.clone(),
             object: "session",
-            toolset: held.toolset,
+            toolset: held.toolset.name,
             status: if held.holds() > 0 {
                 Status::Busy
             } else {
@@ -99,7 +113,7 @@ impl SessionAnswer {
             rescue: held.terms.rescue,
             cells: lock(&held.cells).ran(),
             inputs: inputs.collect(),
-            datasets: lock(&held.datasets).len(),
+            datasets: held.session.datasets().len(),
             limits: held.terms.limits.clone(),
         }
     }

@@ -9,18 +9,16 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use cellblock_agent::wire::Ids;
-use cellblock_interpreter::alias::{AliasStore, Bounds};
 use cellblock_interpreter::cell::{Guard, Rescue};
-use cellblock_interpreter::derivation::Policy;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::workbench::{Workbench, WorkbenchOptions};
+use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, python};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::answer::SessionAnswer;
+use super::answer::{SessionAnswer, ToolsetName};
 use super::body;
 use super::cells::Kept;
-use super::held::{RestSession, Terms, Tools, ToolsetName};
+use super::held::{RestSession, Terms};
 use super::inputs::{self, Given};
 use super::limits;
 use crate::json::Json;
@@ -35,8 +33,8 @@ const PRELUDES: [&str; 3] = ["analysis", "documents", "derivation"];
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct CreateRequest {
     /// Toolset of the session.
-    #[schema(default = "interpreter")]
-    toolset: ToolsetName,
+    #[schema(default = "interpreter", value_type = ToolsetName)]
+    toolset: Option<String>,
     /// Limits below those of the gateway; `limits` of a session lists them. A derivation always
     /// uses the gateway's limits.
     #[schema(value_type = Object)]
@@ -74,55 +72,38 @@ pub(crate) async fn create(
     body: Bytes,
 ) -> Result<(StatusCode, Json<SessionAnswer>), Problem> {
     let request: CreateRequest = body::json_or_default(&headers, &body)?;
-    let terms = terms(&gateway, &request)?;
+    let toolset = toolset(&gateway, request.toolset.as_deref())?;
+    let terms = terms(&gateway, toolset, &request)?;
     let id = Ids::random().mint("sess");
     let permit = gateway.quotas.sandbox(&caller.owner).await?;
     let place = gateway.sessions.0.reserve(&caller.owner, &id)?;
     let longest = gateway.options.max_cell_timeout;
-    let (session, tools) = match request.toolset {
-        ToolsetName::Derivation => {
-            let aliases = AliasStore::new(gateway.store.clone(), &id, Bounds::default());
-            let policy = Policy {
-                idle: terms.idle,
-                cell_time: Policy::default().cell_time.min(longest),
-                ..Policy::default()
-            };
-            let derivation = gateway.interpreter()?.derivation(aliases.clone(), policy).await?;
-            let session = derivation.session().clone();
-            let derivation = Box::new(tokio::sync::Mutex::new(derivation));
-            (session, Tools::Derivation(derivation, aliases))
-        }
-        toolset => {
-            let changed = terms.limits != *gateway.interpreter()?.limits();
-            let session = gateway.interpreter()?.session(SessionOptions {
-                prelude: terms.prelude.clone(),
-                guard: terms.guard,
-                limits: changed.then(|| terms.limits.clone()),
-                rescue: terms.rescue,
-                idle: terms.idle,
-                ..SessionOptions::default()
-            });
-            let tools = if toolset == ToolsetName::Workbench {
-                let options = WorkbenchOptions {
-                    max_timeout: longest,
-                    ..WorkbenchOptions::default()
-                };
-                Tools::Workbench(Workbench::new(session.clone(), options))
-            } else {
-                Tools::Interpreter
-            };
-            (session, tools)
-        }
+    let interpreter = gateway.interpreter()?;
+    let changed = terms.limits != *interpreter.limits();
+    let session = interpreter.session(SessionOptions {
+        prelude: terms.prelude.clone(),
+        guard: terms.guard,
+        limits: changed.then(|| terms.limits.clone()),
+        rescue: terms.rescue,
+        idle: terms.idle,
+        ..SessionOptions::default()
+    });
+    let usual = ToolsetTerms::default();
+    let granted = ToolsetTerms {
+        owner: id.clone(),
+        timeout: usual.timeout.min(longest),
+        max_timeout: longest,
+        ..usual
     };
+    let tools = (toolset.open)(interpreter, session.clone(), &granted).await?;
     let options = &gateway.options.sessions;
     let held = RestSession {
-        toolset: request.toolset,
+        toolset,
         terms,
         session,
         tools,
         cells: Mutex::new(Kept::new(options.max_cells, options.max_cell_bytes)),
         inputs: Mutex::default(),
-        datasets: Mutex::default(),
         data: AtomicU64::new(0),
         _permit: permit,
     };
@@ -133,10 +114,23 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(SessionAnswer::of(&held))))
 }
 
-fn terms(gateway: &Gateway, request: &CreateRequest) -> Result<Terms, Problem> {
+fn toolset(gateway: &Gateway, name: Option<&str>) -> Result<ToolsetKind, Problem> {
+    let name = name.unwrap_or(python::KIND.name);
+    let kinds = &gateway.options.sessions.toolsets;
+    kinds
+        .iter()
+        .find(|kind| kind.name == name)
+        .copied()
+        .ok_or_else(|| {
+            let known: Vec<_> = kinds.iter().map(|kind| kind.name).collect();
+            let message = format!("there is no toolset {name:?}; there are {}", known.join(", "));
+            Problem::invalid("toolset", message)
+        })
+}
+
+fn terms(gateway: &Gateway, toolset: ToolsetKind, request: &CreateRequest) -> Result<Terms, Problem> {
     let usual = SessionOptions::default();
-    let derives = request.toolset == ToolsetName::Derivation;
-    if derives
+    if toolset.on_results
         && (!request.limits.is_empty()
             || request.prelude.is_some()
             || request.guard.is_some()
@@ -148,8 +142,8 @@ fn terms(gateway: &Gateway, request: &CreateRequest) -> Result<Terms, Problem> {
         ));
     }
     let prelude = match &request.prelude {
-        None if derives => PRELUDES.map(str::to_owned).to_vec(),
-        None => usual.prelude,
+        None if toolset.prelude.is_empty() => usual.prelude,
+        None => toolset.prelude.iter().copied().map(str::to_owned).collect(),
         Some(asked) => match asked.iter().find(|name| !PRELUDES.contains(&name.as_str())) {
             Some(unknown) => {
                 let known = PRELUDES.join(", ");

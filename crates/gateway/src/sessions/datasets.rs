@@ -4,13 +4,12 @@ use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use cellblock_agent::wire::ApiError;
-use cellblock_interpreter::workbench::{DatasetSource, Mounted};
+use cellblock_interpreter::workbench::{DatasetSource, Mounted, Workbench};
 use serde::Deserialize;
 use tempfile::NamedTempFile;
 
 use super::answer::Listed;
 use super::body;
-use super::held::{Tools, lock};
 use crate::json::Json;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
@@ -46,7 +45,7 @@ pub(crate) async fn add(
     body: Body,
 ) -> Result<(StatusCode, Json<Mounted>), Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
-    let Tools::Workbench(workbench) = &held.tools else {
+    let Some(workbench) = held.tools.downcast::<Workbench>() else {
         return Err(ApiError::invalid(
             "id",
             "wrong_toolset",
@@ -77,7 +76,6 @@ pub(crate) async fn add(
             return Err(error.into());
         }
     };
-    lock(&held.datasets).push(mounted.clone());
     Ok((StatusCode::CREATED, Json(mounted)))
 }
 
@@ -96,8 +94,7 @@ pub(crate) async fn list(
     Path(id): Path<String>,
 ) -> Result<Json<Listed<Mounted>>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
-    let datasets = lock(&held.datasets).clone();
-    Ok(Json(Listed::new(datasets)))
+    Ok(Json(Listed::new(held.session.datasets())))
 }
 
 fn temporary(name: &str) -> Result<NamedTempFile, Problem> {

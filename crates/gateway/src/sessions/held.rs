@@ -2,18 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cellblock_interpreter::alias::AliasStore;
 use cellblock_interpreter::cell::{Guard, Rescue};
-use cellblock_interpreter::derivation::Derivation;
 use cellblock_interpreter::hosting::{Hosted, Resident};
 use cellblock_interpreter::input::InputFormat;
 use cellblock_interpreter::limits::Limits;
-use cellblock_interpreter::workbench::{Mounted, Workbench};
+use cellblock_interpreter::toolset::{Toolset, ToolsetKind};
 use cellblock_interpreter::{Error, Session};
-use serde::{Deserialize, Serialize};
 
 use super::cells::Kept;
 use crate::problem::Problem;
@@ -25,39 +22,15 @@ pub(crate) type HostedSession = Resident<RestSession>;
 /// What the API keeps of a session.
 #[derive(Debug)]
 pub(crate) struct RestSession {
-    pub(super) toolset: ToolsetName,
+    pub(super) toolset: ToolsetKind,
     pub(super) terms: Terms,
     pub(super) session: Session,
-    pub(super) tools: Tools,
+    pub(super) tools: Arc<dyn Toolset>,
     pub(super) cells: Mutex<Kept>,
     pub(super) inputs: Mutex<BTreeMap<String, Bound>>,
-    pub(super) datasets: Mutex<Vec<Mounted>>,
     /// Bytes of its inputs and datasets.
     pub(super) data: AtomicU64,
     pub(super) _permit: SandboxPermit,
-}
-
-/// Toolset of a session.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ToolsetName {
-    /// Cells, as `run_python`.
-    #[default]
-    Interpreter,
-    /// Calls under a contract, over recorded tool results.
-    Derivation,
-    /// Commands and files, in addition to cells.
-    Workbench,
-}
-
-/// What stands behind a session's tools.
-#[derive(Debug)]
-pub(super) enum Tools {
-    Interpreter,
-    Derivation(Box<tokio::sync::Mutex<Derivation>>, AliasStore),
-    Workbench(Workbench),
 }
 
 /// How a session was set up.
@@ -104,12 +77,10 @@ impl Hosted for RestSession {
 
     async fn close(&self) -> Result<(), Error> {
         let closed = self.session.close().await;
-        if let Tools::Derivation(_, aliases) = &self.tools
-            && let Err(error) = aliases.close().await
-        {
+        if let Err(error) = self.tools.close().await {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "give up recorded results"
+                "could not close a toolset"
             );
         }
         closed

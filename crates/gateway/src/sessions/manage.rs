@@ -2,6 +2,7 @@
 
 use axum::extract::{Path, State};
 use cellblock_interpreter::session::Variable;
+use cellblock_interpreter::toolset::python;
 use serde::Serialize;
 
 use super::answer::{Deleted, Listed, SessionAnswer};
@@ -128,7 +129,7 @@ pub(crate) async fn variables(
     let held = gateway.sessions.find(&caller, &id)?;
     let turn = held.turn().await?;
     let nothing_ran = lock(&held.cells).ran() == 0 && lock(&held.inputs).is_empty();
-    if nothing_ran && matches!(held.tools, super::held::Tools::Interpreter) {
+    if nothing_ran && held.toolset == python::KIND {
         // No sandbox is made only to find it empty.
         return Ok(Json(Listed::new(Vec::new())));
     }

@@ -1,7 +1,6 @@
 //! `POST /v1/sessions/{id}/cells`: runs a cell, and answers at its end or as it goes.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -12,16 +11,18 @@ use cellblock_agent::wire::ApiError;
 use cellblock_interpreter::execution::Event;
 use cellblock_interpreter::hosting::Exclusive;
 use cellblock_interpreter::report::CellReport;
+use cellblock_interpreter::toolset::python;
 use cellblock_interpreter::{Cell, Execution};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::body;
 use super::cells::{CellAnswer, KeptCell};
-use super::held::{HostedSession, RestSession, Tools, lock};
+use super::held::{HostedSession, RestSession, lock};
 use super::stream::{self, Teller};
 use crate::artifacts;
 use crate::problem::Problem;
+use crate::quotas::CellPermit;
 use crate::state::{Caller, Gateway};
 
 /// A cell to run.
@@ -65,7 +66,7 @@ pub(crate) async fn run(
 ) -> Result<Response, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let request: CellRequest = body::json(&headers, &body)?;
-    if matches!(held.tools, Tools::Derivation(..)) {
+    if held.toolset.on_results {
         return Err(ApiError::invalid(
             "id",
             "wrong_toolset",
@@ -74,7 +75,8 @@ pub(crate) async fn run(
         .into());
     }
     let streams = request.stream || accepts_events(&headers);
-    let cell = cell(&gateway, request.code, request.timeout, request.requirements)?;
+    let max_timeout = gateway.options.max_cell_timeout;
+    let cell = python::cell(request.code, request.timeout, request.requirements, max_timeout)?;
     let turn = held.turn().await?;
     if !streams {
         let json = attended(&gateway, turn, {
@@ -101,38 +103,8 @@ pub(crate) async fn run(
     Ok(events.into_response())
 }
 
-/// The cell that a request describes.
-pub(super) fn cell(
-    gateway: &Gateway,
-    code: Option<String>,
-    timeout: Option<f64>,
-    requirements: Vec<String>,
-) -> Result<Cell, Problem> {
-    let code = code.ok_or_else(|| {
-        ApiError::invalid(
-            "code",
-            "missing_required_parameter",
-            "give the code to run as `code`",
-        )
-    })?;
-    let mut cell = Cell::new(code).with_requirements(requirements);
-    if let Some(seconds) = timeout {
-        let longest = gateway.options.max_cell_timeout;
-        let timeout = Duration::try_from_secs_f64(seconds).ok();
-        let timeout = timeout.filter(|timeout| !timeout.is_zero() && *timeout <= longest);
-        cell.timeout = Some(timeout.ok_or_else(|| {
-            let message = format!(
-                "it is {seconds}; give more than 0 and at most {} seconds",
-                longest.as_secs_f64()
-            );
-            Problem::invalid("timeout", message)
-        })?);
-    }
-    Ok(cell)
-}
-
-/// Runs a cell, lets its caller read what it made, keeps what came of it, and answers that as JSON.
-pub(super) async fn perform(
+/// Runs a cell, and answers what came of it as JSON.
+async fn perform(
     gateway: &Gateway,
     held: &HostedSession,
     cell: Cell,
@@ -144,6 +116,18 @@ pub(super) async fn perform(
         None => held.session.execute(cell).await?,
         Some(teller) => watched(gateway, held, cell, teller).await?,
     };
+    finish(gateway, held, permit, code, execution, teller).await
+}
+
+/// Lets the caller of a cell read what it made, keeps what came of it, and answers that as JSON.
+pub(super) async fn finish(
+    gateway: &Gateway,
+    held: &HostedSession,
+    permit: CellPermit,
+    code: String,
+    execution: Execution,
+    teller: Option<&Teller>,
+) -> Result<String, Problem> {
     permit.done(execution.duration);
     let number = execution.cell;
     let report = CellReport::new(execution, |_| None);

@@ -258,13 +258,14 @@ fn requested_settings_reach_the_model() {
             json!(asked.text.format),
             json!({"type": "json_schema", "name": "a", "description": null, "schema": schema, "strict": true})
         );
-        assert_eq!((asked.temperature, asked.top_p), (Some(0.5), Some(0.25)));
+        let sampling = &asked.sampling;
+        assert_eq!((sampling.temperature, sampling.top_p), (Some(0.5), Some(0.25)));
         assert_eq!(
-            (asked.presence_penalty, asked.frequency_penalty),
+            (sampling.presence_penalty, sampling.frequency_penalty),
             (Some(1.0), Some(-1.0))
         );
-        assert_eq!((asked.max_output_tokens, asked.seed), (Some(7), Some(-3)));
-        assert_eq!(asked.stop, ["END"]);
+        assert_eq!((asked.max_output_tokens, sampling.seed), (Some(7), Some(-3)));
+        assert_eq!(sampling.stop, ["END"]);
         assert_eq!(asked.reasoning.effort.as_deref(), Some("low"));
         // Nobody asked for it.
         assert_eq!(asked.tools, []);

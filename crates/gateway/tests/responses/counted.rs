@@ -6,9 +6,8 @@ use std::time::Duration;
 use cellblock_agent::provider::Provider;
 use cellblock_agent::provider::scripted::{Answer, Scripted};
 use cellblock_agent::tools::ConfiguredServer;
-use cellblock_agent::{
-    OfferedTools, ServerTool, ToolReply, ToolServer, ToolServerAddress, ToolServerError, ToolServers,
-};
+use cellblock_agent::{OfferedTools, ToolReply, ToolServer, ToolServerAddress, ToolServerError, ToolServers};
+use cellblock_interpreter::toolset::ToolDefinition;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
@@ -28,11 +27,10 @@ impl ToolServer for Desk {
     }
 
     fn tools(&self) -> BoxFuture<'_, Result<Arc<OfferedTools>, ToolServerError>> {
-        let tool = |name: &str| ServerTool {
+        let tool = |name: &str| ToolDefinition {
             name: name.to_owned(),
-            description: None,
             input_schema: json!({"type": "object"}).as_object().unwrap().clone(),
-            annotations: None,
+            ..ToolDefinition::default()
         };
         let tools = ["answer", "fail", "die", "hang"].map(tool).to_vec();
         Box::pin(async move {

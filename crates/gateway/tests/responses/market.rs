@@ -5,8 +5,9 @@ use std::sync::Arc;
 use cellblock_agent::provider::Provider;
 use cellblock_agent::provider::scripted::{Answer, Scripted};
 use cellblock_agent::tools::ConfiguredServer;
-use cellblock_agent::{OfferedTools, ServerTool, ToolReply, ToolServer, ToolServerError};
+use cellblock_agent::{OfferedTools, ToolReply, ToolServer, ToolServerError};
 use cellblock_gateway::Options;
+use cellblock_interpreter::toolset::ToolDefinition;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
@@ -27,14 +28,14 @@ impl ToolServer for Market {
     }
 
     fn tools(&self) -> BoxFuture<'_, Result<Arc<OfferedTools>, ToolServerError>> {
-        let tool = |name: &str| ServerTool {
+        let tool = |name: &str| ToolDefinition {
             name: name.to_owned(),
-            description: Some(format!("{name}, day by day")),
+            description: format!("{name}, day by day"),
             input_schema: json!({"type": "object", "properties": {"symbol": {"type": "string"}}})
                 .as_object()
                 .unwrap()
                 .clone(),
-            annotations: None,
+            ..ToolDefinition::default()
         };
         let tools = vec![tool("get_price_history"), tool("get_net_flow")];
         Box::pin(async move {

@@ -7,6 +7,8 @@ mod bad_input;
 mod cells;
 mod execute;
 mod files;
+#[path = "../../../mcp/tests/it/greeter.rs"]
+mod greeter;
 mod longest;
 mod openapi;
 mod owners;

@@ -1,9 +1,12 @@
 //! Tools by their names, of every toolset.
 
+use cellblock_gateway::Options;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
-use crate::support::{Api, block_on};
+use crate::greeter;
+use crate::support::{Api, block_on, gateway};
 
 async fn names(api: &Api, session: &str) -> Vec<String> {
     let (_, tools) = api.get(&format!("{session}/tools")).await;
@@ -167,6 +170,35 @@ fn a_derivation_derives_from_recorded_results_and_keeps_its_contract() {
         assert_eq!(
             (status, &refused["error"]["code"]),
             (StatusCode::BAD_REQUEST, &json!("wrong_toolset"))
+        );
+        api.end(&session).await;
+    });
+}
+
+#[test]
+fn an_added_toolset_has_sessions_whose_tools_are_listed_and_called() {
+    block_on(async {
+        let mut options = Options::default();
+        options.sessions.toolsets.push(greeter::KIND);
+        let router = gateway(options).await.router();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let api = Api::at(listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        let session = api.session(&json!({"toolset": "greeter"})).await;
+        assert_eq!(names(&api, &session).await, ["greet"]);
+        let (status, greeted) = api
+            .post(&format!("{session}/tools/greet"), &json!({"name": "Ada"}))
+            .await;
+        assert_eq!(
+            (status, &greeted),
+            (StatusCode::OK, &json!({"greeting": "Hello Ada"}))
+        );
+        let (status, refused) = api.post("/v1/sessions", &json!({"toolset": "grater"})).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+        let told = refused["error"]["message"].as_str().unwrap();
+        assert!(
+            told.ends_with("there are interpreter, workbench, derivation, greeter"),
+            "{told}"
         );
         api.end(&session).await;
     });

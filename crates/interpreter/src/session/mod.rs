@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::future::ready;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use cellblock_protocol::Variable;
 use tokio::sync::{mpsc, oneshot};
@@ -72,6 +72,7 @@ pub struct Session {
     spool: Arc<Path>,
     /// Whether they can be mounted there.
     mounts: bool,
+    added: Arc<Mutex<Vec<Mounted>>>,
 }
 
 /// A cell that runs, with what happens meanwhile.
@@ -198,6 +199,7 @@ impl Session {
             interrupts: Arc::new(interrupts),
             spool,
             mounts,
+            added: Arc::default(),
         }
     }
 
@@ -351,8 +353,11 @@ impl Session {
         self.ask(|answer| Request::Command { order, answer }).await
     }
 
-    /// Adds a dataset, now or to the sandbox that is made later.
-    pub(crate) async fn add_dataset(&self, name: String, source: DatasetSource) -> Result<Mounted> {
+    /// Adds a file of the host as a dataset: it appears in `/tmp/data`, read-only, at once where a sandbox lives, and in each that is made
+    /// later. The answer says under which name, how it got there, and what is in it.
+    ///
+    /// An error of the kind `Input` says that the file cannot be read, or not converted; the session is as it was.
+    pub async fn add_dataset(&self, name: String, source: DatasetSource) -> Result<Mounted> {
         let folder = Arc::clone(&self.spool);
         let extension = source.format().extension();
         let mounts = self.mounts;
@@ -363,13 +368,24 @@ impl Session {
             name: name.clone(),
             reason,
         })?;
-        self.ask(|answer| Request::AddDataset {
+        let mounted = self.ask(|answer| Request::AddDataset {
             name,
             extension,
             spooled,
             answer,
-        })
-        .await
+        });
+        let mounted = mounted.await?;
+        self.added().push(mounted.clone());
+        Ok(mounted)
+    }
+
+    /// Returns the datasets in the order in which they were added.
+    pub fn datasets(&self) -> Vec<Mounted> {
+        self.added().clone()
+    }
+
+    fn added(&self) -> MutexGuard<'_, Vec<Mounted>> {
+        self.added.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Replaces or makes a file in one step.

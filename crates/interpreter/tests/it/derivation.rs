@@ -60,12 +60,12 @@ fn call(code: &str, expected: &[&str]) -> DerivationCall {
     }
 }
 
-async fn derive(derivation: &mut Derivation, code: &str, expected: &[&str]) -> Derived {
+async fn derive(derivation: &Derivation, code: &str, expected: &[&str]) -> Derived {
     derivation.derive(&call(code, expected)).await.unwrap()
 }
 
 /// The result of a call that must be fine.
-async fn result(derivation: &mut Derivation, code: &str) -> Value {
+async fn result(derivation: &Derivation, code: &str) -> Value {
     let derived = derive(derivation, code, &[]).await;
     assert!(derived.ok(), "{:?}", derived.error());
     derived.result.unwrap()
@@ -78,11 +78,11 @@ fn codes(derived: &Derived) -> Vec<&str> {
 #[test]
 fn every_alias_is_bound_as_it_was_recorded_and_written_into_the_sandbox() {
     block_on(async {
-        let mut derivation = derivation(Policy::default()).await;
+        let derivation = derivation(Policy::default()).await;
         let code = "import json\n\
                     written = json.load(open('/cellblock/inputs.json'))\n\
                     set_result({'same': written == dict(inputs), 'names': list(inputs), 'rows': get_prices_1, 'name': get_name_1})";
-        let found = result(&mut derivation, code).await;
+        let found = result(&derivation, code).await;
         assert_eq!(
             found,
             json!({
@@ -92,7 +92,7 @@ fn every_alias_is_bound_as_it_was_recorded_and_written_into_the_sandbox() {
                 "name": {"name": "é", "big": 12_345_678_901_234_567_890_u64},
             })
         );
-        let refused = derive(&mut derivation, "open('/cellblock/inputs.json', 'w')", &[]).await;
+        let refused = derive(&derivation, "open('/cellblock/inputs.json', 'w')", &[]).await;
         assert!(refused.error().unwrap().message.starts_with("OSError"));
     });
 }
@@ -100,7 +100,7 @@ fn every_alias_is_bound_as_it_was_recorded_and_written_into_the_sandbox() {
 #[test]
 fn local_names_are_bound_besides_and_each_call_finds_data_as_recorded() {
     block_on(async {
-        let mut derivation = derivation(Policy::default()).await;
+        let derivation = derivation(Policy::default()).await;
         let mut named = call("prices.clear(); set_result(prices is get_prices_1)", &[]);
         named
             .inputs
@@ -114,23 +114,23 @@ fn local_names_are_bound_besides_and_each_call_finds_data_as_recorded() {
             .collect();
         assert_eq!(bound, [("get_prices_1", Some(28)), ("prices", Some(28))]);
         let after = "set_result([len(get_prices_1), 'prices' in inputs])";
-        assert_eq!(result(&mut derivation, after).await, json!([28, false]));
+        assert_eq!(result(&derivation, after).await, json!([28, false]));
     });
 }
 
 #[test]
 fn a_result_gets_an_alias_and_can_be_derived_from() {
     block_on(async {
-        let mut derivation = derivation(Policy::default()).await;
+        let derivation = derivation(Policy::default()).await;
         let first = derive(
-            &mut derivation,
+            &derivation,
             "kept = 2\nset_result({'a': [1]})\nset_result({'a': [1, kept]})",
             &[],
         )
         .await;
         assert_eq!(first.output_alias.as_deref(), Some("code_interpreter_1"));
         let code = "set_result([code_interpreter_1['a'], kept])";
-        assert_eq!(result(&mut derivation, code).await, json!([[1, 2], 2]));
+        assert_eq!(result(&derivation, code).await, json!([[1, 2], 2]));
     });
 }
 
@@ -144,12 +144,12 @@ fn a_result_that_cannot_be_recorded_is_answered_all_the_same() {
         };
         let aliases = AliasStore::new(store, format!("it-full-{}", std::process::id()), bounds);
         aliases.record("get_prices", &prices()).await.unwrap();
-        let mut derivation = interpreter()
+        let derivation = interpreter()
             .await
             .derivation(aliases, Policy::default())
             .await
             .unwrap();
-        let derived = derive(&mut derivation, "set_result(5)", &[]).await;
+        let derived = derive(&derivation, "set_result(5)", &[]).await;
         assert_eq!((derived.result, derived.output_alias), (Some(json!(5)), None));
         assert_eq!(derived.findings[0].code, "result_not_recorded");
     });
@@ -158,24 +158,21 @@ fn a_result_that_cannot_be_recorded_is_answered_all_the_same() {
 #[test]
 fn a_tool_result_that_comes_later_is_bound_in_the_next_call() {
     block_on(async {
-        let mut derivation = derivation(Policy::default()).await;
-        result(&mut derivation, "set_result(1)").await;
+        let derivation = derivation(Policy::default()).await;
+        result(&derivation, "set_result(1)").await;
         derivation
             .aliases()
             .record("get_late", &json!([7]))
             .await
             .unwrap();
-        assert_eq!(
-            result(&mut derivation, "set_result(get_late_1)").await,
-            json!([7])
-        );
+        assert_eq!(result(&derivation, "set_result(get_late_1)").await, json!([7]));
     });
 }
 
 #[test]
 fn a_call_that_breaks_its_form_takes_no_sandbox_and_costs_an_attempt() {
     block_on(async {
-        let mut derivation = derivation(Policy::default()).await;
+        let derivation = derivation(Policy::default()).await;
         let mut wrong = call("set_result(1)", &["picture"]);
         wrong.contract["inputAliases"] = json!(["get_price_1"]);
         wrong.contract["operation"] = json!(" ");
@@ -204,8 +201,8 @@ fn an_empty_map_of_inputs_is_refused_where_the_policy_asks_for_one() {
             },
             ..Policy::default()
         };
-        let mut derivation = derivation(policy).await;
-        let derived = derive(&mut derivation, "set_result(1)", &[]).await;
+        let derivation = derivation(policy).await;
+        let derived = derive(&derivation, "set_result(1)", &[]).await;
         assert_eq!(derived.rejections()[0].field.as_deref(), Some("inputs"));
     });
 }
@@ -213,7 +210,7 @@ fn an_empty_map_of_inputs_is_refused_where_the_policy_asks_for_one() {
 #[test]
 fn what_was_declared_has_to_be_emitted_and_nothing_else() {
     block_on(async {
-        let mut derivation = derivation(Policy::default()).await;
+        let derivation = derivation(Policy::default()).await;
         let chart = "render_chart({'type': 'line', 'xKey': 'day', 'series': [{'key': 'price'}]}, get_prices_1, title='Prices')\n";
         let figure = "plt.plot([1, 2]); save_figure('two points', 'Points')\n";
         for (code, expected, code_of) in [
@@ -222,7 +219,7 @@ fn what_was_declared_has_to_be_emitted_and_nothing_else() {
             (figure, &[], "artifact_not_declared"),
             (chart, &["image"], "wrong_artifact_kind"),
         ] {
-            let derived = derive(&mut derivation, code, expected).await;
+            let derived = derive(&derivation, code, expected).await;
             assert_eq!(codes(&derived), [code_of], "{code}");
             assert!(
                 derived.artifacts.is_empty() && derived.execution.is_some(),
@@ -230,7 +227,7 @@ fn what_was_declared_has_to_be_emitted_and_nothing_else() {
             );
         }
         let both = derive(
-            &mut derivation,
+            &derivation,
             &format!("{figure}{chart}set_result(1)"),
             &["image", "chart"],
         )
@@ -269,9 +266,9 @@ fn what_was_declared_has_to_be_emitted_and_nothing_else() {
 #[test]
 fn more_artifacts_than_a_response_may_have_are_refused() {
     block_on(async {
-        let mut derivation = derivation(Policy::default()).await;
+        let derivation = derivation(Policy::default()).await;
         let code = "for n in range(5):\n    plt.figure(); plt.plot([n]); save_figure(f'number {n}')";
-        let derived = derive(&mut derivation, code, &["image"]).await;
+        let derived = derive(&derivation, code, &["image"]).await;
         assert_eq!(codes(&derived), ["too_many_artifacts"]);
     });
 }
@@ -279,10 +276,10 @@ fn more_artifacts_than_a_response_may_have_are_refused() {
 #[test]
 fn a_mistake_in_a_chart_is_raised_where_it_is_made() {
     block_on(async {
-        let mut derivation = derivation(Policy::default()).await;
+        let derivation = derivation(Policy::default()).await;
         let code =
             "\nrender_chart({'type': 'line', 'xKey': 'day', 'series': [{'key': 'prise'}]}, get_prices_1)";
-        let derived = derive(&mut derivation, code, &["chart"]).await;
+        let derived = derive(&derivation, code, &["chart"]).await;
         assert_eq!(derived.outcome, Outcome::Raised);
         let error = derived.error().unwrap();
         assert_eq!(error.line, Some(2));
@@ -308,8 +305,8 @@ fn a_line_with_gaps_is_a_finding_and_a_mistake_if_the_policy_says_so() {
                         rows = [{'day': str(d.date()), 'whole': 1, 'thin': 2 if n % 4 == 0 else None} for n, d in enumerate(days)]\n\
                         render_chart({'type': 'line', 'xKey': 'day', 'xAxis': {'type': 'time'}, 'series': [{'key': 'whole'}, {'key': 'thin', 'label': 'Thin'}]}, rows)";
     block_on(async {
-        let mut reporting = derivation(Policy::default()).await;
-        let derived = derive(&mut reporting, CODE, &["image", "chart"]).await;
+        let reporting = derivation(Policy::default()).await;
+        let derived = derive(&reporting, CODE, &["image", "chart"]).await;
         assert!(derived.ok(), "{:?}", derived.error());
         let low: Vec<_> = derived
             .findings
@@ -323,35 +320,35 @@ fn a_line_with_gaps_is_a_finding_and_a_mistake_if_the_policy_says_so() {
             })
             .collect();
         assert_eq!(low, [("sparse", 0.2), ("Thin", 0.25)]);
-        let mut strict = derivation(Policy {
+        let strict = derivation(Policy {
             low_coverage: LowCoverage::Reject,
             ..Policy::default()
         })
         .await;
-        let derived = derive(&mut strict, CODE, &["image", "chart"]).await;
+        let derived = derive(&strict, CODE, &["image", "chart"]).await;
         assert_eq!(codes(&derived), ["low_coverage", "low_coverage"]);
         assert!(derived.rejections()[0].message.contains("`sparse`"));
-        let mut lenient = derivation(Policy {
+        let lenient = derivation(Policy {
             low_coverage: LowCoverage::Reject,
             coverage_threshold: 0.1,
             ..Policy::default()
         })
         .await;
-        assert!(derive(&mut lenient, CODE, &["image", "chart"]).await.ok());
+        assert!(derive(&lenient, CODE, &["image", "chart"]).await.ok());
     });
 }
 
 #[test]
 fn text_dates_and_charts_of_altair_tell_their_gaps() {
     block_on(async {
-        let mut derivation = derivation(Policy::default()).await;
+        let derivation = derivation(Policy::default()).await;
         let rows = "days = [row['day'] for row in get_prices_1]\nvalues = [row['price'] if at % 9 == 0 else None for at, row in enumerate(get_prices_1)]\n";
         for draw in [
             "plt.plot(days, values, label='gaps'); save_figure('lines')",
             "frame = pd.DataFrame({'day': days, 'gaps': values})\n\
              save_figure('lines', fig=alt.Chart(frame).mark_line().encode(x='day:T', y='gaps:Q'))",
         ] {
-            let derived = derive(&mut derivation, &format!("{rows}{draw}"), &["image"]).await;
+            let derived = derive(&derivation, &format!("{rows}{draw}"), &["image"]).await;
             assert!(derived.ok(), "{:?}", derived.error());
             let found: Vec<_> = derived
                 .findings
@@ -370,10 +367,10 @@ fn attempts_run_out_and_then_nothing_starts() {
             max_attempts: 2,
             ..Policy::default()
         };
-        let mut derivation = derivation(policy).await;
-        assert_eq!(derive(&mut derivation, "1/0", &[]).await.attempts_left, 1);
-        assert_eq!(derive(&mut derivation, "1/0", &[]).await.attempts_left, 0);
-        let derived = derive(&mut derivation, "set_result(1)", &[]).await;
+        let derivation = derivation(policy).await;
+        assert_eq!(derive(&derivation, "1/0", &[]).await.attempts_left, 1);
+        assert_eq!(derive(&derivation, "1/0", &[]).await.attempts_left, 0);
+        let derived = derive(&derivation, "set_result(1)", &[]).await;
         assert_eq!(codes(&derived), ["attempts_exhausted"]);
         assert!(derived.execution.is_none());
     });
@@ -382,7 +379,7 @@ fn attempts_run_out_and_then_nothing_starts() {
 #[test]
 fn a_chart_of_one_alias_is_drawn_outside_the_sandbox_of_code() {
     block_on(async {
-        let mut derivation = derivation(Policy::default()).await;
+        let derivation = derivation(Policy::default()).await;
         let mut call = ChartCall {
             alias: "get_prices_1".to_owned(),
             spec: json!({"type": "bar", "xKey": "day", "series": [{"key": "volume"}]}),
@@ -414,11 +411,11 @@ fn a_chart_of_one_alias_is_drawn_outside_the_sandbox_of_code() {
 #[test]
 fn a_result_that_json_cannot_hold_or_that_is_too_large_can_be_repaired() {
     block_on(async {
-        let mut derivation = derivation(Policy::default()).await;
-        let derived = derive(&mut derivation, "set_result({'model': object()})", &[]).await;
+        let derivation = derivation(Policy::default()).await;
+        let derived = derive(&derivation, "set_result({'model': object()})", &[]).await;
         let message = derived.error().unwrap().message;
         assert!(message.contains("result['model'] is a object"), "{message}");
-        let derived = derive(&mut derivation, "set_result('x' * 5_000_000)", &[]).await;
+        let derived = derive(&derivation, "set_result('x' * 5_000_000)", &[]).await;
         let message = derived.error().unwrap().message;
         assert!(
             message.contains("5000002 bytes as JSON, the limit is 4194304"),
@@ -436,11 +433,11 @@ fn twenty_megabytes_of_rows_are_bound() {
         let bytes = serde_json::to_vec(&rows).unwrap();
         let size = bytes.len();
         assert!(size > 20_000_000, "{size}");
-        let mut derivation = derivation(Policy::default()).await;
+        let derivation = derivation(Policy::default()).await;
         derivation.aliases().record_json("get_rows", bytes).await.unwrap();
         let code =
             "set_result([len(get_rows_1), get_rows_1[-1]['timestamp'], sum(r['price'] for r in get_rows_1)])";
-        let found = result(&mut derivation, code).await;
+        let found = result(&derivation, code).await;
         let sum: f64 = (0..280_000).map(|n| f64::from(n) * 0.37).sum();
         assert_eq!((&found[0], &found[1]), (&json!(280_000), &json!(1_700_279_999)));
         assert!((found[2].as_f64().unwrap() - sum).abs() < 1.0);
@@ -450,7 +447,7 @@ fn twenty_megabytes_of_rows_are_bound() {
 #[test]
 fn what_is_dropped_in_the_middle_of_a_call_ends_its_sandbox() {
     block_on(async {
-        let mut derivation = derivation(Policy::default()).await;
+        let derivation = derivation(Policy::default()).await;
         let sandbox = derivation.session().prepare().await.unwrap().sandbox;
         let endless = call("while True: pass", &[]);
         let cancelled = tokio::time::timeout(Duration::from_millis(300), derivation.derive(&endless)).await;
@@ -467,23 +464,23 @@ fn what_is_dropped_in_the_middle_of_a_call_ends_its_sandbox() {
 #[test]
 fn a_forged_chart_costs_the_sandbox_and_nothing_else() {
     block_on(async {
-        let mut derivation = derivation(Policy::default()).await;
+        let derivation = derivation(Policy::default()).await;
         let code = "from cellblock_kernel.library.derivation import emission\n\
                     from cellblock_kernel.outputs.output import Output\n\
                     emission.emit(Output({'type': 'chart', 'spec': {'type': 'line'}, 'rows': 1}, [b'[{}]']))";
         let error = derivation.derive(&call(code, &["chart"])).await.unwrap_err();
         assert_eq!(error.to_string(), "decode an output of the kernel");
-        assert_eq!(result(&mut derivation, "set_result(1)").await, json!(1));
+        assert_eq!(result(&derivation, "set_result(1)").await, json!(1));
     });
 }
 
 #[test]
 fn a_chart_without_a_renderer_is_delivered_as_data_and_says_why_it_has_no_picture() {
     block_on(async {
-        let mut derivation = derivation(Policy::default()).await;
+        let derivation = derivation(Policy::default()).await;
         let code = "import sys; sys.modules['vl_convert'] = None\n\
                     render_chart({'type': 'line', 'xKey': 'day', 'series': [{'key': 'price'}]}, get_prices_1)";
-        let derived = derive(&mut derivation, code, &["chart"]).await;
+        let derived = derive(&derivation, code, &["chart"]).await;
         assert!(derived.ok(), "{:?}", derived.error());
         let [ArtifactEnvelope::Chart(chart)] = &derived.artifacts[..] else {
             panic!("{:?}", derived.artifacts);
@@ -502,8 +499,8 @@ fn a_chart_without_a_renderer_is_delivered_as_data_and_says_why_it_has_no_pictur
 #[test]
 fn a_figure_that_is_only_drawn_is_shown_and_is_no_artifact() {
     block_on(async {
-        let mut derivation = derivation(Policy::default()).await;
-        let derived = derive(&mut derivation, "plt.plot([1, 2])", &[]).await;
+        let derivation = derivation(Policy::default()).await;
+        let derived = derive(&derivation, "plt.plot([1, 2])", &[]).await;
         assert!(derived.ok());
         assert!(derived.artifacts.is_empty());
         let codes: Vec<_> = derived.findings.iter().map(|it| it.code.as_str()).collect();
@@ -559,8 +556,8 @@ fn no_connection_of_any_kind_leaves_a_derivation() {
         v4.local_addr().unwrap().port(),
     );
     block_on(async {
-        let mut derivation = derivation(Policy::default()).await;
-        let found = result(&mut derivation, &code).await;
+        let derivation = derivation(Policy::default()).await;
+        let found = result(&derivation, &code).await;
         let tries = found.as_array().unwrap();
         assert_eq!(tries.len(), 6);
         assert!(tries.iter().all(|it| it != "reached"), "{found}");
@@ -582,7 +579,7 @@ fn a_table_is_bound_as_a_data_frame_from_a_file_of_its_own() {
         let mut file = tempfile::tempfile().unwrap();
         let bytes = maker.read_file("/workspace/t.parquet").await.unwrap();
         std::io::Write::write_all(&mut file, &bytes).unwrap();
-        let mut derivation = derivation(Policy::default()).await;
+        let derivation = derivation(Policy::default()).await;
         derivation
             .aliases()
             .record_table("get_levels", file, InputFormat::Parquet)
@@ -592,7 +589,7 @@ fn a_table_is_bound_as_a_data_frame_from_a_file_of_its_own() {
                     said = json.load(open('/cellblock/inputs.json'))['get_levels_1']\n\
                     set_result([type(get_levels_1).__name__, get_levels_1['level'].sum(), said, pd.read_parquet(said['path']).shape])";
         assert_eq!(
-            result(&mut derivation, code).await,
+            result(&derivation, code).await,
             json!(["DataFrame", 4.5, {"format": "parquet", "path": "/tmp/data/get_levels_1.parquet", "rows": 3}, [3, 2]])
         );
     });

@@ -104,7 +104,7 @@ async fn derivation() -> Result<()> {
     };
     let aliases = AliasStore::new(interpreter.store().clone(), "turn-42", Bounds::default());
     aliases.record("get_prices", &prices).await?;
-    let mut derivation = interpreter.derivation(aliases.clone(), Policy::default()).await?;
+    let derivation = interpreter.derivation(aliases.clone(), Policy::default()).await?;
     let derived = derivation.derive(&call).await?;
     println!("{}", derived.for_model(4_000));
     let dataset = aliases

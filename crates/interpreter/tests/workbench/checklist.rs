@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use cellblock_interpreter::workbench::{DatasetSource, WorkbenchEvent};
+use cellblock_interpreter::toolset::ToolEvent;
+use cellblock_interpreter::workbench::DatasetSource;
 use serde_json::json;
 
 use crate::support::{Bench, bench, block_on, hint, running};
@@ -94,7 +95,7 @@ fn sklearn_clustering_and_visualization() {
         assert_eq!(ended["output_files"], json!(["clustered.csv", "plot.png"]));
         let mut shown = Vec::new();
         while let Ok(event) = events.try_recv() {
-            if let WorkbenchEvent::Visualization { media_type, .. } = event {
+            if let ToolEvent::Visualization { media_type, .. } = event {
                 shown.push(media_type);
             }
         }

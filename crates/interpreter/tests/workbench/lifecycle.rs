@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::workbench::{DatasetSource, Profile, Workbench, WorkbenchEvent, WorkbenchOptions};
+use cellblock_interpreter::toolset::ToolEvent;
+use cellblock_interpreter::workbench::{DatasetSource, Profile, Workbench, WorkbenchOptions};
 use serde_json::json;
 
 use crate::support::{bench, block_on, interpreter};
@@ -91,9 +92,9 @@ fn output_is_told_while_the_command_runs() {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         while stdout.is_empty() || stderr.is_empty() {
             match events.recv().await.unwrap() {
-                WorkbenchEvent::Stdout(bytes) => stdout.extend(bytes),
-                WorkbenchEvent::Stderr(bytes) => stderr.extend(bytes),
-                WorkbenchEvent::Visualization { .. } => panic!("there is no picture"),
+                ToolEvent::Stdout(bytes) => stdout.extend(bytes),
+                ToolEvent::Stderr(bytes) => stderr.extend(bytes),
+                ToolEvent::Visualization { .. } => panic!("there is no picture"),
             }
         }
         assert_eq!((&stdout[..], &stderr[..]), (&b"first\n"[..], &b"err\n"[..]));

@@ -1,6 +1,6 @@
 //! Files out: what is handed over, once, under which names, and what is not.
 
-use cellblock_interpreter::workbench::WorkbenchEvent;
+use cellblock_interpreter::toolset::ToolEvent;
 use serde_json::{Value, json};
 
 use crate::support::{Bench, bench, block_on, hint, interpreter, limited};
@@ -18,12 +18,10 @@ fn skipped(ended: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
-fn visualizations(
-    bench: &mut tokio::sync::broadcast::Receiver<WorkbenchEvent>,
-) -> Vec<(String, String, String)> {
+fn visualizations(bench: &mut tokio::sync::broadcast::Receiver<ToolEvent>) -> Vec<(String, String, String)> {
     let mut found = Vec::new();
     while let Ok(event) = bench.try_recv() {
-        if let WorkbenchEvent::Visualization {
+        if let ToolEvent::Visualization {
             path,
             sha256,
             media_type,

@@ -18,8 +18,8 @@ async fn a_server_of_either_revision_lists_its_tools_and_answers() {
             panic!("{offered:?}")
         };
         assert_eq!(
-            (tool.name.as_str(), tool.description.as_deref()),
-            ("work", Some("Works."))
+            (tool.name.as_str(), tool.description.as_str()),
+            ("work", "Works.")
         );
         assert_eq!(tool.input_schema, object(json!({"type": "object"})));
         let given = result(&scripted.server, "work", json!({"a": 1.0, "b": [null]})).await;

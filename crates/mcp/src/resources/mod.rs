@@ -4,7 +4,7 @@ use std::io::Read;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cellblock_interpreter::alias::AliasStore;
+use cellblock_interpreter::derivation::Derivation;
 use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
@@ -49,7 +49,11 @@ pub(crate) fn list(server: &Shared, owner: &Owner) -> Vec<Resource> {
                 .with_description(format!("{} of {}", dataset.path, entry.id));
             resources.push(described);
         }
-        for result in entry.aliases.iter().flat_map(AliasStore::entries) {
+        for result in entry
+            .derivation()
+            .into_iter()
+            .flat_map(|it| it.aliases().entries())
+        {
             let named = Resource::new(uri::dataset(&entry.id, &result.alias), result.alias.clone());
             let described = named
                 .with_mime_type(result.media_type())
@@ -124,7 +128,7 @@ async fn dataset(
         let bytes = content.map_err(|refusal| not_read(uri, refusal))?;
         return Ok(Some((bytes, media_type(name).to_owned())));
     }
-    let Some(aliases) = &used.aliases else {
+    let Some(aliases) = used.derivation().map(Derivation::aliases) else {
         return Ok(None);
     };
     let Ok(entry) = aliases.entry(name) else {

@@ -1,16 +1,15 @@
 //! What a session has beside its sandbox.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cellblock_artifact::ArtifactId;
-use cellblock_interpreter::alias::AliasStore;
 use cellblock_interpreter::derivation::Derivation;
 use cellblock_interpreter::hosting::{Exclusive, Held, Hosted, Resident};
+use cellblock_interpreter::toolset::{Toolset, ToolsetKind};
 use cellblock_interpreter::workbench::{Mounted, Workbench};
 use cellblock_interpreter::{Error, Session};
-use tokio::sync::Mutex as AsyncMutex;
 
 use super::made::{Made, Remembered};
 use crate::meter::Permit;
@@ -27,12 +26,8 @@ pub(crate) type SessionTurn = Exclusive<McpSession>;
 pub(crate) struct McpSession {
     pub(crate) session: Session,
     pub(crate) workbench: Workbench,
-    /// Over the same sandbox; only where the toolset is offered.
-    pub(crate) derivation: Option<AsyncMutex<Derivation>>,
-    /// Whether its calls may fail as often as at first: what failed before says nothing about a new result.
-    pub(super) renewed: AtomicBool,
-    /// The tool results that it derives from.
-    pub(crate) aliases: Option<AliasStore>,
+    /// Those that are offered, over the same sandbox.
+    pub(super) toolsets: Vec<(ToolsetKind, Arc<dyn Toolset>)>,
     /// Files of the host that its code sees.
     pub(crate) datasets: Vec<Mounted>,
     /// Given back when nothing is left of it.
@@ -43,14 +38,22 @@ pub(crate) struct McpSession {
 }
 
 impl McpSession {
-    /// Gives the derivation's next call all attempts, without waiting for one that runs.
-    pub(crate) fn renew_attempts(&self) {
-        self.renewed.store(true, Ordering::Relaxed);
+    /// One of its toolsets.
+    pub(crate) fn toolset(&self, kind: ToolsetKind) -> Option<&dyn Toolset> {
+        let found = self.toolsets.iter().find(|(known, _)| *known == kind);
+        found.map(|(_, toolset)| &**toolset)
     }
 
-    /// Whether attempts were renewed since this was last asked.
-    pub(crate) fn take_renewed(&self) -> bool {
-        self.renewed.swap(false, Ordering::Relaxed)
+    /// The toolset that derives from recorded results.
+    pub(crate) fn derivation(&self) -> Option<&Derivation> {
+        self.toolsets.iter().find_map(|(_, toolset)| toolset.downcast())
+    }
+
+    /// Gives derivations all attempts: what failed before says nothing about a new result.
+    pub(crate) fn renew_attempts(&self) {
+        if let Some(derivation) = self.derivation() {
+            derivation.renew_attempts();
+        }
     }
 
     pub(crate) fn remember(&self, made: Made) {
@@ -89,13 +92,14 @@ impl Hosted for McpSession {
 
     async fn close(&self) -> Result<(), Error> {
         let closed = self.session.close().await;
-        if let Some(aliases) = &self.aliases
-            && let Err(error) = aliases.close().await
-        {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "could not give tool results up"
-            );
+        for (kind, toolset) in &self.toolsets {
+            if let Err(error) = toolset.close().await {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    toolset = kind.name,
+                    "could not close a toolset"
+                );
+            }
         }
         closed
     }

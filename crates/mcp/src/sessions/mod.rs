@@ -1,19 +1,16 @@
 //! Sessions by their handles: each belongs to the owner who made it, and expires.
 
 use std::future::pending;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use cellblock_interpreter::Interpreter;
-use cellblock_interpreter::alias::{AliasStore, Bounds};
-use cellblock_interpreter::derivation::Policy;
 use cellblock_interpreter::hosting::{HostingError, HostingLimits, Registry, mint};
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::workbench::{DatasetSource, Workbench, WorkbenchOptions};
-use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::options::{Options, Toolset};
+use crate::options::Options;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
 
@@ -68,25 +65,21 @@ impl Sessions {
         let refused = |error| self.refusal(error, owner);
         let place = self.registry.reserve(owner.name(), &handle).map_err(refused)?;
         let permit = self.options.meter.session(owner).await?;
-        let options = SessionOptions {
+        let mut options = SessionOptions {
             idle: self.options.idle,
             ..SessionOptions::default()
         };
-        let derivation = if self.options.toolsets.contains(&Toolset::Derivation) {
-            let aliases = AliasStore::new(interpreter.store().clone(), handle.clone(), Bounds::default());
-            let policy = Policy {
-                idle: self.options.idle,
-                cell_time: self.options.cell_time,
-                ..Policy::default()
-            };
-            Some(interpreter.derivation(aliases, policy).await?)
-        } else {
-            None
-        };
-        let session = match &derivation {
-            Some(derivation) => derivation.session().clone(),
-            None => interpreter.session(options),
-        };
+        for name in self.options.toolsets.iter().flat_map(|kind| kind.prelude) {
+            if !options.prelude.iter().any(|known| known == name) {
+                options.prelude.push((*name).to_owned());
+            }
+        }
+        let session = interpreter.session(options);
+        let terms = self.options.terms(&handle);
+        let mut toolsets = Vec::new();
+        for kind in &self.options.toolsets {
+            toolsets.push((*kind, (kind.open)(interpreter, session.clone(), &terms).await?));
+        }
         let workbench = Workbench::new(session.clone(), WorkbenchOptions::default());
         let mut datasets = Vec::new();
         for dataset in &self.options.datasets {
@@ -103,13 +96,10 @@ impl Sessions {
                 ))
             })?);
         }
-        let aliases = derivation.as_ref().map(|it| it.aliases().clone());
         let session = McpSession {
             session,
             workbench,
-            derivation: derivation.map(AsyncMutex::new),
-            renewed: AtomicBool::default(),
-            aliases,
+            toolsets,
             datasets,
             _permit: permit,
             idle_timeout: self.options.idle,

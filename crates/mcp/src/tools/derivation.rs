@@ -1,28 +1,23 @@
-//! The derivation's tools: results of other tools are recorded under aliases, and code derives from them under a contract.
+//! Results of other tools, recorded under aliases, and what code derives from them.
 
 use cellblock_artifact::ArtifactEnvelope;
-use cellblock_interpreter::contract::DerivationCall;
-use cellblock_interpreter::derivation::tools::{Offer, ToolDefinition, code_interpreter, render_chart};
-use cellblock_interpreter::derivation::{ChartCall, Derivation, Derived, Envelope};
-use cellblock_interpreter::execution::Event;
+use cellblock_interpreter::derivation::{Derived, Envelope};
 use cellblock_interpreter::output::ArtifactRef;
 use cellblock_interpreter::render::{self, CHARS_PER_TOKEN};
+use cellblock_interpreter::toolset::{ToolDefinition, ToolEffect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::{MutexGuard, mpsc};
 
-use super::{Call, Definition, Effect, Tool, schema};
+use super::{Call, schema};
 use crate::answer::{Answer, Link};
 use crate::refusal::Refusal;
 use crate::resources::uri;
 use crate::server::Shared;
-use crate::sessions::{Entry, Made, Use};
+use crate::sessions::{Made, Use};
 
 /// Tokens of a recorded result that a model rereads.
 const VIEW: usize = 500;
-/// Events of a cell that may wait.
-const EVENTS: usize = 256;
 
 /// A result to record.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -50,37 +45,15 @@ struct Recorded {
     uri: String,
 }
 
-pub(super) fn record_definition() -> Definition {
-    Definition {
-        title: "Record a tool result",
-        description: "Records what another tool answered, whole, under an alias, for `code_interpreter` and `render_chart` to derive from."
-            .into(),
-        input: schema::read::<Record>(),
-        output: schema::written::<Recorded>(),
-        effect: Effect::Adds,
-    }
-}
-
-pub(super) fn code_definition() -> Definition {
-    of(
-        "Derive with code",
-        code_interpreter(Offer::default()),
-        Effect::Changes,
+pub(super) fn record_definition() -> ToolDefinition {
+    ToolDefinition::new(
+        "record_result",
+        "Record a tool result",
+        "Records what another tool answered, whole, under an alias, for `code_interpreter` and `render_chart` to derive from.",
+        schema::read::<Record>(),
+        ToolEffect::Adds,
     )
-}
-
-pub(super) fn chart_definition() -> Definition {
-    of("Draw a chart", render_chart(), Effect::Adds)
-}
-
-fn of(title: &'static str, tool: ToolDefinition, effect: Effect) -> Definition {
-    Definition {
-        title,
-        description: tool.description.into(),
-        input: schema::with_session(tool.parameters, true),
-        output: schema::telling_session(schema::written::<Envelope>()),
-        effect,
-    }
+    .returns(schema::written::<Recorded>())
 }
 
 pub(super) async fn record(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
@@ -88,20 +61,21 @@ pub(super) async fn record(server: &Shared, call: &mut Call) -> Result<Answer, R
         session,
         tool,
         result,
-    } = Tool::RecordResult.arguments(call)?;
+    } = call.read()?;
     if let Some(place) = rounded(&result) {
         return Err(Refusal::new(format!(
             "`result{place}` is a number of more than 64 bits, which lost digits on its way: send numbers of this size as text"
         )));
     }
     let used = call.session(server, session.as_deref()).await?;
-    let Some(aliases) = &used.aliases else {
-        return Err(missing());
-    };
+    let derivation = used.derivation().ok_or_else(|| {
+        Refusal::new("this session was made without the derivation toolset: make a new one")
+    })?;
+    let aliases = derivation.aliases();
     let refuse = |error| Refusal::from(cellblock_interpreter::Error::from(error));
     let entry = aliases.record(&tool, &result).await.map_err(refuse)?;
     let summary = aliases.model_view(&entry.alias, VIEW).map_err(refuse)?;
-    used.renew_attempts();
+    derivation.renew_attempts();
     Ok(Answer::of(&Recorded {
         session: used.id.clone(),
         uri: uri::dataset(&used.id, &entry.alias),
@@ -131,69 +105,8 @@ fn rounded(value: &Value) -> Option<String> {
     }
 }
 
-pub(super) async fn code(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
-    let (used, arguments) = session(server, call)?;
-    let _turn = call.turn(&used).await?;
-    let mut derivation = derivation(&used).await?;
-    let _permit = call.permit(server).await?;
-    let derived = match DerivationCall::read(&arguments) {
-        Err(rejections) => derivation.refuse("", rejections),
-        Ok(wanted) => {
-            let (sender, mut events) = mpsc::channel(EVENTS);
-            let work = derivation.derive_watched(&wanted, Some(sender));
-            let watch = async {
-                while let Some(event) = events.recv().await {
-                    if let Event::Stdout(bytes) | Event::Stderr(bytes) = event {
-                        call.progress.wrote(&bytes);
-                    }
-                }
-            };
-            let both = async { tokio::join!(work, watch).0 };
-            used.until(call.stop.cancelled(), both).await?
-        }
-    };
-    told(server, &used, &derived).await
-}
-
-pub(super) async fn chart(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
-    let (used, arguments) = session(server, call)?;
-    let mut derivation = derivation(&used).await?;
-    let _permit = call.permit(server).await?;
-    let derived = match ChartCall::read(&arguments) {
-        Ok(wanted) => derivation.render_chart(&wanted).await?,
-        Err(rejections) => derivation.refuse("", rejections),
-    };
-    told(server, &used, &derived).await
-}
-
-/// The session, and the other arguments, which the toolset reads itself.
-fn session(server: &Shared, call: &mut Call) -> Result<(Use, Value), Refusal> {
-    let mut arguments = call.arguments.take();
-    let handle = arguments
-        .as_object_mut()
-        .and_then(|fields| fields.remove("session"));
-    let Some(Value::String(handle)) = handle else {
-        return Err(Refusal::new(
-            "`session` is missing: give the handle of the session that `record_result` recorded in",
-        ));
-    };
-    Ok((server.sessions.find(&call.owner, &handle)?, arguments))
-}
-
-/// The derivation, when no other call is at work on it.
-async fn derivation(entry: &Entry) -> Result<MutexGuard<'_, Derivation>, Refusal> {
-    let mut derivation = entry.derivation.as_ref().ok_or_else(missing)?.lock().await;
-    if entry.take_renewed() {
-        derivation.renew_attempts();
-    }
-    Ok(derivation)
-}
-
-fn missing() -> Refusal {
-    Refusal::new("this session was made without the derivation toolset: make a new one")
-}
-
-async fn told(server: &Shared, used: &Use, derived: &Derived) -> Result<Answer, Refusal> {
+/// Tells a model what came of a derivation.
+pub(super) async fn told(server: &Shared, used: &Use, derived: &Derived) -> Result<Answer, Refusal> {
     let tokens = server.options.tokens;
     let mut answer = Answer::default();
     answer.text(format!("{}\nsession: {}", derived.for_model(tokens), used.id));

@@ -3,12 +3,13 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_interpreter::render::CHARS_PER_TOKEN;
+use cellblock_interpreter::toolset::{ToolDefinition, ToolEffect};
 use cellblock_interpreter::workbench::{Encoding, WriteArgs};
 use rmcp::model::{ContentBlock, ResourceContents};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Definition, Effect, Tool, schema};
+use super::{Call, schema};
 use crate::answer::{Answer, Link};
 use crate::refusal::Refusal;
 use crate::resources::{MOST_BYTES, dataset_at, media_type, uri};
@@ -128,40 +129,41 @@ struct File {
     uri: String,
 }
 
-pub(super) fn upload_definition() -> Definition {
-    Definition {
-        title: "Upload a file",
-        description: "Creates or replaces a file in a session, for its code to read.".into(),
-        input: schema::read::<Upload>(),
-        output: schema::written::<Uploaded>(),
-        effect: Effect::Settles,
-    }
+pub(super) fn upload_definition() -> ToolDefinition {
+    ToolDefinition::new(
+        "upload_file",
+        "Upload a file",
+        "Creates or replaces a file in a session, for its code to read.",
+        schema::read::<Upload>(),
+        ToolEffect::Settles,
+    )
+    .returns(schema::written::<Uploaded>())
 }
 
-pub(super) fn download_definition() -> Definition {
-    Definition {
-        title: "Download a file",
-        description:
-            "Gets a file of a session: text as text, a picture as a picture, anything else as a link to read."
-                .into(),
-        input: schema::read::<Download>(),
-        output: schema::written::<Downloaded>(),
-        effect: Effect::Reads,
-    }
+pub(super) fn download_definition() -> ToolDefinition {
+    ToolDefinition::new(
+        "download_file",
+        "Download a file",
+        "Gets a file of a session: text as text, a picture as a picture, anything else as a link to read.",
+        schema::read::<Download>(),
+        ToolEffect::Reads,
+    )
+    .returns(schema::written::<Downloaded>())
 }
 
-pub(super) fn list_definition() -> Definition {
-    Definition {
-        title: "List files",
-        description: "Lists the files that a session's code has made or was given.".into(),
-        input: schema::read::<Which>(),
-        output: schema::written::<Listed>(),
-        effect: Effect::Reads,
-    }
+pub(super) fn list_definition() -> ToolDefinition {
+    ToolDefinition::new(
+        "list_files",
+        "List files",
+        "Lists the files that a session's code has made or was given.",
+        schema::read::<Which>(),
+        ToolEffect::Reads,
+    )
+    .returns(schema::written::<Listed>())
 }
 
 pub(super) async fn upload(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
-    let upload: Upload = Tool::UploadFile.arguments(call)?;
+    let upload: Upload = call.read()?;
     let bytes = match upload.encoding {
         Encoded::Text => upload.content.len(),
         Encoded::Base64 => upload.content.len() / 4 * 3,
@@ -193,7 +195,7 @@ pub(super) async fn upload(server: &Shared, call: &mut Call) -> Result<Answer, R
 }
 
 pub(super) async fn download(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
-    let Download { session, path, embed } = Tool::DownloadFile.arguments(call)?;
+    let Download { session, path, embed } = call.read()?;
     let used = server.sessions.find(&call.owner, &session)?;
     let path = absolute(&path);
     let content = match dataset_at(server, &used, &path).await {
@@ -250,7 +252,7 @@ pub(super) async fn download(server: &Shared, call: &mut Call) -> Result<Answer,
 }
 
 pub(super) async fn list(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
-    let Which { session } = Tool::ListFiles.arguments(call)?;
+    let Which { session } = call.read()?;
     let used = server.sessions.find(&call.owner, &session)?;
     let (mut listed, mut total) = (Vec::new(), 0);
     for root in ROOTS {

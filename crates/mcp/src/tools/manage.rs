@@ -2,10 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use cellblock_interpreter::toolset::{ToolDefinition, ToolEffect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Definition, Effect, Tool, schema};
+use super::{Call, schema};
 use crate::answer::Answer;
 use crate::refusal::Refusal;
 use crate::server::Shared;
@@ -59,66 +60,70 @@ struct Done {
     done: &'static str,
 }
 
-pub(super) fn create_definition() -> Definition {
-    Definition {
-        title: "Create a session",
-        description: "Makes a session: a Python kernel in a sandbox of its own, whose variables and files stay from call to call until it is \
-                      closed or expires."
-            .into(),
-        input: schema::read::<Nothing>(),
-        output: schema::written::<Described>(),
-        effect: Effect::Adds,
-    }
+pub(super) fn create_definition() -> ToolDefinition {
+    ToolDefinition::new(
+        "create_session",
+        "Create a session",
+        "Makes a session: a Python kernel in a sandbox of its own, whose variables and files stay from call to call until it is \
+         closed or expires.",
+        schema::read::<Nothing>(),
+        ToolEffect::Adds,
+    )
+    .returns(schema::written::<Described>())
 }
 
-pub(super) fn list_definition() -> Definition {
-    Definition {
-        title: "List sessions",
-        description: "Lists your sessions with their handles.".into(),
-        input: schema::read::<Nothing>(),
-        output: schema::written::<Sessions>(),
-        effect: Effect::Reads,
-    }
+pub(super) fn list_definition() -> ToolDefinition {
+    ToolDefinition::new(
+        "list_sessions",
+        "List sessions",
+        "Lists your sessions with their handles.",
+        schema::read::<Nothing>(),
+        ToolEffect::Reads,
+    )
+    .returns(schema::written::<Sessions>())
 }
 
-pub(super) fn reset_definition() -> Definition {
-    Definition {
-        title: "Reset a session",
-        description: "Drops all variables of a session; its files stay. It waits for code that runs in it: interrupt that first.".into(),
-        input: schema::read::<Which>(),
-        output: schema::written::<Done>(),
-        effect: Effect::Settles,
-    }
+pub(super) fn reset_definition() -> ToolDefinition {
+    ToolDefinition::new(
+        "reset_session",
+        "Reset a session",
+        "Drops all variables of a session; its files stay. It waits for code that runs in it: interrupt that first.",
+        schema::read::<Which>(),
+        ToolEffect::Settles,
+    )
+    .returns(schema::written::<Done>())
 }
 
-pub(super) fn interrupt_definition() -> Definition {
-    Definition {
-        title: "Interrupt a session",
-        description: "Stops the code or command that runs in a session now; variables and files stay.".into(),
-        input: schema::read::<Which>(),
-        output: schema::written::<Done>(),
-        effect: Effect::Settles,
-    }
+pub(super) fn interrupt_definition() -> ToolDefinition {
+    ToolDefinition::new(
+        "interrupt_session",
+        "Interrupt a session",
+        "Stops the code or command that runs in a session now; variables and files stay.",
+        schema::read::<Which>(),
+        ToolEffect::Settles,
+    )
+    .returns(schema::written::<Done>())
 }
 
-pub(super) fn close_definition() -> Definition {
-    Definition {
-        title: "Close a session",
-        description: "Ends a session and what runs in it: its variables and files are gone.".into(),
-        input: schema::read::<Which>(),
-        output: schema::written::<Done>(),
-        effect: Effect::Settles,
-    }
+pub(super) fn close_definition() -> ToolDefinition {
+    ToolDefinition::new(
+        "close_session",
+        "Close a session",
+        "Ends a session and what runs in it: its variables and files are gone.",
+        schema::read::<Which>(),
+        ToolEffect::Settles,
+    )
+    .returns(schema::written::<Done>())
 }
 
 pub(super) async fn create(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
-    let Nothing {} = Tool::CreateSession.arguments(call)?;
+    let Nothing {} = call.read()?;
     let used = call.session(server, None).await?;
     Ok(Answer::of(&described(server, &used, false)))
 }
 
 pub(super) fn list(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
-    let Nothing {} = Tool::ListSessions.arguments(call)?;
+    let Nothing {} = call.read()?;
     let sessions = server.sessions.of(&call.owner);
     let sessions = sessions
         .iter()
@@ -129,7 +134,7 @@ pub(super) fn list(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> 
 }
 
 pub(super) async fn reset(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
-    let Which { session } = Tool::ResetSession.arguments(call)?;
+    let Which { session } = call.read()?;
     let used = server.sessions.find(&call.owner, &session)?;
     let _turn = call.turn(&used).await?;
     used.session.reset().await?;
@@ -138,14 +143,14 @@ pub(super) async fn reset(server: &Shared, call: &mut Call) -> Result<Answer, Re
 }
 
 pub(super) fn interrupt(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
-    let Which { session } = Tool::InterruptSession.arguments(call)?;
+    let Which { session } = call.read()?;
     let used = server.sessions.find(&call.owner, &session)?;
     used.session.interrupt();
     Ok(done(session, "what ran in it is interrupted"))
 }
 
 pub(super) async fn close(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
-    let Which { session } = Tool::CloseSession.arguments(call)?;
+    let Which { session } = call.read()?;
     let used = server.sessions.find(&call.owner, &session)?;
     server.sessions.registry.close(&used).await?;
     Ok(done(session, "it is closed"))

@@ -1,17 +1,19 @@
-//! The tools: what they are called, what they take and answer, and which of them a server offers.
+//! The tools: those of toolsets, and our own for sessions, files and results.
 
-use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::future::ready;
+use std::sync::Arc;
 
 use cellblock_interpreter::Error;
-use rmcp::model::{Tool as Listed, ToolAnnotations};
+use cellblock_interpreter::toolset::{ToolDefinition, ToolsetKind, python};
+use futures_util::future::BoxFuture;
+use rmcp::model::Tool as Listed;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::Answer;
 use crate::meter::Permit;
-use crate::options::{Options, Toolset};
+use crate::options::Options;
 use crate::owner::Owner;
 use crate::progress::Progress;
 use crate::refusal::{self, Refusal};
@@ -20,34 +22,36 @@ use crate::sessions::{SessionTurn, Use};
 
 mod derivation;
 mod files;
+mod json;
 mod manage;
 mod run_python;
 mod schema;
-mod workbench;
+mod toolset;
 
-/// A tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tool {
-    RunPython,
-    CreateSession,
-    ListSessions,
-    ResetSession,
-    InterruptSession,
-    CloseSession,
-    UploadFile,
-    DownloadFile,
-    ListFiles,
-    SandboxExec,
-    SandboxWriteFile,
-    SandboxEditFile,
-    RecordResult,
-    CodeInterpreter,
-    RenderChart,
+/// A tool that a server offers.
+#[derive(Clone, Debug)]
+pub(crate) struct Tool {
+    /// As the protocol lists it.
+    pub(crate) listed: Listed,
+    pub(crate) work: Work,
 }
+
+/// What a call does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Work {
+    /// It is served here, whatever the toolsets.
+    Own(Own),
+    /// It calls a toolset, in a session that has to be there if the tool resumes one.
+    Toolset { kind: ToolsetKind, resumes: bool },
+}
+
+/// Serves a call.
+pub(crate) type Own = for<'a> fn(&'a Shared, &'a mut Call) -> BoxFuture<'a, Result<Answer, Refusal>>;
 
 /// A call, as a tool sees it.
 #[derive(Debug)]
 pub(crate) struct Call {
+    pub(crate) tool: String,
     pub(crate) owner: Owner,
     pub(crate) arguments: Value,
     pub(crate) progress: Progress,
@@ -55,148 +59,102 @@ pub(crate) struct Call {
     pub(crate) stop: CancellationToken,
 }
 
-/// What a tool is, for those who list it.
-struct Definition {
-    title: &'static str,
-    description: Cow<'static, str>,
-    input: Value,
-    output: Value,
-    effect: Effect,
-}
-
-/// What a call changes.
-#[derive(Clone, Copy)]
-enum Effect {
-    /// Nothing.
-    Reads,
-    /// It adds something; a second call adds once more.
-    Adds,
-    /// It may change or remove what is there; a second call may do so again.
-    Changes,
-    /// It changes or removes what is there; a second equal call changes nothing more.
-    Settles,
-}
-
 impl Tool {
-    /// What a server with these toolsets offers, in the order in which it is listed.
-    pub(crate) fn offered(toolsets: &BTreeSet<Toolset>) -> Vec<Self> {
-        let has = |toolset| toolsets.contains(&toolset);
-        let mut tools = Vec::new();
-        if has(Toolset::Interpreter) {
-            tools.push(Self::RunPython);
-        }
+    /// What a server offers, in the order in which it is listed.
+    pub(crate) fn offered(options: &Options) -> Vec<Self> {
+        let kinds = options.toolsets.iter().copied();
+        let (cells, others): (Vec<ToolsetKind>, Vec<_>) = kinds.partition(|kind| *kind == python::KIND);
+        let mut tools: Vec<_> = cells
+            .into_iter()
+            .flat_map(|kind| Self::of(kind, options))
+            .collect();
         tools.extend([
-            Self::CreateSession,
-            Self::ListSessions,
-            Self::ResetSession,
-            Self::InterruptSession,
-            Self::CloseSession,
-            Self::UploadFile,
-            Self::DownloadFile,
-            Self::ListFiles,
+            Self::own(manage::create_definition(), |server, call| {
+                Box::pin(manage::create(server, call))
+            }),
+            Self::own(manage::list_definition(), |server, call| {
+                Box::pin(ready(manage::list(server, call)))
+            }),
+            Self::own(manage::reset_definition(), |server, call| {
+                Box::pin(manage::reset(server, call))
+            }),
+            Self::own(manage::interrupt_definition(), |server, call| {
+                Box::pin(ready(manage::interrupt(server, call)))
+            }),
+            Self::own(manage::close_definition(), |server, call| {
+                Box::pin(manage::close(server, call))
+            }),
+            Self::own(files::upload_definition(), |server, call| {
+                Box::pin(files::upload(server, call))
+            }),
+            Self::own(files::download_definition(), |server, call| {
+                Box::pin(files::download(server, call))
+            }),
+            Self::own(files::list_definition(), |server, call| {
+                Box::pin(files::list(server, call))
+            }),
         ]);
-        if has(Toolset::Workbench) {
-            tools.extend([Self::SandboxExec, Self::SandboxWriteFile, Self::SandboxEditFile]);
-        }
-        if has(Toolset::Derivation) {
-            tools.extend([Self::RecordResult, Self::CodeInterpreter, Self::RenderChart]);
+        for kind in others {
+            if kind.on_results {
+                tools.push(Self::own(derivation::record_definition(), |server, call| {
+                    Box::pin(derivation::record(server, call))
+                }));
+            }
+            tools.extend(Self::of(kind, options));
         }
         tools
     }
 
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::RunPython => "run_python",
-            Self::CreateSession => "create_session",
-            Self::ListSessions => "list_sessions",
-            Self::ResetSession => "reset_session",
-            Self::InterruptSession => "interrupt_session",
-            Self::CloseSession => "close_session",
-            Self::UploadFile => "upload_file",
-            Self::DownloadFile => "download_file",
-            Self::ListFiles => "list_files",
-            Self::SandboxExec => "sandbox_exec",
-            Self::SandboxWriteFile => "sandbox_write_file",
-            Self::SandboxEditFile => "sandbox_edit_file",
-            Self::RecordResult => "record_result",
-            Self::CodeInterpreter => "code_interpreter",
-            Self::RenderChart => "render_chart",
+    fn own(definition: ToolDefinition, own: Own) -> Self {
+        Self {
+            listed: listed(definition),
+            work: Work::Own(own),
         }
     }
 
-    /// As the protocol lists it.
-    pub(crate) fn listed(self, options: &Options) -> Listed {
-        let definition = self.definition(options);
-        let (reads, destroys, idempotent) = match definition.effect {
-            Effect::Reads => (true, false, true),
-            Effect::Adds => (false, false, false),
-            Effect::Changes => (false, true, false),
-            Effect::Settles => (false, true, true),
+    fn of(kind: ToolsetKind, options: &Options) -> impl Iterator<Item = Self> {
+        let definitions = if kind == python::KIND {
+            vec![run_python::definition(options)]
+        } else {
+            let definitions = (kind.definitions)(&options.terms("")).into_iter();
+            definitions.map(schema::in_session).collect()
         };
-        // Nothing leaves a sandbox, and nothing outside is reached.
-        let annotations = ToolAnnotations::with_title(definition.title)
-            .read_only(reads)
-            .destructive(destroys)
-            .idempotent(idempotent)
-            .open_world(false);
-        Listed::new(
-            self.name(),
-            definition.description,
-            schema::object(definition.input),
-        )
-        .with_title(definition.title)
-        .with_raw_output_schema(schema::object(definition.output))
-        .with_annotations(annotations)
-    }
-
-    fn definition(self, options: &Options) -> Definition {
-        match self {
-            Self::RunPython => run_python::definition(options),
-            Self::CreateSession => manage::create_definition(),
-            Self::ListSessions => manage::list_definition(),
-            Self::ResetSession => manage::reset_definition(),
-            Self::InterruptSession => manage::interrupt_definition(),
-            Self::CloseSession => manage::close_definition(),
-            Self::UploadFile => files::upload_definition(),
-            Self::DownloadFile => files::download_definition(),
-            Self::ListFiles => files::list_definition(),
-            Self::SandboxExec | Self::SandboxWriteFile | Self::SandboxEditFile => {
-                workbench::definition(self, options)
-            }
-            Self::RecordResult => derivation::record_definition(),
-            Self::CodeInterpreter => derivation::code_definition(),
-            Self::RenderChart => derivation::chart_definition(),
-        }
-    }
-
-    /// Calls it.
-    pub(crate) async fn call(self, server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
-        match self {
-            Self::RunPython => run_python::call(server, call).await,
-            Self::CreateSession => manage::create(server, call).await,
-            Self::ListSessions => manage::list(server, call),
-            Self::ResetSession => manage::reset(server, call).await,
-            Self::InterruptSession => manage::interrupt(server, call),
-            Self::CloseSession => manage::close(server, call).await,
-            Self::UploadFile => files::upload(server, call).await,
-            Self::DownloadFile => files::download(server, call).await,
-            Self::ListFiles => files::list(server, call).await,
-            Self::SandboxExec | Self::SandboxWriteFile | Self::SandboxEditFile => {
-                workbench::call(self, server, call).await
-            }
-            Self::RecordResult => derivation::record(server, call).await,
-            Self::CodeInterpreter => derivation::code(server, call).await,
-            Self::RenderChart => derivation::chart(server, call).await,
-        }
-    }
-
-    /// Reads the arguments of a call.
-    fn arguments<T: DeserializeOwned>(self, call: &mut Call) -> Result<T, Refusal> {
-        refusal::arguments(self.name(), call.arguments.take())
+        definitions.into_iter().map(move |definition| Self {
+            work: Work::Toolset {
+                kind,
+                resumes: definition.resumes,
+            },
+            listed: listed(definition),
+        })
     }
 }
 
+impl Work {
+    /// Does it.
+    pub(crate) async fn call(self, server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+        match self {
+            Self::Own(own) => own(server, call).await,
+            Self::Toolset { kind, resumes } => toolset::call(kind, resumes, server, call).await,
+        }
+    }
+}
+
+/// A tool as the protocol lists it.
+fn listed(definition: ToolDefinition) -> Listed {
+    let hints = definition.annotations.unwrap_or_default();
+    let mut listed = Listed::new(definition.name, definition.description, definition.input_schema);
+    listed.title = definition.title;
+    listed.output_schema = definition.output_schema.map(Arc::new);
+    listed.annotations = serde_json::from_value(hints).ok();
+    listed
+}
+
 impl Call {
+    /// Reads the arguments.
+    fn read<T: DeserializeOwned>(&mut self) -> Result<T, Refusal> {
+        refusal::arguments(&self.tool, self.arguments.take())
+    }
+
     /// Leave to run something, held while it runs.
     async fn permit(&self, server: &Shared) -> Result<Permit, Refusal> {
         Ok(server.options.meter.cell(&self.owner).await?)

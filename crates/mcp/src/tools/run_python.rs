@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use cellblock_interpreter::Cell;
-use cellblock_interpreter::execution::Event;
+use cellblock_interpreter::toolset::{ToolDefinition, ToolEffect};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Call, Definition, Effect, Tool, schema};
-use crate::answer::{self, Answer, Ran};
+use super::{Call, schema};
+use crate::answer::Ran;
 use crate::options::Options;
 use crate::refusal::Refusal;
-use crate::server::Shared;
 
 /// Characters of code.
 const LONGEST_CODE: usize = 1_000_000;
@@ -38,7 +36,7 @@ struct Arguments {
     requirements: Vec<String>,
 }
 
-pub(super) fn definition(options: &Options) -> Definition {
+pub(super) fn definition(options: &Options) -> ToolDefinition {
     let mut input = schema::read::<Arguments>();
     let (usual, most) = (
         options.cell_time.as_secs_f64(),
@@ -50,41 +48,31 @@ pub(super) fn definition(options: &Options) -> Definition {
     ));
     timeout["exclusiveMinimum"] = json!(0);
     timeout["maximum"] = json!(most);
-    Definition {
-        title: "Run Python",
-        description: "Runs Python in an isolated sandbox without network, and answers what it printed and showed: tables, charts as pictures, \
-                      files, an exception with its line. pandas, numpy, scipy, matplotlib, statsmodels, polars, scikit-learn and others are \
-                      there. Variables and files stay for later calls with the same `session`."
-            .into(),
+    ToolDefinition::new(
+        "run_python",
+        "Run Python",
+        "Runs Python in an isolated sandbox without network, and answers what it printed and showed: tables, charts as pictures, \
+         files, an exception with its line. pandas, numpy, scipy, matplotlib, statsmodels, polars, scikit-learn and others are \
+         there. Variables and files stay for later calls with the same `session`.",
         input,
-        output: schema::written::<Ran>(),
-        effect: Effect::Changes,
-    }
+        ToolEffect::Changes,
+    )
+    .returns(schema::written::<Ran>())
 }
 
-pub(super) async fn call(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
-    let arguments: Arguments = Tool::RunPython.arguments(call)?;
-    let wanted = cell(&arguments, &server.options)?;
-    let used = call.session(server, arguments.session.as_deref()).await?;
-    let _turn = call.turn(&used).await?;
-    let _permit = call.permit(server).await?;
-    let work = async {
-        let mut running = used.session.start_cell(wanted).await?;
-        while let Some(event) = running.events.recv().await {
-            match event {
-                Event::Stdout(bytes) | Event::Stderr(bytes) => call.progress.wrote(&bytes),
-                Event::Output(_) => {}
-            }
-        }
-        running.finish().await
-    };
-    let execution = used.until(call.stop.cancelled(), work).await?;
-    used.count_cell();
-    let store = server.engine.get().await?.store();
-    Ok(answer::told(&used, store, &execution, server.options.tokens).await)
+/// The session's handle, and the arguments as the toolset reads them.
+pub(super) fn arguments(call: &mut Call, options: &Options) -> Result<(Option<String>, Value), Refusal> {
+    let arguments: Arguments = call.read()?;
+    check(&arguments, options)?;
+    let toolsets = json!({
+        "code": arguments.code,
+        "requirements": arguments.requirements,
+        "timeout": arguments.timeout_seconds,
+    });
+    Ok((arguments.session, toolsets))
 }
 
-fn cell(arguments: &Arguments, options: &Options) -> Result<Cell, Refusal> {
+fn check(arguments: &Arguments, options: &Options) -> Result<(), Refusal> {
     if arguments.code.trim().is_empty() {
         return Err(Refusal::new("`code` is empty: give the Python code to run"));
     }
@@ -100,41 +88,36 @@ fn cell(arguments: &Arguments, options: &Options) -> Result<Cell, Refusal> {
             arguments.requirements.len()
         )));
     }
-    let cell = Cell::new(&*arguments.code).with_requirements(arguments.requirements.iter().cloned());
-    match arguments.timeout_seconds {
-        None => Ok(cell),
-        Some(seconds) => match Duration::try_from_secs_f64(seconds) {
-            Ok(timeout) if !timeout.is_zero() && timeout <= options.max_cell_time => {
-                Ok(cell.with_timeout(timeout))
-            }
-            _ => Err(Refusal::new(format!(
+    let most = options.max_cell_time;
+    if let Some(seconds) = arguments.timeout_seconds {
+        let timeout = Duration::try_from_secs_f64(seconds).ok();
+        if timeout.is_none_or(|it| it.is_zero() || it > most) {
+            return Err(Refusal::new(format!(
                 "`timeout_seconds` is {seconds}: give more than 0 and at most {}",
-                options.max_cell_time.as_secs_f64()
-            ))),
-        },
+                most.as_secs_f64()
+            )));
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(code: &str, timeout_seconds: Option<f64>) -> Result<Cell, String> {
+    fn told(code: &str, timeout_seconds: Option<f64>) -> Result<(), String> {
         let arguments = Arguments {
             code: code.into(),
             session: None,
             timeout_seconds,
             requirements: Vec::new(),
         };
-        cell(&arguments, &Options::default()).map_err(|refusal| refusal.message)
+        check(&arguments, &Options::default()).map_err(|refusal| refusal.message)
     }
 
     #[test]
     fn a_time_is_positive_and_bounded() {
-        assert_eq!(
-            told("1", Some(0.5)).unwrap().timeout,
-            Some(Duration::from_millis(500))
-        );
+        assert_eq!(told("1", Some(0.5)), Ok(()));
         for seconds in [0.0, -1.0, 301.0, f64::NAN, f64::INFINITY] {
             let message = format!("`timeout_seconds` is {seconds}: give more than 0 and at most 300");
             assert_eq!(told("1", Some(seconds)), Err(message));

@@ -1,59 +1,44 @@
 //! JSON Schemas of arguments and answers.
 
-use std::sync::Arc;
-
+use cellblock_interpreter::toolset::{ToolDefinition, input_schema, object, output_schema};
 use rmcp::model::JsonObject;
-use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, SchemaGenerator};
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde_json::{Value, json};
 
 /// Of arguments, as they are read.
 pub(super) fn read<T: JsonSchema>() -> Value {
-    portable(schema::<T>(SchemaSettings::draft2020_12()), &mut drop_null)
+    portable(untitled(input_schema::<T>()), &mut drop_null)
 }
 
-/// Of an answer, as it is written: a field that is left out where there is nothing to say is not required.
+/// Of an answer, as it is written.
 pub(super) fn written<T: JsonSchema>() -> Value {
-    portable(
-        schema::<T>(SchemaSettings::draft2020_12().for_serialize()),
-        &mut split,
-    )
+    portable(untitled(output_schema::<T>()), &mut split)
 }
 
-/// Adds the handle of the session to arguments that do not know of sessions.
-pub(super) fn with_session(mut schema: Value, required: bool) -> Value {
-    let description = if required {
+/// Adds the handle of the session to the arguments and the answer of a tool that does not know of sessions.
+pub(super) fn in_session(mut tool: ToolDefinition) -> ToolDefinition {
+    let description = if tool.resumes {
         "The session's handle."
     } else {
         "The session's handle; without one a new session is made, and the answer tells its handle."
     };
-    schema["properties"]["session"] = json!({"type": "string", "description": description});
-    if required {
-        match &mut schema["required"] {
+    let mut input = Value::Object(tool.input_schema);
+    input["properties"]["session"] = json!({"type": "string", "description": description});
+    if tool.resumes {
+        match &mut input["required"] {
             Value::Array(names) => names.push("session".into()),
             none => *none = json!(["session"]),
         }
     }
-    portable(schema, &mut drop_null)
+    let mut output = untitled(json!(tool.output_schema));
+    output["type"] = "object".into();
+    output["properties"]["session"] = json!({"type": "string", "description": "The session's handle."});
+    tool.input_schema = object(portable(input, &mut drop_null));
+    tool.output_schema = Some(object(portable(output, &mut split)));
+    tool
 }
 
-/// Adds the handle of the session to an answer.
-pub(super) fn telling_session(mut schema: Value) -> Value {
-    schema["properties"]["session"] = json!({"type": "string", "description": "The session's handle."});
-    portable(schema, &mut split)
-}
-
-/// As the protocol's types want it.
-pub(super) fn object(schema: Value) -> Arc<JsonObject> {
-    match schema {
-        Value::Object(fields) => Arc::new(fields),
-        _ => Arc::new(Map::new()),
-    }
-}
-
-fn schema<T: JsonSchema>(mut settings: SchemaSettings) -> Value {
-    settings.inline_subschemas = true;
-    let mut schema: Value = SchemaGenerator::new(settings).into_root_schema_for::<T>().into();
+fn untitled(mut schema: Value) -> Value {
     if let Some(fields) = schema.as_object_mut() {
         fields.remove("title");
     }

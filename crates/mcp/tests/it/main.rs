@@ -6,6 +6,7 @@ mod derivation;
 mod end;
 mod exact;
 mod files;
+mod greeter;
 mod http;
 mod meter;
 mod prompts;

@@ -241,6 +241,6 @@ fn the_time_that_a_call_may_ask_for_is_the_operators() {
             json!({"command": ["true"], "timeout": 8}),
         )
         .await;
-        assert_eq!(told, "`timeout` is 8: give more than 0 and at most 7 seconds");
+        assert!(told.contains("Timeout max is 7 seconds"), "{told}");
     });
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use cellblock_artifact::Store;
 use cellblock_interpreter::Interpreter;
-use cellblock_mcp::{Engine, Options, Server, Toolset};
+use cellblock_interpreter::toolset::TOOLSETS;
+use cellblock_mcp::{Engine, Options, Server};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig, ContentBlock,
     Implementation, ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams, ResourceContents,
@@ -61,7 +62,7 @@ pub(crate) async fn engine_that_starts(change: impl FnOnce(&mut Options)) -> Ser
 
 /// Offers every tool.
 pub(crate) fn all(options: &mut Options) {
-    options.toolsets = [Toolset::Interpreter, Toolset::Workbench, Toolset::Derivation].into();
+    options.toolsets = TOOLSETS.to_vec();
 }
 
 /// A client that remembers what it was told meanwhile.

@@ -1,9 +1,11 @@
 //! The list of tools.
 
 use cellblock_testkit::Schema;
-use rmcp::model::Tool;
+use rmcp::model::{GetPromptRequestParams, GetPromptResponse, Tool};
+use serde_json::json;
 
-use crate::support::{block_on, ordinary, with_all};
+use crate::greeter;
+use crate::support::{Client, block_on, connect, done, newest, ordinary, server, with_all};
 
 fn names(tools: &[Tool]) -> Vec<&str> {
     tools.iter().map(|tool| &*tool.name).collect()
@@ -60,5 +62,27 @@ fn every_tool_says_what_it_takes_answers_and_changes() {
                 }
             }
         }
+    });
+}
+
+#[test]
+fn an_added_toolset_is_listed_called_and_explained() {
+    block_on(async {
+        let server = server(|options| options.toolsets.push(greeter::KIND)).await;
+        let client = connect(&server, Client::default(), newest()).await;
+        let listed = client.list_tools(None).await.unwrap().tools;
+        let greet = listed.iter().find(|tool| tool.name == "greet").unwrap();
+        assert_eq!(greet.title.as_deref(), Some("Greet"));
+        let takes = greet.input_schema["properties"].as_object().unwrap();
+        assert!(takes.contains_key("name") && takes.contains_key("session"));
+        let greeted = done(&client, "greet", json!({"name": "Ada"})).await;
+        assert_eq!(greeted["greeting"], "Hello Ada");
+        assert!(greeted["session"].is_string());
+        let prompt = client.get_prompt_once(GetPromptRequestParams::new("greeter"));
+        let GetPromptResponse::Complete(prompt) = prompt.await.unwrap() else {
+            panic!("not a prompt")
+        };
+        let told = &prompt.messages[0].content.as_text().unwrap().text;
+        assert!(told.starts_with("Greet everybody"), "{told}");
     });
 }

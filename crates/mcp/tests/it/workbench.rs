@@ -83,7 +83,7 @@ fn a_refused_call_is_an_error_with_its_hint() {
         let told = refused(&client, "sandbox_edit_file", json!({"file_path": "/tmp/a"})).await;
         assert_eq!(
             told,
-            "`session` is missing: give the handle of the session that has the file"
+            "`session` is missing: give the handle of the session that `sandbox_edit_file` goes on in"
         );
     });
 }

@@ -1,5 +1,6 @@
 //! The body of a request to Chat Completions.
 
+use cellblock_interpreter::toolset::object;
 use serde_json::{Map, Value, json};
 
 use super::Dialect;
@@ -26,18 +27,9 @@ pub(super) fn body(
         &dialect.max_tokens_field,
         request.max_output_tokens.map(|count| json!(count)),
     );
-    set("temperature", request.temperature.map(|value| json!(value)));
-    set("top_p", request.top_p.map(|value| json!(value)));
-    set(
-        "presence_penalty",
-        request.presence_penalty.map(|value| json!(value)),
-    );
-    set(
-        "frequency_penalty",
-        request.frequency_penalty.map(|value| json!(value)),
-    );
-    set("stop", (!request.stop.is_empty()).then(|| json!(request.stop)));
-    set("seed", request.seed.map(|value| json!(value)));
+    for (key, value) in object(json!(request.sampling)) {
+        set(&key, Some(value));
+    }
     set(
         "reasoning_effort",
         request.reasoning.effort.as_ref().map(|effort| json!(effort)),

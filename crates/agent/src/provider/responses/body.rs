@@ -1,5 +1,6 @@
 //! The body of a request to another server's Responses API.
 
+use cellblock_interpreter::toolset::object;
 use serde_json::{Map, Value, json};
 
 use crate::provider::ModelRequest;
@@ -25,16 +26,10 @@ pub(super) fn body(request: &ModelRequest) -> Value {
         "max_output_tokens",
         request.max_output_tokens.map(|count| json!(count)),
     );
-    set("temperature", request.temperature.map(|value| json!(value)));
-    set("top_p", request.top_p.map(|value| json!(value)));
-    set(
-        "presence_penalty",
-        request.presence_penalty.map(|value| json!(value)),
-    );
-    set(
-        "frequency_penalty",
-        request.frequency_penalty.map(|value| json!(value)),
-    );
+    // It has no `stop`, which is refused before, and no `seed`.
+    for (key, value) in object(json!(request.sampling)) {
+        set(&key, (key != "seed").then_some(value));
+    }
     let reasoning = shallow(json!(request.reasoning));
     set("reasoning", (reasoning != json!({})).then_some(reasoning));
     // Models without reasoning reject this, so it is only sent on request.

@@ -8,7 +8,7 @@ use crate::provider::tests::{endpoint, events, request, said};
 use crate::provider::{Finish, ModelEvent, ModelRequest, Provider as _, ProviderError};
 use crate::wire::{
     Annotation, CodeInterpreterCall, Draft, Event, Function, InterpreterOutput, Item, ItemStatus, Part,
-    Reasoning, Request, Response, Role, ToolChoice, ToolName, Usage,
+    Reasoning, Request, Response, Role, SamplingSettings, ToolChoice, ToolName, Usage,
 };
 
 async fn answer(reply: Reply) -> (Vec<ModelEvent>, Option<ProviderError>) {
@@ -376,7 +376,10 @@ async fn a_server_that_counts_tokens_is_asked_and_another_is_not_believed() {
 async fn stop_sequences_are_rejected_because_the_api_has_none() {
     let provider = Responses::new(endpoint("http://127.0.0.1:1/v1"));
     let asked = ModelRequest {
-        stop: vec!["END".to_owned()],
+        sampling: SamplingSettings {
+            stop: vec!["END".to_owned()],
+            ..SamplingSettings::default()
+        },
         ..request()
     };
     let refused = provider.stream(asked).await.err();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cellblock_artifact::{Store, Urls};
+use cellblock_interpreter::toolset::ToolDefinition;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -15,7 +16,7 @@ use crate::provider::scripted::{Answer, Scripted};
 use crate::tools::{ConfiguredServer, Tools, sources};
 use crate::turn::{ChartIntent, Evidence, Plan, Research, Turn};
 use crate::wire::{Ids, Response};
-use crate::{OfferedTools, ServerTool, ToolReply, ToolServer, ToolServerError};
+use crate::{OfferedTools, ToolReply, ToolServer, ToolServerError};
 
 /// A server with tools that do as their names say.
 #[derive(Debug, Default)]
@@ -43,11 +44,12 @@ impl ToolServer for Shelf {
                 let cause = std::io::Error::other("/usr/bin/secret is gone");
                 return Err(ToolServerError::new("the server `shelf` does not answer").caused_by(cause));
             }
-            let tools = self.tools.iter().map(|name| ServerTool {
+            let tools = self.tools.iter().map(|name| ToolDefinition {
                 name: (*name).to_owned(),
-                description: Some(format!("{name} it")),
+                description: format!("{name} it"),
                 input_schema: json!({"type": "object"}).as_object().unwrap().clone(),
                 annotations: name.starts_with("get").then(|| json!({"readOnlyHint": true})),
+                ..ToolDefinition::default()
             });
             Ok(Arc::new(OfferedTools {
                 tools: tools.collect(),

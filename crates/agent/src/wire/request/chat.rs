@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::fields::{Fields, wrong};
-use super::{Request, messages, tools};
+use super::{Request, SamplingSettings, messages, tools};
 use crate::wire::error::ApiError;
 use crate::wire::id::Ids;
 use crate::wire::response::{ReasoningOptions, Text, TextFormat, Truncation};
@@ -66,12 +66,11 @@ impl ChatRequest {
                 ..ReasoningOptions::default()
             },
             truncation: Truncation::Disabled,
-            temperature: fields.number("temperature", 0.0, 2.0)?,
-            top_p: fields.number("top_p", 0.0, 1.0)?,
-            presence_penalty: fields.number("presence_penalty", -2.0, 2.0)?,
-            frequency_penalty: fields.number("frequency_penalty", -2.0, 2.0)?,
-            stop: stop(&fields)?,
-            seed: seed(&fields)?,
+            sampling: SamplingSettings {
+                stop: stop(&fields)?,
+                seed: seed(&fields)?,
+                ..SamplingSettings::read(&fields)?
+            },
             top_logprobs: None,
             service_tier: fields.text("service_tier")?,
             safety_identifier: fields.text("safety_identifier")?,

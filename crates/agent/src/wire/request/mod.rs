@@ -7,6 +7,7 @@ mod items;
 mod mcp;
 mod messages;
 mod namespace;
+mod sampling;
 mod tools;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use serde_json::Value;
 
 pub use chat::ChatRequest;
 pub use conversation::ConversationRequest;
+pub use sampling::SamplingSettings;
 
 use fields::Fields;
 
@@ -67,18 +69,8 @@ pub struct Request {
     pub reasoning: ReasoningOptions,
     /// Whether a conversation that is too long may be truncated.
     pub truncation: Truncation,
-    /// Sampling temperature, 0 to 2.
-    pub temperature: Option<f64>,
-    /// Sampling among the most probable tokens, 0 to 1.
-    pub top_p: Option<f64>,
-    /// Penalty for tokens that occurred before, -2 to 2.
-    pub presence_penalty: Option<f64>,
-    /// Penalty for tokens that occurred often, -2 to 2.
-    pub frequency_penalty: Option<f64>,
-    /// Sequences that end the answer; only Chat Completions has them.
-    pub stop: Vec<String>,
-    /// Seed of the sampling; only in Chat Completions.
-    pub seed: Option<i64>,
+    /// Sampling settings.
+    pub sampling: SamplingSettings,
     /// Number of alternatives with probabilities, 0 to 20.
     pub top_logprobs: Option<u32>,
     /// The provider's service tier.
@@ -136,12 +128,7 @@ impl Request {
             text: text(fields)?,
             reasoning: reasoning(fields)?,
             truncation: truncation(fields)?,
-            temperature: fields.number("temperature", 0.0, 2.0)?,
-            top_p: fields.number("top_p", 0.0, 1.0)?,
-            presence_penalty: fields.number("presence_penalty", -2.0, 2.0)?,
-            frequency_penalty: fields.number("frequency_penalty", -2.0, 2.0)?,
-            stop: Vec::new(),
-            seed: None,
+            sampling: SamplingSettings::read(fields)?,
             top_logprobs: top_logprobs.and_then(|count| u32::try_from(count).ok()),
             service_tier: fields.text("service_tier")?,
             safety_identifier: fields.text("safety_identifier")?,

@@ -34,12 +34,12 @@ impl Run {
             requirements: args.requirements.clone(),
             ..args.toolset.policy(args.timeout)
         };
-        let mut derivation = interpreter.derivation(aliases.clone(), policy).await?;
+        let derivation = interpreter.derivation(aliases.clone(), policy).await?;
         for input in inputs(args) {
             self.cancel.unless(derivation.session().bind(input)).await?;
         }
         let ended = match call {
-            Ok(call) => self.follow(&mut derivation, &call, interpreter, args.json).await,
+            Ok(call) => self.follow(&derivation, &call, interpreter, args.json).await,
             Err(rejections) => {
                 let derived = derivation.refuse("", rejections);
                 self.conclude(derived, interpreter, Vec::new(), args.json).await
@@ -62,7 +62,7 @@ impl Run {
 
     async fn follow(
         &mut self,
-        derivation: &mut Derivation,
+        derivation: &Derivation,
         call: &cellblock_interpreter::contract::DerivationCall,
         interpreter: &Interpreter,
         json: bool,
@@ -70,7 +70,7 @@ impl Run {
         let (sender, events) = mpsc::channel::<Event>(EVENTS);
         let session = derivation.session().clone();
         let mut saved = Vec::new();
-        let running = derivation.derive_watched(call, Some(sender));
+        let running = Box::pin(derivation.derive_watched(call, Some(sender)));
         let store = interpreter.store();
         let derived = self.watch(&session, events, running, store, &mut saved).await??;
         self.conclude(derived, interpreter, saved, json).await

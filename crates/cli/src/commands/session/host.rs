@@ -9,7 +9,9 @@ use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::workbench::{Profile as Asked, Workbench, WorkbenchOptions};
+use cellblock_interpreter::toolset::{TOOLSETS, ToolsetTerms};
+use cellblock_interpreter::workbench::Profile as Asked;
+use tokio::sync::broadcast;
 
 use crate::commands::run::without_namespaces;
 use crate::error::{self, Error, Result};
@@ -23,7 +25,7 @@ use crate::session::id::SessionId;
 use crate::session::place::{Held, Place, Places};
 use crate::session::plan::{Plan, Profile};
 use crate::session::spawn::{Report, report};
-use crate::session::toolbox::{OwnWorkbench, Toolbox as _};
+use crate::session::toolbox::{OwnToolset, Toolbox as _};
 use crate::session::wire::{self, Answer};
 use crate::threads;
 
@@ -31,6 +33,8 @@ use crate::threads;
 const WITH_THE_HOST: Duration = Duration::from_hours(24 * 365);
 /// How long those who asked for the end may take to hear of it.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// Events that may wait for a listener; one that is slower misses the oldest.
+const EVENTS: usize = 1024;
 /// How long background tasks may hold up the end of the process.
 const SHUTDOWN: Duration = Duration::from_secs(2);
 
@@ -98,7 +102,7 @@ async fn serve_until_the_end(home: &Home, place: &Place, line: File) -> Result<V
 }
 
 /// Makes what the plan asks for; gives what the user should know besides.
-async fn open(home: &Home, plan: &Plan) -> Result<(OwnWorkbench, Vec<String>)> {
+async fn open(home: &Home, plan: &Plan) -> Result<(OwnToolset, Vec<String>)> {
     let store = Store::local(home.root().join("artifacts")).map_err(|source| Error::Store {
         action: "open the store of artifacts",
         source,
@@ -124,17 +128,20 @@ async fn open(home: &Home, plan: &Plan) -> Result<(OwnWorkbench, Vec<String>)> {
         idle: WITH_THE_HOST,
         ..SessionOptions::default()
     });
-    let options = WorkbenchOptions {
+    let terms = ToolsetTerms {
         output_dir: Some(plan.out.clone()),
         profile: match plan.profile {
             Profile::Default => Asked::Default,
             Profile::Polars => Asked::Polars,
         },
-        ..WorkbenchOptions::default()
+        ..ToolsetTerms::default()
     };
-    let toolbox = OwnWorkbench {
-        workbench: Workbench::new(session.clone(), options),
+    let kind = TOOLSETS.iter().find(|kind| kind.name == plan.toolset);
+    let kind = kind.ok_or(SessionError::NotStarted)?;
+    let toolbox = OwnToolset {
+        toolset: (kind.open)(&interpreter, session.clone(), &terms).await?,
         session,
+        events: broadcast::channel(EVENTS).0,
         _interpreter: interpreter,
     };
     for dataset in &plan.datasets {

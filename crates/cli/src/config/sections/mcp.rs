@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use cellblock_mcp::{Options, Toolset};
+use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind, python};
+use cellblock_interpreter::{derivation, workbench};
+use cellblock_mcp::Options;
 use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -99,12 +101,15 @@ impl Mcp {
     }
 }
 
-impl From<McpToolset> for Toolset {
-    fn from(toolset: McpToolset) -> Self {
-        match toolset {
-            McpToolset::Interpreter => Self::Interpreter,
-            McpToolset::Workbench => Self::Workbench,
-            McpToolset::Derivation => Self::Derivation,
-        }
+impl McpToolset {
+    /// Returns the toolsets of these choices, each once.
+    pub(crate) fn kinds(chosen: &[Self]) -> Vec<ToolsetKind> {
+        let kinds = chosen.iter().map(|toolset| match toolset {
+            Self::Interpreter => python::KIND,
+            Self::Workbench => workbench::KIND,
+            Self::Derivation => derivation::KIND,
+        });
+        let kinds: Vec<_> = kinds.collect();
+        TOOLSETS.into_iter().filter(|kind| kinds.contains(kind)).collect()
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cellblock_interpreter::session::until;
-use cellblock_interpreter::workbench::WorkbenchEvent;
+use cellblock_interpreter::toolset::ToolEvent;
 use rustix::process::geteuid;
 use serde::Serialize;
 use serde_json::Value;
@@ -162,11 +162,11 @@ impl Client {
         left(&mut self.reader).await;
     }
 
-    async fn pass_on(&mut self, event: WorkbenchEvent) -> io::Result<()> {
+    async fn pass_on(&mut self, event: ToolEvent) -> io::Result<()> {
         match event {
-            WorkbenchEvent::Stdout(bytes) => send(&mut self.writer, &Frame::Stdout(bytes)).await,
-            WorkbenchEvent::Stderr(bytes) => send(&mut self.writer, &Frame::Stderr(bytes)).await,
-            WorkbenchEvent::Visualization { path, media_type, .. } => {
+            ToolEvent::Stdout(bytes) => send(&mut self.writer, &Frame::Stdout(bytes)).await,
+            ToolEvent::Stderr(bytes) => send(&mut self.writer, &Frame::Stderr(bytes)).await,
+            ToolEvent::Visualization { path, media_type, .. } => {
                 tell(&mut self.writer, &Answer::Visualization { path, media_type }).await
             }
         }
@@ -185,7 +185,7 @@ async fn left(reader: &mut OwnedReadHalf) {
 }
 
 /// What happens next; never, where nobody watches.
-async fn next(events: &mut Option<broadcast::Receiver<WorkbenchEvent>>) -> WorkbenchEvent {
+async fn next(events: &mut Option<broadcast::Receiver<ToolEvent>>) -> ToolEvent {
     if let Some(receiver) = events {
         loop {
             match receiver.recv().await {

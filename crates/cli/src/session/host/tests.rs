@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::sync::atomic::AtomicUsize;
 
 use cellblock_image::Home;
-use cellblock_interpreter::workbench::WorkbenchEvent;
+use cellblock_interpreter::toolset::ToolEvent;
 use cellblock_testkit::{ORDINARY_UID, require};
 use rustix::process::Uid;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use super::*;
 use crate::exit_code::ExitCode;
 use crate::session::client::{Asked, Heard, describe};
 use crate::session::place::{Held, Places};
-use crate::session::plan::{Profile, SessionToolset};
+use crate::session::plan::Profile;
 use crate::session::wire::{self, Added, Answer, Ask, Frame};
 
 const LONG: Duration = Duration::from_mins(10);
@@ -35,7 +35,7 @@ struct Log {
 #[derive(Debug)]
 struct Fake {
     log: Arc<Log>,
-    events: broadcast::Sender<WorkbenchEvent>,
+    events: broadcast::Sender<ToolEvent>,
 }
 
 impl Toolbox for Fake {
@@ -48,9 +48,9 @@ impl Toolbox for Fake {
         let result = match tool {
             "speak" => {
                 for word in ["one", "two"] {
-                    let _ = self.events.send(WorkbenchEvent::Stdout(word.into()));
+                    let _ = self.events.send(ToolEvent::Stdout(word.into()));
                 }
-                let _ = self.events.send(WorkbenchEvent::Stderr(b"three".to_vec()));
+                let _ = self.events.send(ToolEvent::Stderr(b"three".to_vec()));
                 Ok(arguments)
             }
             "hang" => {
@@ -69,7 +69,7 @@ impl Toolbox for Fake {
         self.log.interrupts.send_modify(|count| *count += 1);
     }
 
-    fn events(&self) -> broadcast::Receiver<WorkbenchEvent> {
+    fn events(&self) -> broadcast::Receiver<ToolEvent> {
         self.events.subscribe()
     }
 
@@ -104,7 +104,7 @@ fn host(idle: Duration) -> Hosted {
     let places = Places::of(&Home::at(home.path()).unwrap()).unwrap();
     let (place, held) = places.create().unwrap();
     let plan = Plan {
-        toolset: SessionToolset::Workbench,
+        toolset: "workbench".to_owned(),
         profile: Profile::Default,
         image: "i".to_owned(),
         image_name: "i".to_owned(),

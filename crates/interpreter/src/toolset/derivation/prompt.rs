@@ -8,7 +8,9 @@ use std::path::Path;
 
 use cellblock_image::Manifest;
 
+use super::policy::Policy;
 use super::tools::{CODE_INTERPRETER, RENDER_CHART};
+use crate::alias::AliasStore;
 use crate::contract::{ArtifactKind, Attempts, MAX_ARTIFACTS};
 use crate::render::CHARS_PER_TOKEN;
 use crate::render::plain::line;
@@ -23,8 +25,6 @@ const SUMMARY: usize = 200;
 pub struct PromptSettings<'a> {
     /// What may be imported besides the standard library, as `import` names it: see [`libraries`].
     pub libraries: &'a [String],
-    /// Whether structured charts are part of the toolset.
-    pub render_chart: bool,
     /// Whether a call has to name at least one input.
     pub require_inputs: bool,
     /// How many calls in a row may fail.
@@ -43,13 +43,26 @@ impl Default for PromptSettings<'_> {
     fn default() -> Self {
         Self {
             libraries: &[],
-            render_chart: true,
             require_inputs: false,
             max_attempts: Attempts::MAX,
             max_artifacts: MAX_ARTIFACTS,
             cell_seconds: 60,
             aliases: &[],
             alias_tokens: 1000,
+        }
+    }
+}
+
+impl<'a> PromptSettings<'a> {
+    /// The settings under a policy, for code that may import these libraries.
+    pub fn of(policy: &Policy, libraries: &'a [String]) -> Self {
+        Self {
+            libraries,
+            require_inputs: policy.contract.require_inputs,
+            max_attempts: policy.max_attempts,
+            max_artifacts: policy.contract.max_artifacts,
+            cell_seconds: policy.cell_time.as_secs(),
+            ..Self::default()
         }
     }
 }
@@ -61,6 +74,15 @@ pub struct AliasLine {
     pub alias: String,
     /// What it holds, such as `365 rows: date, balance`. Anything: it is cleaned and cut.
     pub summary: String,
+}
+
+/// Describes each recorded result in a line.
+pub fn lines(aliases: &AliasStore) -> Vec<AliasLine> {
+    let line = |alias: String| AliasLine {
+        summary: aliases.summary(&alias).unwrap_or_default(),
+        alias,
+    };
+    aliases.aliases().into_iter().map(line).collect()
 }
 
 /// What an image's cells may import, as `import` names it: what it loads beforehand, or where it loads nothing, its packages. Network
@@ -100,10 +122,10 @@ impl Prompt {
     /// The section for these settings. Their aliases are left out.
     pub fn new(settings: &PromptSettings<'_>) -> Self {
         let sections = [
-            text::purpose(settings),
-            text::data_flow(settings),
+            text::purpose(),
+            text::DATA_FLOW.to_owned(),
             libraries_text(settings.libraries),
-            text::helpers(settings),
+            text::HELPERS.to_owned(),
             text::CHANGE_RULES.to_owned(),
             contract_text(settings),
             text::limits(settings),
@@ -139,11 +161,6 @@ fn libraries_text(libraries: &[String]) -> String {
 }
 
 fn contract_text(settings: &PromptSettings<'_>) -> String {
-    let kinds = if settings.render_chart {
-        "`\"image\"` for figures saved with `save_figure`, `\"chart\"` for charts emitted with `render_chart`"
-    } else {
-        "`\"image\"` for figures saved with `save_figure`"
-    };
     let inputs = if settings.require_inputs {
         "- `inputs` is required: it gives each tool result that the code reads a local name.\n"
     } else {
@@ -154,7 +171,8 @@ fn contract_text(settings: &PromptSettings<'_>) -> String {
          wrong comes back with the valid values, to be repaired.\n\n\
          - `operation`: what is computed. `reason`: why it takes code.\n\
          - `inputAliases`: the aliases that the code derives from, at least one.\n\
-         - `expectedArtifacts`: {kinds}, `[]` when the code only computes. Emit exactly the kinds that are declared, at most {} \
+         - `expectedArtifacts`: `\"image\"` for figures saved with `save_figure`, `\"chart\"` for charts emitted with `render_chart`, \
+         `[]` when the code only computes. Emit exactly the kinds that are declared, at most {} \
          artifacts.\n{inputs}\n```json\n{}\n```",
         settings.max_artifacts,
         text::EXAMPLE

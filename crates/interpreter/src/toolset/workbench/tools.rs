@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
-use serde::Serialize;
+use schemars::JsonSchema;
 use serde_json::{Value, json};
 
 use super::args::{DEFAULT_TIMEOUT, EditArgs, ExecArgs, MAX_TIMEOUT, WriteArgs};
 use super::reply::{EditResult, ExecResult, Refusal, WriteResult};
+use crate::toolset::{ToolDefinition, ToolEffect, input_schema, output_schema};
 
 /// The name of the tool that runs commands.
 pub const EXEC: &str = "sandbox_exec";
@@ -18,52 +18,43 @@ pub const EDIT: &str = "sandbox_edit_file";
 /// All of them.
 pub(super) const NAMES: [&str; 3] = [EXEC, WRITE, EDIT];
 
-/// A tool, for listing to a model.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ToolDefinition {
-    /// Its name.
-    pub name: String,
-    /// Description of the tool.
-    pub description: String,
-    /// The JSON Schema of its arguments.
-    pub input_schema: Value,
-    /// The JSON Schema of its answer: a result, or `{"success": false, …}`.
-    pub output_schema: Value,
-}
-
 /// The tools of a workbench whose commands have `longest` at most.
 pub(super) fn definitions(longest: Duration) -> Vec<ToolDefinition> {
     vec![
-        ToolDefinition {
-            name: EXEC.to_owned(),
-            description: "Runs a command in the session's isolated sandbox and returns its exit code, stdout and stderr. \
-                          The sandbox has Python and the usual Unix commands, no network, and keeps its files from call to call. \
-                          Datasets are in /tmp/data/ (read-only). New and changed files in /tmp/output/ are handed over after the command."
-                .to_owned(),
-            input_schema: of_commands(longest),
-            output_schema: answer::<ExecResult>(),
-        },
-        ToolDefinition {
-            name: WRITE.to_owned(),
-            description: "Creates or overwrites a file in the session's sandbox, below /tmp/ or /workspace/. Folders are made as needed. \
-                          At most 5242880 bytes; `encoding: \"base64\"` for files that are not text."
-                .to_owned(),
-            input_schema: schema::<WriteArgs>(),
-            output_schema: answer::<WriteResult>(),
-        },
-        ToolDefinition {
-            name: EDIT.to_owned(),
-            description: "Replaces one exact piece of text in a file of the session's sandbox. `old_string` must be in the file exactly once: \
-                          include as much of its surroundings as that takes."
-                .to_owned(),
-            input_schema: schema::<EditArgs>(),
-            output_schema: answer::<EditResult>(),
-        },
+        ToolDefinition::new(
+            EXEC,
+            "Run a command",
+            "Runs a command in the session's isolated sandbox and returns its exit code, stdout and stderr. \
+             The sandbox has Python and the usual Unix commands, no network, and keeps its files from call to call. \
+             Datasets are in /tmp/data/ (read-only). New and changed files in /tmp/output/ are handed over after the command.",
+            of_commands(longest),
+            ToolEffect::Changes,
+        )
+        .returns(answer::<ExecResult>()),
+        ToolDefinition::new(
+            WRITE,
+            "Write a file",
+            "Creates or overwrites a file in the session's sandbox, below /tmp/ or /workspace/. Folders are made as needed. \
+             At most 5242880 bytes; `encoding: \"base64\"` for files that are not text.",
+            input_schema::<WriteArgs>(),
+            ToolEffect::Settles,
+        )
+        .returns(answer::<WriteResult>()),
+        ToolDefinition::new(
+            EDIT,
+            "Edit a file",
+            "Replaces one exact piece of text in a file of the session's sandbox. `old_string` must be in the file exactly once: \
+             include as much of its surroundings as that takes.",
+            input_schema::<EditArgs>(),
+            ToolEffect::Changes,
+        )
+        .returns(answer::<EditResult>())
+        .resumes(),
     ]
 }
 
 fn of_commands(longest: Duration) -> Value {
-    let mut schema = schema::<ExecArgs>();
+    let mut schema = input_schema::<ExecArgs>();
     let timeout = &mut schema["properties"]["timeout"];
     if longest != MAX_TIMEOUT {
         timeout["maximum"] = json!(longest.as_secs_f64());
@@ -73,21 +64,8 @@ fn of_commands(longest: Duration) -> Value {
     schema
 }
 
-/// What is read.
-fn schema<T: JsonSchema>() -> Value {
-    schema_by::<T>(SchemaSettings::draft2020_12())
-}
-
-fn schema_by<T: JsonSchema>(mut settings: SchemaSettings) -> Value {
-    settings.inline_subschemas = true;
-    let schema: Value = SchemaGenerator::new(settings).into_root_schema_for::<T>().into();
-    schema
-}
-
 fn answer<T: JsonSchema>() -> Value {
-    // What is written: a field that is left out where there is nothing to say is not required.
-    let written = || SchemaSettings::draft2020_12().for_serialize();
-    let mut alternatives = [schema_by::<T>(written()), schema_by::<Refusal>(written())];
+    let mut alternatives = [output_schema::<T>(), output_schema::<Refusal>()];
     for alternative in &mut alternatives {
         if let Some(fields) = alternative.as_object_mut() {
             fields.remove("$schema");
@@ -126,13 +104,14 @@ mod tests {
                 tool.name
             );
             assert_eq!(tool.input_schema["type"], json!("object"), "{}", tool.name);
-            assert!(!tool.output_schema.to_string().contains("$ref"), "{}", tool.name);
+            let output = json!(tool.output_schema).to_string();
+            assert!(!output.contains("$ref"), "{}", tool.name);
         }
     }
 
     #[test]
     fn optional_fields_of_a_result_are_not_required() {
-        let required = definitions(MAX_TIMEOUT)[0].output_schema["anyOf"][0]["required"].clone();
+        let required = json!(definitions(MAX_TIMEOUT)[0].output_schema)["anyOf"][0]["required"].clone();
         let required: Vec<String> = serde_json::from_value(required).unwrap();
         assert!(required.contains(&"exit_code".to_owned()));
         for optional in ["note", "skipped_files"] {

@@ -45,7 +45,7 @@ pub(super) enum Described<'a> {
     /// A session's.
     Mounted(&'a [Mounted]),
     /// What every session will have, by name.
-    Promised(&'a [&'a str]),
+    Promised(&'a [String]),
 }
 
 pub(super) fn prompt(profile: Profile, longest: Duration, datasets: &Described<'_>) -> String {

@@ -17,6 +17,7 @@ pub mod prompt;
 mod render_chart;
 mod run;
 pub mod tools;
+mod toolset;
 mod view;
 
 pub use coverage::LOW_COVERAGE;
@@ -24,3 +25,4 @@ pub use derived::{BoundInput, CallFailure, Derived, EarlierNames, Envelope};
 pub use policy::{COVERAGE_THRESHOLD, LowCoverage, Policy};
 pub use render_chart::ChartCall;
 pub use run::Derivation;
+pub use toolset::KIND;

@@ -1,6 +1,6 @@
 //! One call after the other, in one session.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cellblock_artifact::ArtifactEnvelope;
 use tokio::sync::mpsc;
@@ -21,7 +21,7 @@ use crate::execution::{Event, Execution, Outcome};
 use crate::finding::Finding;
 use crate::interpreter::Shared;
 use crate::rejection::Rejection;
-use crate::session::{Session, SessionOptions};
+use crate::session::Session;
 
 /// The tool that a cell's own result is recorded as.
 const TOOL: &str = "code_interpreter";
@@ -33,35 +33,17 @@ pub struct Derivation {
     session: Session,
     aliases: AliasStore,
     policy: Policy,
-    attempts: Attempts,
+    attempts: Arc<Mutex<Attempts>>,
 }
 
 impl Derivation {
-    /// Starts nothing: a derivation without a call costs nothing.
-    pub(crate) fn new(shared: Arc<Shared>, aliases: AliasStore, policy: Policy) -> Self {
-        let options = SessionOptions {
-            prelude: ["analysis", "documents", "derivation"]
-                .map(str::to_owned)
-                .to_vec(),
-            idle: policy.idle,
-            ..SessionOptions::default()
-        };
-        Self {
-            session: Session::start(Arc::clone(&shared), options),
-            shared,
-            aliases,
-            attempts: Attempts::new(policy.max_attempts),
-            policy,
-        }
-    }
-
-    /// In a session that is there already and has the prelude `derivation`; of its attempts some may be used up.
+    /// In a session that is there already and has the prelude `derivation`; of its attempts, which others may share, some may be used up.
     pub(crate) const fn within(
         shared: Arc<Shared>,
         session: Session,
         aliases: AliasStore,
         policy: Policy,
-        attempts: Attempts,
+        attempts: Arc<Mutex<Attempts>>,
     ) -> Self {
         Self {
             shared,
@@ -89,22 +71,26 @@ impl Derivation {
 
     /// Number of calls that may still fail.
     pub fn attempts(&self) -> Attempts {
-        self.attempts
+        *self.counted()
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Attempts> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets calls fail as often as at first: there is a new result to derive from, or the session was reset.
-    pub const fn renew_attempts(&mut self) {
-        self.attempts.renew();
+    pub fn renew_attempts(&self) {
+        self.counted().renew();
     }
 
     /// Runs one call. What the model did wrong is `Ok`: see [`Derived::outcome`].
-    pub async fn derive(&mut self, call: &DerivationCall) -> Result<Derived> {
+    pub async fn derive(&self, call: &DerivationCall) -> Result<Derived> {
         self.derive_watched(call, None).await
     }
 
     /// The same, with its output as it comes.
     pub async fn derive_watched(
-        &mut self,
+        &self,
         call: &DerivationCall,
         events: Option<mpsc::Sender<Event>>,
     ) -> Result<Derived> {
@@ -120,8 +106,8 @@ impl Derivation {
     }
 
     /// Counts a call that could not be read as a failed attempt.
-    pub fn refuse(&mut self, intent: &str, rejections: Vec<Rejection>) -> Derived {
-        self.attempts.fail();
+    pub fn refuse(&self, intent: &str, rejections: Vec<Rejection>) -> Derived {
+        self.counted().fail();
         self.derived(intent, Outcome::Rejected { rejections })
     }
 
@@ -131,7 +117,7 @@ impl Derivation {
     }
 
     fn allowed(&self, call: &DerivationCall) -> Result<Contract, Vec<Rejection>> {
-        if let Some(refusal) = self.attempts.refusal() {
+        if let Some(refusal) = self.attempts().refusal() {
             return Err(vec![refusal]);
         }
         let terms = Call {
@@ -142,7 +128,7 @@ impl Derivation {
     }
 
     async fn run(
-        &mut self,
+        &self,
         call: &DerivationCall,
         contract: &Contract,
         events: Option<mpsc::Sender<Event>>,
@@ -189,7 +175,7 @@ impl Derivation {
 
     /// Compares what the cell emitted with what it had declared, and keeps what it answered.
     async fn finish(
-        &mut self,
+        &self,
         call: &DerivationCall,
         contract: &Contract,
         mut execution: Execution,
@@ -277,7 +263,7 @@ impl Derivation {
             findings: Vec::new(),
             inputs: Vec::new(),
             output_alias: None,
-            attempts_left: self.attempts.left(),
+            attempts_left: self.attempts().left(),
         }
     }
 
@@ -286,13 +272,14 @@ impl Derivation {
     }
 
     /// Counts a call by how it ended.
-    pub(super) fn count(&mut self, derived: &mut Derived) {
+    pub(super) fn count(&self, derived: &mut Derived) {
+        let mut attempts = self.counted();
         if derived.ok() {
-            self.attempts.renew();
+            attempts.renew();
         } else {
-            self.attempts.fail();
+            attempts.fail();
         }
-        derived.attempts_left = self.attempts.left();
+        derived.attempts_left = attempts.left();
     }
 
     pub(super) fn answer(&self, outcome: Outcome, artifacts: Vec<ArtifactEnvelope>) -> Derived {

@@ -12,9 +12,9 @@ use cellblock_artifact::{ArtifactId, Store};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, renameat, unlinkat};
 use rustix::io::Errno;
 
-use super::event::WorkbenchEvent;
 use crate::error::{Error, Result};
 use crate::execution::ProducedFile;
+use crate::toolset::ToolEvent;
 
 /// Bytes that tell a picture's kind.
 const BEGINNING: u64 = 512;
@@ -51,7 +51,7 @@ pub(super) async fn visualization(
     store: &Store,
     file: &ProducedFile,
     path: PathBuf,
-) -> Result<Option<WorkbenchEvent>> {
+) -> Result<Option<ToolEvent>> {
     let Some((_, extension)) = file.name.rsplit_once('.') else {
         return Ok(None);
     };
@@ -67,7 +67,7 @@ pub(super) async fn visualization(
         .map_err(|_| Error::Request("an artifact has no name".into()))?;
     let beginning = store.get_range(id, 0..file.bytes.min(BEGINNING)).await?;
     Ok(
-        begins_as(media_type, &beginning).then(|| WorkbenchEvent::Visualization {
+        begins_as(media_type, &beginning).then(|| ToolEvent::Visualization {
             path,
             sha256: file.sha256.clone(),
             media_type: media_type.to_owned(),

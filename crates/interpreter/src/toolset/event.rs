@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use cellblock_protocol::Stream;
 use tokio::sync::broadcast;
 
+use crate::execution::Event;
 use crate::session::Listener;
 
-/// Something that happens.
+/// Something that happens while a tool works.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WorkbenchEvent {
-    /// A command wrote these bytes to stdout.
+pub enum ToolEvent {
+    /// Code or a command wrote these bytes to stdout.
     Stdout(Vec<u8>),
-    /// A command wrote these bytes to stderr.
+    /// Code or a command wrote these bytes to stderr.
     Stderr(Vec<u8>),
     /// A command left a picture in `/tmp/output`.
     Visualization {
@@ -25,11 +26,22 @@ pub enum WorkbenchEvent {
     },
 }
 
-impl Listener for broadcast::Sender<WorkbenchEvent> {
+impl ToolEvent {
+    /// The same event of a cell. Outputs are part of its result.
+    pub(crate) fn of_cell(event: Event) -> Option<Self> {
+        match event {
+            Event::Stdout(bytes) => Some(Self::Stdout(bytes)),
+            Event::Stderr(bytes) => Some(Self::Stderr(bytes)),
+            Event::Output(_) => None,
+        }
+    }
+}
+
+impl Listener for broadcast::Sender<ToolEvent> {
     fn wrote(&self, stream: Stream, bytes: Vec<u8>) {
         let event = match stream {
-            Stream::Stdout => WorkbenchEvent::Stdout(bytes),
-            Stream::Stderr => WorkbenchEvent::Stderr(bytes),
+            Stream::Stdout => ToolEvent::Stdout(bytes),
+            Stream::Stderr => ToolEvent::Stderr(bytes),
         };
         // Nobody has to listen.
         let _ = self.send(event);

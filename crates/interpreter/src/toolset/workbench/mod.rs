@@ -8,9 +8,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::broadcast;
@@ -18,9 +19,9 @@ use tokio::sync::broadcast;
 use crate::error::Result;
 use crate::execution::SkippedFile;
 use crate::session::{Change, EditError, EditRefused, Executed, Order, Refused, Session};
+use crate::toolset::{ToolDefinition, ToolEvent, ToolResult, Toolset, ToolsetKind, Watch};
 
 mod args;
-mod event;
 mod exec;
 mod hint;
 mod outputs;
@@ -31,10 +32,9 @@ mod tools;
 
 pub use crate::session::{ColumnType, DatasetSource, How, Mounted, Shape};
 pub use args::{EditArgs, Encoding, ExecArgs, WriteArgs};
-pub use event::WorkbenchEvent;
 pub use hint::{Hint, HintCode};
 pub use reply::{EditResult, ExecResult, Refusal, Reply, WriteResult};
-pub use tools::{EDIT, EXEC, ToolDefinition, WRITE};
+pub use tools::{EDIT, EXEC, WRITE};
 
 use args::{MAX_CONTENT, MAX_TIMEOUT};
 use path::{INVALID, normalise};
@@ -75,6 +75,31 @@ pub enum Profile {
     Polars,
 }
 
+/// The toolset `workbench`.
+pub const KIND: ToolsetKind = ToolsetKind {
+    name: "workbench",
+    summary: "Run commands, write and edit files",
+    about: "How to work with scripts and commands",
+    prelude: &[],
+    on_results: false,
+    definitions: |terms| tools::definitions(terms.max_timeout),
+    prompt: |terms| {
+        prompt::prompt(
+            terms.profile,
+            terms.max_timeout,
+            &Described::Promised(&terms.datasets),
+        )
+    },
+    open: |_, session, terms| {
+        let options = WorkbenchOptions {
+            output_dir: terms.output_dir.clone(),
+            profile: terms.profile,
+            max_timeout: terms.max_timeout,
+        };
+        Box::pin(async move { Ok(Arc::new(Workbench::new(session, options)) as Arc<dyn Toolset>) })
+    },
+};
+
 /// Three tools over one session. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Workbench {
@@ -85,8 +110,7 @@ pub struct Workbench {
 struct Shared {
     session: Session,
     options: WorkbenchOptions,
-    events: broadcast::Sender<WorkbenchEvent>,
-    datasets: Mutex<Vec<Mounted>>,
+    events: broadcast::Sender<ToolEvent>,
 }
 
 impl Workbench {
@@ -98,19 +122,8 @@ impl Workbench {
                 session,
                 options,
                 events,
-                datasets: Mutex::default(),
             }),
         }
-    }
-
-    /// Returns the tools, for listing them to a model without a session.
-    pub fn definitions() -> Vec<ToolDefinition> {
-        tools::definitions(MAX_TIMEOUT)
-    }
-
-    /// The tools as this workbench has them.
-    pub fn tools(&self) -> Vec<ToolDefinition> {
-        tools::definitions(self.shared.options.max_timeout)
     }
 
     /// Calls a tool by its name. What it refuses, a wrong call included, is `Ok({"success": false, "error", "hint", …})`.
@@ -229,18 +242,13 @@ impl Workbench {
     }
 
     /// What happens from here on: output of commands as it comes, and pictures. A listener that falls behind misses events.
-    pub fn events(&self) -> broadcast::Receiver<WorkbenchEvent> {
+    pub fn events(&self) -> broadcast::Receiver<ToolEvent> {
         self.shared.events.subscribe()
     }
 
-    /// Adds a file of the host as a dataset: it appears in `/tmp/data`, read-only, at once where a sandbox lives, and in each that is made
-    /// later. The answer says under which name, how it got there, and what is in it.
-    ///
-    /// An error of the kind `Input` says that the file cannot be read, or not converted; the session is as it was.
+    /// Adds a file of the host as a dataset: see [`Session::add_dataset`].
     pub async fn add_dataset(&self, name: &str, source: DatasetSource) -> Result<Mounted> {
-        let mounted = self.shared.session.add_dataset(name.to_owned(), source).await?;
-        self.datasets().push(mounted.clone());
-        Ok(mounted)
+        self.shared.session.add_dataset(name.to_owned(), source).await
     }
 
     /// The section of a system prompt that tells a model of the tools, the session's datasets, and the constraints.
@@ -249,20 +257,8 @@ impl Workbench {
         prompt::prompt(
             options.profile,
             options.max_timeout,
-            &Described::Mounted(&self.datasets()),
+            &Described::Mounted(&self.shared.session.datasets()),
         )
-    }
-
-    /// The same without a session, where each will have datasets of these names.
-    pub fn prompt_without_session(max_timeout: Duration, datasets: &[&str]) -> String {
-        prompt::prompt(Profile::default(), max_timeout, &Described::Promised(datasets))
-    }
-
-    fn datasets(&self) -> MutexGuard<'_, Vec<Mounted>> {
-        self.shared
-            .datasets
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the session, and completes when its sandbox is gone.
@@ -299,6 +295,42 @@ impl Workbench {
             names.push(file.name.clone());
         }
         Ok((names, skipped))
+    }
+}
+
+impl Toolset for Workbench {
+    fn definitions(&self) -> Vec<ToolDefinition> {
+        tools::definitions(self.shared.options.max_timeout)
+    }
+
+    fn call<'a>(
+        &'a self,
+        tool: &'a str,
+        arguments: Value,
+        watch: Watch<'a>,
+    ) -> BoxFuture<'a, Result<ToolResult>> {
+        Box::pin(async move {
+            let mut events = self.events();
+            let mut called = std::pin::pin!(self.call(tool, arguments));
+            // Heard as they come: the output of a command would push out the pictures, which come last.
+            let result = loop {
+                tokio::select! {
+                    biased;
+                    event = events.recv() => if let Ok(event) = event {
+                        watch(event);
+                    },
+                    result = &mut called => break result?,
+                }
+            };
+            while let Ok(event) = events.try_recv() {
+                watch(event);
+            }
+            Ok(ToolResult::Json(result))
+        })
+    }
+
+    fn prompt(&self) -> String {
+        self.prompt()
     }
 }
 

@@ -1,52 +1,18 @@
 //! The toolset's two tools as a model provider wants them: a name, a description, a JSON Schema.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::derived::Envelope;
 use crate::contract::ArtifactKind;
+use crate::toolset::{ToolDefinition, ToolEffect, output_schema};
 
 /// Runs Python on fetched data.
 pub const CODE_INTERPRETER: &str = "code_interpreter";
 /// Draws a structured chart from one alias, without Python.
 pub const RENDER_CHART: &str = "render_chart";
 
-/// A tool that a model may call.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ToolDefinition {
-    /// Its name.
-    pub name: String,
-    /// What it does and when to call it.
-    pub description: String,
-    /// A JSON Schema (draft 2020-12) of its arguments, which are an object.
-    pub parameters: Value,
-}
-
-/// How the tools are offered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offer {
-    /// Whether structured charts are part of it, inside Python and as a tool of their own.
-    pub render_chart: bool,
-    /// Whether a call has to name at least one input.
-    pub require_inputs: bool,
-}
-
-impl Default for Offer {
-    fn default() -> Self {
-        Self {
-            render_chart: true,
-            require_inputs: false,
-        }
-    }
-}
-
-/// The interpreter's definition.
-pub fn code_interpreter(offer: Offer) -> ToolDefinition {
-    let kinds: &[_] = if offer.render_chart {
-        &ArtifactKind::ALL
-    } else {
-        &[ArtifactKind::Image]
-    };
-    let kinds: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+/// Returns the definition of the tool that runs code, which may have to name at least one input.
+pub fn code_interpreter(require_inputs: bool) -> ToolDefinition {
     let mut required = vec!["code", "postProcessingContract"];
     let mut inputs = json!({
         "type": "object",
@@ -54,33 +20,37 @@ pub fn code_interpreter(offer: Offer) -> ToolDefinition {
             own name as well.",
         "additionalProperties": {"type": "string"},
     });
-    if offer.require_inputs {
+    if require_inputs {
         required.push("inputs");
         inputs["minProperties"] = json!(1);
         inputs["description"] = json!(
             "Local names for the aliases that the code reads, at least one, such as {\"prices\": \"get_price_history_1\"}."
         );
     }
-    ToolDefinition {
-        name: CODE_INTERPRETER.to_owned(),
-        description: "Runs Python in a sandbox without network to derive metrics, tables or charts from the results of earlier tool \
-            calls. It cannot fetch anything. Variables and files stay for later calls of the same turn. End with set_result(value)."
-            .to_owned(),
-        parameters: json!({
+    ToolDefinition::new(
+        CODE_INTERPRETER,
+        "Derive with code",
+        "Runs Python in a sandbox without network to derive metrics, tables or charts from the results of earlier tool \
+         calls. It cannot fetch anything. Variables and files stay for later calls of the same turn. End with set_result(value).",
+        json!({
             "type": "object",
             "properties": {
                 "intent": {"type": "string", "description": "What this call is for, in one sentence."},
                 "code": {"type": "string", "description": "The Python code."},
                 "inputs": inputs,
-                "postProcessingContract": contract(&kinds),
+                "postProcessingContract": contract(),
             },
             "required": required,
             "additionalProperties": false,
         }),
-    }
+        ToolEffect::Changes,
+    )
+    .returns(output_schema::<Envelope>())
+    .resumes()
 }
 
-fn contract(kinds: &[&str]) -> Value {
+fn contract() -> Value {
+    let kinds = ArtifactKind::ALL.map(ArtifactKind::name);
     json!({
         "type": "object",
         "description": "What the code will do; checked before it runs and after it ended.",
@@ -107,12 +77,12 @@ fn contract(kinds: &[&str]) -> Value {
 
 /// The definition of the chart tool outside Python.
 pub fn render_chart() -> ToolDefinition {
-    ToolDefinition {
-        name: RENDER_CHART.to_owned(),
-        description: "Draws a structured chart directly from the rows of one tool result, without Python. For anything that has to be \
-            computed, merged or reshaped first, call code_interpreter."
-            .to_owned(),
-        parameters: json!({
+    ToolDefinition::new(
+        RENDER_CHART,
+        "Draw a chart",
+        "Draws a structured chart directly from the rows of one tool result, without Python. For anything that has to be \
+         computed, merged or reshaped first, call code_interpreter.",
+        json!({
             "type": "object",
             "properties": {
                 "alias": {"type": "string", "description": "The alias of the tool result that holds the rows."},
@@ -127,7 +97,10 @@ pub fn render_chart() -> ToolDefinition {
             "required": ["alias", "spec"],
             "additionalProperties": false,
         }),
-    }
+        ToolEffect::Adds,
+    )
+    .returns(output_schema::<Envelope>())
+    .resumes()
 }
 
 /// The outline of a chart's specification; each key is checked when the chart is made.
@@ -207,48 +180,38 @@ mod tests {
 
     #[test]
     fn the_definitions_are_as_agreed() {
-        let definitions = [code_interpreter(Offer::default()), render_chart()];
+        #[derive(serde::Serialize)]
+        struct Offered {
+            name: String,
+            description: String,
+            parameters: serde_json::Map<String, Value>,
+        }
+        let definitions = [code_interpreter(false), render_chart()].map(|it| Offered {
+            name: it.name,
+            description: it.description,
+            parameters: it.input_schema,
+        });
         insta::with_settings!({sort_maps => true}, {
             insta::assert_json_snapshot!(definitions);
         });
     }
 
     #[test]
-    fn a_chart_is_declared_only_where_charts_are_offered() {
-        let kinds = |offer| {
-            let definition = code_interpreter(offer);
-            definition.parameters["properties"]["postProcessingContract"]["properties"]["expectedArtifacts"]["items"]
-                ["enum"]
-                .clone()
-        };
-        let without = Offer {
-            render_chart: false,
-            ..Offer::default()
-        };
-        assert_eq!(kinds(Offer::default()), json!(["image", "chart"]));
-        assert_eq!(kinds(without), json!(["image"]));
-    }
-
-    #[test]
     fn inputs_are_required_where_the_policy_says_so() {
-        let strict = Offer {
-            require_inputs: true,
-            ..Offer::default()
-        };
-        let strict = code_interpreter(strict).parameters;
+        let strict = code_interpreter(true).input_schema;
         assert_eq!(
             strict["required"],
             json!(["code", "postProcessingContract", "inputs"])
         );
         assert_eq!(strict["properties"]["inputs"]["minProperties"], 1);
-        let usual = code_interpreter(Offer::default()).parameters;
+        let usual = code_interpreter(false).input_schema;
         assert_eq!(usual["required"], json!(["code", "postProcessingContract"]));
         assert_eq!(usual["properties"]["inputs"]["minProperties"], Value::Null);
     }
 
     #[test]
     fn a_call_that_meets_the_schema_is_read() {
-        let definition = code_interpreter(Offer::default());
+        let definition = code_interpreter(false);
         let arguments = json!({
             "intent": "i",
             "code": "set_result(1)",
@@ -257,7 +220,7 @@ mod tests {
                 "operation": "o", "reason": "r", "inputAliases": ["a_1"], "expectedArtifacts": ["image"]
             },
         });
-        let names = definition.parameters["properties"].as_object().unwrap().keys();
+        let names = definition.input_schema["properties"].as_object().unwrap().keys();
         assert!(names.eq(arguments.as_object().unwrap().keys()));
         let call = crate::contract::DerivationCall::read(&arguments).unwrap();
         let known = crate::contract::Known::new(["a_1"]);

@@ -106,8 +106,16 @@ fn of_form(spec: &Value, title: Option<&str>, alt: Option<&str>) -> Vec<Rejectio
 }
 
 impl Derivation {
+    /// Reads the arguments of a call and draws its chart; see [`render_chart`](Self::render_chart).
+    pub async fn chart(&self, arguments: &Value) -> Result<Derived> {
+        match ChartCall::read(arguments) {
+            Ok(call) => self.render_chart(&call).await,
+            Err(rejections) => Ok(self.refuse("", rejections)),
+        }
+    }
+
     /// Draws a chart from one alias: checks it here, and draws its picture in a sandbox of its own. A chart that cannot be drawn counts as a failed attempt.
-    pub async fn render_chart(&mut self, call: &ChartCall) -> Result<Derived> {
+    pub async fn render_chart(&self, call: &ChartCall) -> Result<Derived> {
         let drawn = match self.attempts().refusal() {
             Some(refusal) => Err(vec![refusal]),
             None => self.drawn(call).await?,

@@ -1,0 +1,137 @@
+//! The derivation as a toolset, and how an interpreter opens one.
+
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::policy::Policy;
+use super::prompt::{self, Prompt, PromptSettings};
+use super::run::Derivation;
+use super::tools::{self, RENDER_CHART};
+use crate::alias::{AliasStore, Bounds};
+use crate::contract::{Attempts, DerivationCall};
+use crate::error::{Error, Result};
+use crate::interpreter::Interpreter;
+use crate::session::{Session, SessionOptions};
+use crate::toolset::{ToolDefinition, ToolEvent, ToolResult, Toolset, ToolsetKind, ToolsetTerms, Watch};
+
+/// Events of a cell that may wait.
+const EVENTS: usize = 256;
+
+/// The toolset `derivation`.
+pub const KIND: ToolsetKind = ToolsetKind {
+    name: "derivation",
+    summary: "Code that derives from tool results",
+    about: "How to derive from the results of other tools, under a contract",
+    prelude: &["analysis", "documents", "derivation"],
+    on_results: true,
+    definitions: |_| definitions(&Policy::default()),
+    prompt: |terms| Prompt::new(&PromptSettings::of(&policy(terms), &terms.libraries)).section(&[]),
+    open: |interpreter, session, terms| {
+        Box::pin(async move {
+            let aliases = AliasStore::new(interpreter.store().clone(), &*terms.owner, Bounds::default());
+            let policy = policy(terms);
+            let attempts = Arc::new(Mutex::new(Attempts::new(policy.max_attempts)));
+            let derivation = interpreter.derivation_in(session, aliases, policy, attempts);
+            Ok(Arc::new(derivation.await?) as Arc<dyn Toolset>)
+        })
+    },
+};
+
+fn policy(terms: &ToolsetTerms) -> Policy {
+    Policy {
+        cell_time: terms.timeout,
+        ..Policy::default()
+    }
+}
+
+fn definitions(policy: &Policy) -> Vec<ToolDefinition> {
+    vec![
+        tools::code_interpreter(policy.contract.require_inputs),
+        tools::render_chart(),
+    ]
+}
+
+impl Toolset for Derivation {
+    fn definitions(&self) -> Vec<ToolDefinition> {
+        definitions(self.policy())
+    }
+
+    fn call<'a>(
+        &'a self,
+        tool: &'a str,
+        arguments: Value,
+        watch: Watch<'a>,
+    ) -> BoxFuture<'a, Result<ToolResult>> {
+        Box::pin(async move {
+            let derived = if tool == RENDER_CHART {
+                self.chart(&arguments).await?
+            } else {
+                match DerivationCall::read(&arguments) {
+                    Ok(call) => {
+                        let (sender, mut events) = mpsc::channel(EVENTS);
+                        let watching = async {
+                            while let Some(event) = events.recv().await {
+                                ToolEvent::of_cell(event).map(&mut *watch);
+                            }
+                        };
+                        tokio::join!(self.derive_watched(&call, Some(sender)), watching).0?
+                    }
+                    Err(rejections) => self.refuse("", rejections),
+                }
+            };
+            Ok(ToolResult::Derived(Box::new(derived)))
+        })
+    }
+
+    fn prompt(&self) -> String {
+        let libraries = prompt::libraries(self.shared().base.manifest());
+        let settings = PromptSettings::of(self.policy(), &libraries);
+        Prompt::new(&settings).section(&prompt::lines(self.aliases()))
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async { Ok(self.aliases().close().await?) })
+    }
+}
+
+impl Interpreter {
+    /// Returns what code may import in addition to the standard library, for a prompt.
+    pub fn libraries(&self) -> Vec<String> {
+        prompt::libraries(self.shared().base.manifest())
+    }
+
+    /// A derivation from tool results. Its sandbox is made at its first call. Fails if the image holds a network client.
+    pub async fn derivation(&self, aliases: AliasStore, policy: Policy) -> Result<Derivation> {
+        let image = self.shared().base.manifest();
+        if !policy.requirements.is_empty() && !image.policy.is_closed() {
+            // Layers are held to the image's policy.
+            return Err(Error::Request(format!(
+                "image `{}` lets network clients in, so no packages can be added to it in a derivation; use an image whose policy forbids them",
+                image.name
+            )));
+        }
+        let session = self.session(SessionOptions {
+            prelude: KIND.prelude.iter().copied().map(str::to_owned).collect(),
+            idle: policy.idle,
+            ..SessionOptions::default()
+        });
+        let attempts = Arc::new(Mutex::new(Attempts::new(policy.max_attempts)));
+        self.derivation_in(session, aliases, policy, attempts).await
+    }
+
+    /// A derivation in a session that is there already, and that was made with the prelude `derivation`. Dropping it leaves the session.
+    pub async fn derivation_in(
+        &self,
+        session: Session,
+        aliases: AliasStore,
+        policy: Policy,
+        attempts: Arc<Mutex<Attempts>>,
+    ) -> Result<Derivation> {
+        self.shared().audited().await?;
+        let shared = Arc::clone(self.shared());
+        Ok(Derivation::within(shared, session, aliases, policy, attempts))
+    }
+}

@@ -1,0 +1,138 @@
+//! Cells of Python as a toolset: `run_python`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{ToolDefinition, ToolEffect, ToolEvent, ToolResult, Toolset, ToolsetKind, Watch};
+use crate::cell::Cell;
+use crate::error::{Error, Result};
+use crate::session::Session;
+
+/// The name of the tool.
+pub const RUN_PYTHON: &str = "run_python";
+
+const PROMPT: &str = "## Python (run_python)\n\n\
+    `run_python` runs a cell of Python in an isolated sandbox without network. The value of a trailing expression is shown, as in a \
+    notebook. Variables and files stay for later calls.";
+
+/// The toolset `interpreter`.
+pub const KIND: ToolsetKind = ToolsetKind {
+    name: "interpreter",
+    summary: "Cells of Python with variables that persist",
+    about: "How to work with run_python, sessions and files",
+    prelude: &[],
+    on_results: false,
+    definitions: |_| vec![definition()],
+    prompt: |_| PROMPT.to_owned(),
+    open: |_, session, terms| {
+        let max_timeout = terms.max_timeout;
+        Box::pin(async move { Ok(Arc::new(Python { session, max_timeout }) as Arc<dyn Toolset>) })
+    },
+};
+
+/// Cells of one session.
+#[derive(Debug)]
+struct Python {
+    session: Session,
+    max_timeout: Duration,
+}
+
+/// Arguments of the tool, and a request to run a cell.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Arguments {
+    code: Option<String>,
+    requirements: Vec<String>,
+    timeout: Option<f64>,
+}
+
+impl Toolset for Python {
+    fn definitions(&self) -> Vec<ToolDefinition> {
+        vec![definition()]
+    }
+
+    fn call<'a>(
+        &'a self,
+        _tool: &'a str,
+        arguments: Value,
+        watch: Watch<'a>,
+    ) -> BoxFuture<'a, Result<ToolResult>> {
+        Box::pin(async move {
+            let Arguments {
+                code,
+                requirements,
+                timeout,
+            } = serde_json::from_value(arguments).map_err(|error| Error::Argument {
+                name: "arguments",
+                missing: false,
+                reason: error.to_string(),
+            })?;
+            let cell = cell(code, timeout, requirements, self.max_timeout)?;
+            let code = cell.code.clone();
+            let mut running = self.session.start_cell(cell).await?;
+            while let Some(event) = running.events.recv().await {
+                ToolEvent::of_cell(event).map(&mut *watch);
+            }
+            let execution = Box::new(running.finish().await?);
+            Ok(ToolResult::Cell { code, execution })
+        })
+    }
+
+    fn prompt(&self) -> String {
+        PROMPT.to_owned()
+    }
+}
+
+/// Returns the cell that a request describes.
+pub fn cell(
+    code: Option<String>,
+    timeout: Option<f64>,
+    requirements: Vec<String>,
+    max_timeout: Duration,
+) -> Result<Cell> {
+    let wrong = |name, missing, reason| Error::Argument {
+        name,
+        missing,
+        reason,
+    };
+    let code = code.ok_or_else(|| wrong("code", true, "give the code to run as `code`".to_owned()))?;
+    let mut cell = Cell::new(code).with_requirements(requirements);
+    if let Some(seconds) = timeout {
+        let timeout = Duration::try_from_secs_f64(seconds).ok();
+        let timeout = timeout.filter(|timeout| !timeout.is_zero() && *timeout <= max_timeout);
+        cell.timeout = Some(timeout.ok_or_else(|| {
+            let max = max_timeout.as_secs_f64();
+            let reason = format!("it is {seconds}; give more than 0 and at most {max} seconds");
+            wrong("timeout", false, reason)
+        })?);
+    }
+    Ok(cell)
+}
+
+fn definition() -> ToolDefinition {
+    ToolDefinition::new(
+        RUN_PYTHON,
+        "Run Python",
+        "Runs Python in a sandbox without network. Variables and files stay for later calls. The value of the last \
+         expression is shown.",
+        json!({
+            "type": "object",
+            "properties": {
+                "code": {"type": "string", "description": "The Python code."},
+                "requirements": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Packages that it needs besides those of the image, such as \"six==1.17.0\".",
+                },
+                "timeout": {"type": "number", "exclusiveMinimum": 0, "description": "Seconds that it may run."},
+            },
+            "required": ["code"],
+            "additionalProperties": false,
+        }),
+        ToolEffect::Changes,
+    )
+}

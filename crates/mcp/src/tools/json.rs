@@ -1,0 +1,81 @@
+//! Results of tools that are JSON.
+
+use cellblock_artifact::ArtifactId;
+use cellblock_interpreter::output::ArtifactRef;
+use cellblock_interpreter::render::{self, CHARS_PER_TOKEN};
+use serde_json::Value;
+
+use crate::answer::{Answer, Link};
+use crate::refusal::Refusal;
+use crate::resources::{media_type, uri};
+use crate::server::Shared;
+use crate::sessions::{Made, Use};
+
+/// Shows a stream within so many tokens; what is left out can be had in the sandbox.
+fn shorten(result: &mut Value, stream: &str, tokens: usize) {
+    let Some(written) = result[stream].as_str() else {
+        return;
+    };
+    let shown = render::stream(written, tokens);
+    if written.chars().nth(tokens * CHARS_PER_TOKEN).is_some() {
+        result[format!("{stream}_truncated")] = true.into();
+    }
+    result[stream] = shown.into();
+}
+
+/// Tells a model the result, with the pictures that commands left.
+pub(super) async fn told(
+    server: &Shared,
+    used: &Use,
+    mut result: Value,
+    pictures: Vec<(String, String, String)>,
+) -> Result<Answer, Refusal> {
+    let refused = result["success"] == false;
+    result["session"] = used.id.clone().into();
+    let files: Vec<_> = result["output_files"].as_array().into_iter().flatten().collect();
+    let links: Vec<_> = files
+        .into_iter()
+        .filter_map(Value::as_str)
+        .map(|name| Link {
+            uri: uri::file(&used.id, &format!("/tmp/output/{name}")),
+            name: name.to_owned(),
+            media_type: media_type(name).to_owned(),
+            bytes: None,
+        })
+        .collect();
+    shorten(&mut result, "stdout", server.options.tokens / 2);
+    shorten(&mut result, "stderr", server.options.tokens / 4);
+    let mut answer = Answer::of(&result);
+    let store = server.engine.get().await?.store();
+    for (name, sha256, media_type) in pictures {
+        let Ok(id) = sha256.parse::<ArtifactId>() else {
+            continue;
+        };
+        let Ok(known) = store.metadata(id).await else {
+            continue;
+        };
+        used.remember(Made {
+            id,
+            name,
+            media_type: media_type.clone(),
+            bytes: known.bytes,
+        });
+        // A drawing can hold scripts, and models do not see it.
+        if media_type != "image/svg+xml" {
+            let image = ArtifactRef {
+                sha256: id,
+                kind: known.kind,
+                bytes: known.bytes,
+                media_type,
+            };
+            answer.picture(store, &image).await;
+        }
+    }
+    for link in &links {
+        answer.link(link);
+    }
+    if refused {
+        answer.fail();
+    }
+    Ok(answer)
+}

@@ -1,0 +1,72 @@
+//! Calls of a toolset's tools.
+
+use cellblock_interpreter::toolset::{ToolEvent, ToolResult, ToolsetKind, python};
+use serde_json::Value;
+
+use super::{Call, derivation, json, run_python};
+use crate::answer::{self, Answer};
+use crate::refusal::Refusal;
+use crate::server::Shared;
+
+/// Calls a tool of this kind; one that `resumes` needs a session.
+pub(super) async fn call(
+    kind: ToolsetKind,
+    resumes: bool,
+    server: &Shared,
+    call: &mut Call,
+) -> Result<Answer, Refusal> {
+    let (handle, arguments) = if kind == python::KIND {
+        run_python::arguments(call, &server.options)?
+    } else {
+        split(call)?
+    };
+    if resumes && handle.is_none() {
+        return Err(Refusal::new(format!(
+            "`session` is missing: give the handle of the session that `{}` goes on in",
+            call.tool
+        )));
+    }
+    let used = call.session(server, handle.as_deref()).await?;
+    let Some(toolset) = used.toolset(kind) else {
+        return Err(Refusal::new(format!(
+            "this session was made without the toolset `{}`: make a new one",
+            kind.name
+        )));
+    };
+    let _turn = call.turn(&used).await?;
+    let _permit = call.permit(server).await?;
+    let mut pictures = Vec::new();
+    let mut watch = |event| match event {
+        ToolEvent::Stdout(bytes) | ToolEvent::Stderr(bytes) => call.progress.wrote(&bytes),
+        ToolEvent::Visualization {
+            path,
+            sha256,
+            media_type,
+        } => pictures.push((path.to_string_lossy().into_owned(), sha256, media_type)),
+    };
+    let work = toolset.call(&call.tool, arguments, &mut watch);
+    match used.until(call.stop.cancelled(), work).await? {
+        ToolResult::Cell { execution, .. } => {
+            used.count_cell();
+            let store = server.engine.get().await?.store();
+            Ok(answer::told(&used, store, &execution, server.options.tokens).await)
+        }
+        ToolResult::Derived(derived) => derivation::told(server, &used, &derived).await,
+        ToolResult::Json(result) => json::told(server, &used, result, pictures).await,
+    }
+}
+
+/// The session's handle, and the arguments that the toolset reads itself.
+fn split(call: &mut Call) -> Result<(Option<String>, Value), Refusal> {
+    let mut arguments = call.arguments.take();
+    let handle = arguments
+        .as_object_mut()
+        .and_then(|fields| fields.remove("session"));
+    match handle {
+        Some(Value::String(handle)) => Ok((Some(handle), arguments)),
+        None | Some(Value::Null) => Ok((None, arguments)),
+        Some(_) => Err(Refusal::new(
+            "`session` must be a string: give the handle of a session",
+        )),
+    }
+}
