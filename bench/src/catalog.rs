@@ -128,23 +128,19 @@ pub(crate) const MEASURES: [Measure; 64] = [
         .beside(&["ipykernel/warm"])
         .above(ROUND_TRIP)
         .promises(&[Promise::Most(0.5), Promise::Floors(3.0)]),
-    row(
-        "interrupt",
-        "a Python loop stopped, after it was asked for",
-        Unit::Ms,
-    )
-    .beside(&["ipykernel/interrupt"])
-    .above(&["floor/interrupt"]),
+    row("interrupt", "stop a Python loop, after the request", Unit::Ms)
+        .beside(&["ipykernel/interrupt"])
+        .above(&["floor/interrupt"]),
     row(
         "deadline_loop",
-        "a Python loop stopped, after its deadline",
+        "stop a Python loop, after its deadline",
         Unit::Ms,
     )
     .above(&["floor/interrupt"])
     .promises(&[Promise::Most(100.0)]),
     row(
         "deadline_deaf",
-        "C code that does not listen stopped, after its deadline",
+        "stop C code that ignores signals, after its deadline",
         Unit::Ms,
     )
     .promises(&[Promise::Most(1000.0)]),
@@ -165,18 +161,18 @@ pub(crate) const MEASURES: [Measure; 64] = [
     ),
     row(
         "dataset_ratio",
-        "the same, times as long as for the CSV of 1 MB",
+        "the same, relative to the CSV of 1 MB",
         Unit::Times,
     )
     .promises(&[Promise::Most(2.0)]),
     row(
         "files_none",
-        "the workbench runs `sh`, which leaves no file",
+        "the workbench runs `sh` without output files",
         Unit::Ms,
     ),
     row(
         "files_out",
-        "the workbench runs `sh`, which leaves 20 files of 10 kB",
+        "the workbench runs `sh` with 20 output files of 10 kB",
         Unit::Ms,
     ),
     row("stdout", "10 MB on stdout", Unit::MsFor(10.0))
@@ -227,9 +223,13 @@ pub(crate) const MEASURES: [Measure; 64] = [
     )
     .beside(&["python/concurrent", "bwrap/concurrent"])
     .above(&["floor/concurrent"]),
-    row("concurrent_session", "each of those until its result", Unit::Ms)
-        .beside(&["python/concurrent_session", "bwrap/concurrent_session"])
-        .above(&["floor/concurrent_session"]),
+    row(
+        "concurrent_session",
+        "each of those sessions, until its result",
+        Unit::Ms,
+    )
+    .beside(&["python/concurrent_session", "bwrap/concurrent_session"])
+    .above(&["floor/concurrent_session"]),
     row(
         "throughput_1",
         "create-run-destroy, one at a time",
@@ -262,9 +262,13 @@ pub(crate) const MEASURES: [Measure; 64] = [
     .beside(&["ipykernel/idle_uss"])
     .above(&["floor/idle_uss"])
     .promises(&[Promise::Most(8192.0)]),
-    row("idle_pss_100", "with its share (PSS), of 100", Unit::Kib)
-        .beside(&["ipykernel/idle_pss"])
-        .above(&["floor/idle_pss"]),
+    row(
+        "idle_pss_100",
+        "proportional memory (PSS) of an idle session, of 100",
+        Unit::Kib,
+    )
+    .beside(&["ipykernel/idle_pss"])
+    .above(&["floor/idle_pss"]),
     row(
         "idle_uss_500",
         "private memory (USS) of an idle session, of 500",
@@ -274,7 +278,12 @@ pub(crate) const MEASURES: [Measure; 64] = [
     .above(&["floor/idle_uss"])
     .promises(&[Promise::Most(8192.0)]),
     // No floor: it has 100 children, and a share depends on how many share.
-    row("idle_pss_500", "with its share (PSS), of 500", Unit::Kib).beside(&["ipykernel/idle_pss"]),
+    row(
+        "idle_pss_500",
+        "proportional memory (PSS) of an idle session, of 500",
+        Unit::Kib,
+    )
+    .beside(&["ipykernel/idle_pss"]),
     row("total_uss_500", "500 idle sessions: private memory", Unit::Mib).promises(&[Promise::Most(4096.0)]),
     row(
         "total_pss_500",
@@ -284,33 +293,33 @@ pub(crate) const MEASURES: [Measure; 64] = [
     .promises(&[Promise::Most(4096.0)]),
     row(
         "total_used_500",
-        "500 idle sessions: what the machine has less to give",
+        "500 idle sessions: reduction of the machine's available memory",
         Unit::Mib,
     )
     .promises(&[Promise::Most(4096.0)]),
     row(
         "template_pss_500",
-        "the template beside 500 sessions, PSS",
+        "the template with 500 sessions, PSS",
         Unit::Mib,
     ),
     row(
         "template_uss_500",
-        "the template beside 500 sessions, USS",
+        "the template with 500 sessions, USS",
         Unit::Mib,
     ),
     row(
         "launcher_pss_500",
-        "launcher and keep beside 500 sessions, PSS",
+        "launcher and keep with 500 sessions, PSS",
         Unit::Mib,
     ),
     row(
         "total_used_100",
-        "100 idle sessions: what the machine has less to give",
+        "100 idle sessions: reduction of the machine's available memory",
         Unit::Mib,
     ),
     row(
         "flood",
-        "the host's memory grows under a flood of stdout, ended at 64 MiB",
+        "growth of the host's memory under a flood of stdout, ended at 64 MiB",
         Unit::Mib,
     )
     .beside(&["ipykernel/flood"]),
@@ -321,40 +330,35 @@ pub(crate) const MEASURES: [Measure; 64] = [
     ),
     row(
         "gateway_request",
-        "a request through the gateway, its answer one delta",
+        "a request through the gateway, answered with one delta",
         Unit::Ms,
     )
     .above(&["provider/gateway_request"]),
     row(
         "gateway_request_added",
-        "of this, what the gateway adds to the provider's own time",
+        "of this, overhead of the gateway over the provider",
         Unit::Ms,
     ),
     row(
         "gateway_delta",
-        "a delta's age when it comes through the gateway",
+        "age of a delta that arrives through the gateway",
         Unit::Ms,
     )
     .above(&["provider/gateway_delta"]),
     row(
         "gateway_delta_added",
-        "of this, what the gateway adds, the mean of a stream",
+        "of this, overhead of the gateway, mean of a stream",
         Unit::Ms,
     ),
-    row(
-        "gateway_burst",
-        "each of 10,000 deltas that come as fast as they can",
-        Unit::Ms,
-    )
-    .above(&["provider/gateway_burst"]),
+    row("gateway_burst", "each of 10,000 deltas without pauses", Unit::Ms).above(&["provider/gateway_burst"]),
     row(
         "gateway_code",
-        "a request whose model runs `1+1`, in a container of its own",
+        "a request whose model runs `1+1` in a new container",
         Unit::Ms,
     ),
     row(
         "gateway_code_rate",
-        "such requests in a second, 2 at a time",
+        "such requests per second, 2 at a time",
         Unit::PerSecond,
     ),
     row(
@@ -365,7 +369,7 @@ pub(crate) const MEASURES: [Measure; 64] = [
     .above(&["provider/gateway_crowd"]),
     row(
         "gateway_crowd_delta",
-        "a delta's age in those, the median of each stream",
+        "age of their deltas, median of each stream",
         Unit::Ms,
     )
     .above(&["provider/gateway_crowd_delta"]),
@@ -377,44 +381,44 @@ pub(crate) const MEASURES: [Measure; 64] = [
     .above(&["provider/gateway_crowd_slowest"]),
     row(
         "gateway_crowd_memory",
-        "the gateway's memory grows with those at most by",
+        "maximum growth of the gateway's memory with those",
         Unit::Mib,
     )
     .promises(&[Promise::Most(64.0)]),
     row(
         "gateway_deaf_memory",
-        "and with 50 clients that read nothing of 64 MiB each",
+        "the same with 50 clients that do not read 64 MiB each",
         Unit::Mib,
     ),
     row(
         "gateway_load",
-        "each of 400 requests at once whose code makes a table and a chart",
+        "each of 400 concurrent requests whose code makes a table and a chart",
         Unit::Ms,
     ),
     row(
         "gateway_load_failed",
-        "calls of code among those that failed",
+        "failed code calls among those",
         Unit::Count,
     )
     .promises(&[Promise::Most(0.0)]),
     row(
         "gateway_load_memory",
-        "the gateway's memory grows with those 400 at most by",
+        "maximum growth of the gateway's memory with those 400",
         Unit::Mib,
     ),
     row(
         "gateway_load_sandboxes",
-        "private memory of their sandboxes, at most",
+        "maximum private memory of their sandboxes",
         Unit::Mib,
     ),
     row(
         "gateway_one_shot",
-        "each of 1,000 requests that nobody comes back to, 8 at a time",
+        "each of 1,000 one-shot requests, 8 at a time",
         Unit::Ms,
     ),
     row(
         "gateway_one_shots_left",
-        "sandboxes that those leave 5 s later",
+        "remaining sandboxes of those after 5 s",
         Unit::Count,
     )
     .promises(&[Promise::Most(8.0)]),

@@ -11,7 +11,7 @@ use crate::samples::Samples;
 pub(crate) fn markdown(results: &Results) -> String {
     let samples = &results.samples;
     let mut text = String::from(
-        "| what | p50 | p99 | n | peers (how many times ours) | floor (ours is so many times it) | promise | kept |\n\
+        "| what | p50 | p99 | n | peers (multiple of ours) | floor (ours as a multiple) | promise | kept |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
     for measure in &MEASURES {

@@ -39,7 +39,8 @@ pub(crate) fn serve() -> Option<Export> {
     export
 }
 
-/// What is logged. A client of MCP that makes a mistake is answered, and is no warning: rmcp is heard where it is named.
+/// Returns the log filter. A mistake of an MCP client is answered and not logged as a warning; rmcp
+/// is logged only if it is named.
 fn filter(wanted: &str) -> EnvFilter {
     let wanted = if wanted.contains("rmcp") {
         wanted.to_owned()

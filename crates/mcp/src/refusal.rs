@@ -111,10 +111,10 @@ mod tests {
     #[test]
     fn only_repairable_errors_are_reported_in_their_own_words() {
         let name = "sales".to_owned();
-        let reason = "it is no table".to_owned();
+        let reason = "it is not a table".to_owned();
         assert_eq!(
             Refusal::from(Error::Input { name, reason }).message,
-            "bind input `sales`: it is no table"
+            "bind input `sales`: it is not a table"
         );
         let spool = Error::Spool(std::io::Error::other("/var/lib/secret is full"));
         assert!(!Refusal::from(spool).message.contains("secret"));

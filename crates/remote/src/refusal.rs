@@ -126,11 +126,11 @@ mod tests {
     #[test]
     fn a_reason_is_short_and_visible() {
         let refusal = Refusal::request(format!("a\u{1b}[2Jb{}", "x".repeat(5000)));
-        let told = refusal.into_error("make a sandbox").to_string();
+        let shown = refusal.into_error("make a sandbox").to_string();
         assert!(
-            told.starts_with("the remote could not make a sandbox: a [2Jbxx"),
-            "{told}"
+            shown.starts_with("the remote could not make a sandbox: a [2Jbxx"),
+            "{shown}"
         );
-        assert!(told.len() < 2100, "{}", told.len());
+        assert!(shown.len() < 2100, "{}", shown.len());
     }
 }

@@ -162,7 +162,7 @@ async fn room(nothing: &Path, demands: &Demands) -> Result<Report> {
     Ok(backend.report())
 }
 
-/// What can be told of the protections when no sandbox can be started.
+/// Returns the known state of the protections when no sandbox can be started.
 fn probed() -> Report {
     let lenient = Demands(
         Protection::ALL

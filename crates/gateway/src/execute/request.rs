@@ -39,7 +39,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Reads a body; fails with what is told.
+    /// Parses a body; fails with the client's error message.
     pub(super) fn read(body: &[u8], options: &ExecuteOptions) -> Result<Self, String> {
         let request: ExecuteRequest =
             serde_json::from_slice(body).map_err(|error| format!("invalid JSON: {error}"))?;
@@ -47,7 +47,7 @@ impl Job {
         let code = code.ok_or("code is required")?;
         let mut files = BTreeMap::new();
         for (name, content) in request.files.unwrap_or_default() {
-            let base = base_name(&name).ok_or_else(|| format!("files: {name:?} is no name of a file"))?;
+            let base = base_name(&name).ok_or_else(|| format!("files: {name:?} is not a valid file name"))?;
             if base == SCRIPT || base == OUTPUT {
                 return Err(format!(
                     "files: `{base}` is the name of the program's own script or folder"
@@ -55,7 +55,7 @@ impl Job {
             }
             let bytes = STANDARD
                 .decode(&content)
-                .map_err(|error| format!("files: {name:?} is no base64: {error}"))?;
+                .map_err(|error| format!("files: {name:?} is not valid base64: {error}"))?;
             if files.insert(base.to_owned(), bytes).is_some() {
                 return Err(format!("files: two of them are called `{base}`"));
             }

@@ -19,7 +19,7 @@ use crate::state::Gateway;
 
 /// Where the program starts, as it had a folder of its own in the original.
 const FOLDER: &str = "/workspace";
-/// Where results may be left besides: the folder that every other tool of ours collects.
+/// Additional folder for results, which all our other tools also collect.
 const USUAL_OUTPUT: &str = "/tmp/output";
 /// The code of what did not end by itself.
 const NO_CODE: i32 = -1;

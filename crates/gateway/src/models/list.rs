@@ -81,8 +81,8 @@ impl Route {
 }
 
 impl Models {
-    /// Every model: those with names first, then what providers have besides. Providers are asked at once, each for no longer than is
-    /// allowed; one that does not answer is left out.
+    /// Returns every model: configured names first, then those that providers list. Providers are
+    /// queried concurrently, with a time limit; one that does not respond is left out.
     pub async fn list(&self) -> Vec<Model> {
         let owns = self.routes.iter().map(|route| async move {
             if route.asks() {

@@ -40,7 +40,7 @@ pub(super) struct Acceptor {
 }
 
 impl Acceptor {
-    /// Takes connections until it is told to stop.
+    /// Accepts connections until it is stopped.
     pub(super) async fn run(self, listener: TcpListener) {
         let places = Arc::new(Semaphore::new(self.max_connections));
         loop {

@@ -1,4 +1,4 @@
-//! Who a request is from: keys, where they are asked for.
+//! Authentication of requests by API keys, if keys are required.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ use crate::state::{Caller, Gateway};
 
 /// Headers in which clients send keys, beside `Authorization: Bearer`.
 const KEY_HEADERS: [&str; 2] = ["x-api-key", "api-key"];
-/// What a client without a key is asked for.
+/// Challenge for a client without a key.
 const CHALLENGE: &str = "Bearer realm=\"cellblock\"";
 /// What everybody may ask.
 const OPEN: [&str; 4] = ["/", "/healthz", "/readyz", "/health"];

@@ -19,7 +19,7 @@ pub enum ServeError {
         /// Where it would listen.
         address: SocketAddr,
     },
-    /// Its metrics would be told to other machines.
+    /// The metrics would be accessible to other machines.
     #[error("listen on {address} for metrics: its address has to be another one than the API's")]
     Metrics {
         /// Where they would be.

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::problem::Problem;
 
-/// The gateway's limits with those that are asked for in their place; each of them is lower, but for the time of a cell, which may be up to
-/// the longest that the gateway lets code run.
+/// Replaces the gateway's limits with requested ones. Each must be lower, except the time of a
+/// cell, which may be up to the maximum that the gateway permits.
 pub(super) fn lowered(
     most: &Limits,
     longest: Duration,
@@ -20,7 +20,7 @@ pub(super) fn lowered(
         ..most.clone()
     };
     let Ok(Value::Object(mut limits)) = serde_json::to_value(usual) else {
-        return Err(Problem::invalid("limits", "limits cannot be told here"));
+        return Err(Problem::invalid("limits", "limits cannot be changed here"));
     };
     for (name, value) in asked {
         let Some(limit) = limits.get(name) else {

@@ -155,7 +155,7 @@ fn invalid_requests_are_reported_in_the_original_form() {
             ("{}", "code is required"),
             (
                 r#"{"code": "1", "files": {"a": "*"}}"#,
-                "files: \"a\" is no base64: ",
+                "files: \"a\" is not valid base64: ",
             ),
             (r#"{"code": "1", "timeout_seconds": "soon"}"#, "invalid JSON: "),
         ] {

@@ -96,9 +96,9 @@ pub fn fuzz_requirement(bytes: &[u8]) {
             assert_eq!(written.parse(), Ok(requirement), "a requirement reads back equal");
         }
         Err(error) => {
-            let told = error.to_string();
-            assert!(!told.chars().any(cellblock_protocol::text::acts), "{told:?}");
-            assert!(told.len() <= 4096, "{told}");
+            let shown = error.to_string();
+            assert!(!shown.chars().any(cellblock_protocol::text::acts), "{shown:?}");
+            assert!(shown.len() <= 4096, "{shown}");
         }
     }
 }

@@ -112,13 +112,13 @@ impl Actor {
     }
 
     fn tell_of_the_end(&mut self, had_state: bool, aftermath: &Aftermath) {
-        let told = match aftermath {
+        let state = match aftermath {
             Aftermath::Lost(_) => super::judge::tell(aftermath),
             Aftermath::Kept | Aftermath::Rescued => "variables are as they were".to_owned(),
         };
         if had_state {
             self.untold
-                .push(format!("the kernel ended after the cell before this one; {told}"));
+                .push(format!("the kernel ended after the previous cell; {state}"));
         }
     }
 }

@@ -97,7 +97,7 @@ fn finding(line: Line, threshold: f64) -> Finding {
     }
 }
 
-/// What a model is told where the policy takes such a line for a mistake.
+/// Builds the rejection for a policy that treats such a line as a mistake.
 pub(super) fn rejection(finding: &Finding) -> Rejection {
     Rejection::of_field(LOW_COVERAGE, "expectedArtifacts", finding.message.clone())
         .with_valid(finding.series.clone())

@@ -1,4 +1,4 @@
-//! What is told about each call for dashboards: when it started, and how it ended.
+//! Events about each call for dashboards: when it started, and how it ended.
 //!
 //! Three events with the target [`TARGET`] and the field `event`: `python_call_start` once per call, then `python_call_success` or
 //! `python_call_failure`, exactly one of them, also where a call is cancelled or the host panics.

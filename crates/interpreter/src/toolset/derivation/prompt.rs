@@ -1,4 +1,4 @@
-//! What a model is told about the toolset: generated, so that it says what is true of this image and this policy.
+//! The model's description of the toolset, generated so that it matches this image and this policy.
 //!
 //! It is one of four walls against fetching from Python (image, sandbox, prompt, contract), and the only one that explains itself. It names
 //! no vendor, so that no source of data is preferred.
@@ -23,7 +23,7 @@ const SUMMARY: usize = 200;
 /// What the text depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptSettings<'a> {
-    /// What may be imported besides the standard library, as `import` names it: see [`libraries`].
+    /// Importable libraries in addition to the standard library, by import name: see [`libraries`].
     pub libraries: &'a [String],
     /// Whether a call has to name at least one input.
     pub require_inputs: bool,

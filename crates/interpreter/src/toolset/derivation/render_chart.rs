@@ -44,7 +44,7 @@ pub struct ChartCall {
 }
 
 impl ChartCall {
-    /// Reads the arguments of the tool; everything that is wrong with them is told at once.
+    /// Parses the arguments of the tool; all mistakes are reported at once.
     pub fn read(arguments: &Value) -> Result<Self, Vec<Rejection>> {
         let mut found = Found::default();
         let Value::Object(fields) = arguments else {

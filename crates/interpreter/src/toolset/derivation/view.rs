@@ -7,7 +7,7 @@ use cellblock_artifact::ArtifactEnvelope;
 use super::derived::Derived;
 use crate::render::{self, Block, CHARS_PER_TOKEN};
 
-/// Findings that are told one by one.
+/// Maximum number of findings that are reported one by one.
 const FINDINGS: usize = 10;
 /// The least that outputs get, in tokens.
 const LEAST: usize = 100;

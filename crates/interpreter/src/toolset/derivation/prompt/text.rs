@@ -20,7 +20,7 @@ pub(super) const EXAMPLE: &str = r#"{
   }
 }"#;
 
-/// How changes of a population are computed and told.
+/// Rules for computing and reporting changes of populations.
 pub(super) const CHANGE_RULES: &str = "### Totals, changes and flows
 
 - A total, a net change, a flow, a threshold or a regime over many entities is over the whole population that was asked for. A top-N, a \
