@@ -5,11 +5,12 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use cellblock_interpreter::hosting::{Hosted, HostingLimits, Registry, Resident};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Mutex, Notify, mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -31,34 +32,16 @@ const CLOSING: Duration = Duration::from_secs(10);
 /// Clients that are listened to at once.
 const CLIENTS: usize = 256;
 
-/// What the connections share.
+/// The session that is hosted, with what its connections share.
 #[derive(Debug)]
 struct Shared<T> {
     toolbox: T,
     plan: Plan,
-    /// Calls take turns, as the sandbox runs one at a time: so it is known whose call an interrupt stops, and whose output comes.
-    turn: Mutex<()>,
     calls: AtomicU64,
     /// Those that came after the plan's.
     datasets: StdMutex<Vec<Dataset>>,
-    activity: StdMutex<Activity>,
-    /// Told when the last call has ended.
-    quiet: Notify,
-    closing: watch::Sender<bool>,
     stops: mpsc::Sender<UnixStream>,
 }
-
-/// What is going on.
-#[derive(Debug)]
-struct Activity {
-    running: usize,
-    /// When the last request ended.
-    since: Instant,
-}
-
-/// A request that is worked on.
-#[derive(Debug)]
-struct Busy<T>(Arc<Shared<T>>);
 
 /// The signals that end a host.
 #[derive(Debug)]
@@ -72,27 +55,25 @@ pub(crate) async fn serve<T: Toolbox>(
 ) -> Result<Vec<UnixStream>> {
     let mut ends = Ends::listen()?;
     let (stops, mut stopped) = mpsc::channel(CLIENTS);
-    let shared = Arc::new(Shared {
+    let shared = Shared {
         toolbox,
         plan,
-        turn: Mutex::default(),
         calls: AtomicU64::new(0),
         datasets: StdMutex::default(),
-        activity: StdMutex::new(Activity {
-            running: 0,
-            since: Instant::now(),
-        }),
-        quiet: Notify::new(),
-        closing: watch::Sender::new(false),
         stops,
-    });
+    };
+    // A registry of one: the socket's path is its handle, and the socket's owner its owner.
+    let registry = Registry::new(HostingLimits::default());
+    let hosted = registry.host("", "", shared).expect("a new registry is open");
+    let session = Arc::clone(&*hosted);
+    drop(hosted);
     let mut clients = JoinSet::new();
     let mut who = Vec::new();
     loop {
         tokio::select! {
             accepted = listener.accept(), if clients.len() < CLIENTS => match accepted {
                 Ok((stream, _)) => {
-                    clients.spawn(connection::serve(Arc::clone(&shared), stream));
+                    clients.spawn(connection::serve(Arc::clone(&session), stream));
                 }
                 // Such as no descriptors left for a moment.
                 Err(error) => {
@@ -110,19 +91,22 @@ pub(crate) async fn serve<T: Toolbox>(
                 break;
             }
             () = ends.any() => break,
-            () = shared.idle() => break,
+            _ = registry.expired() => break,
         }
     }
     drop(listener);
-    shared.closing.send_replace(true);
-    let farewell = async { while clients.join_next().await.is_some() {} };
-    if timeout(FAREWELL, farewell).await.is_err() {
-        clients.abort_all();
-    }
+    let farewell = async {
+        let answered = async { while clients.join_next().await.is_some() {} };
+        if timeout(FAREWELL, answered).await.is_err() {
+            clients.abort_all();
+        }
+    };
+    let closing = timeout(FAREWELL + CLOSING, registry.close(&session));
+    let ((), closed) = tokio::join!(farewell, closing);
     while let Ok(stop) = stopped.try_recv() {
         who.push(stop);
     }
-    if let Ok(closed) = timeout(CLOSING, shared.toolbox.close()).await {
+    if let Ok(closed) = closed {
         closed?;
     } else {
         tracing::error!("the sandbox was not given back in time; it ends with its host");
@@ -130,66 +114,35 @@ pub(crate) async fn serve<T: Toolbox>(
     Ok(who)
 }
 
-impl<T: Toolbox> Shared<T> {
-    /// Completes when nothing was asked for the idle time.
-    async fn idle(&self) {
-        loop {
-            let since = {
-                let activity = self.activity();
-                (activity.running == 0).then_some(activity.since)
-            };
-            let Some(since) = since else {
-                self.quiet.notified().await;
-                continue;
-            };
-            let left = self.plan.idle.saturating_sub(since.elapsed());
-            if left.is_zero() {
-                return;
-            }
-            tokio::time::sleep(left).await;
-        }
+impl<T: Toolbox> Hosted for Shared<T> {
+    fn idle_timeout(&self) -> Duration {
+        self.plan.idle
     }
 
-    fn activity(&self) -> MutexGuard<'_, Activity> {
-        self.activity.lock().unwrap_or_else(PoisonError::into_inner)
+    fn interrupt(&self) {
+        self.toolbox.interrupt();
     }
 
+    async fn close(&self) -> cellblock_interpreter::Result<()> {
+        self.toolbox.close().await
+    }
+}
+
+impl<T> Shared<T> {
     fn datasets(&self) -> MutexGuard<'_, Vec<Dataset>> {
         self.datasets.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn description(&self) -> Description {
-        let mut plan = self.plan.clone();
-        plan.datasets.extend(self.datasets().iter().cloned());
-        let activity = self.activity();
-        Description {
-            process: std::process::id(),
-            plan,
-            calls: self.calls.load(Ordering::Relaxed),
-            running: activity.running,
-            idle_seconds: if activity.running > 0 {
-                0.0
-            } else {
-                activity.since.elapsed().as_secs_f64()
-            },
-        }
-    }
 }
 
-impl<T: Toolbox> Busy<T> {
-    fn with(shared: &Arc<Shared<T>>) -> Self {
-        shared.activity().running += 1;
-        Self(Arc::clone(shared))
-    }
-}
-
-impl<T> Drop for Busy<T> {
-    fn drop(&mut self) {
-        let mut activity = self.0.activity.lock().unwrap_or_else(PoisonError::into_inner);
-        activity.running -= 1;
-        activity.since = Instant::now();
-        drop(activity);
-        self.0.quiet.notify_one();
+fn description<T: Toolbox>(session: &Resident<Shared<T>>) -> Description {
+    let mut plan = session.plan.clone();
+    plan.datasets.extend(session.datasets().iter().cloned());
+    Description {
+        process: std::process::id(),
+        plan,
+        calls: session.calls.load(Ordering::Relaxed),
+        running: session.holds(),
+        idle_seconds: session.idle().as_secs_f64(),
     }
 }
 

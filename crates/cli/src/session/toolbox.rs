@@ -32,7 +32,7 @@ pub(crate) trait Toolbox: Send + Sync + 'static {
     fn prompt(&self) -> String;
 
     /// Gives everything back; no call can be made any more.
-    fn close(&self) -> impl Future<Output = Result<()>> + Send;
+    fn close(&self) -> impl Future<Output = cellblock_interpreter::Result<()>> + Send;
 }
 
 /// A toolset with what it stands on.
@@ -78,9 +78,9 @@ impl Toolbox for OwnToolset {
         self.toolset.prompt()
     }
 
-    async fn close(&self) -> Result<()> {
+    async fn close(&self) -> cellblock_interpreter::Result<()> {
         self.session.close().await?;
-        Ok(self.toolset.close().await?)
+        self.toolset.close().await
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cellblock_interpreter::session::until;
+use cellblock_interpreter::hosting::Resident;
 use cellblock_interpreter::toolset::ToolEvent;
 use rustix::process::geteuid;
 use serde::Serialize;
@@ -15,10 +15,10 @@ use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::{broadcast, watch};
+use tokio::sync::broadcast;
 use tokio::time::timeout;
 
-use super::{Busy, Shared};
+use super::{Shared, description};
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::session::error::Told;
@@ -37,7 +37,7 @@ enum GivenUp {
     Closing,
 }
 
-pub(super) async fn serve<T: Toolbox>(shared: Arc<Shared<T>>, mut stream: UnixStream) {
+pub(super) async fn serve<T: Toolbox>(shared: Arc<Resident<Shared<T>>>, mut stream: UnixStream) {
     match stream.peer_cred() {
         Ok(peer) if peer.uid() == geteuid().as_raw() => {}
         // Nobody else can reach the socket, so this is no client that has to be told.
@@ -91,10 +91,10 @@ struct Client {
 }
 
 impl Client {
-    async fn answer<T: Toolbox>(&mut self, shared: &Arc<Shared<T>>, ask: Ask) -> io::Result<()> {
+    async fn answer<T: Toolbox>(&mut self, shared: &Arc<Resident<Shared<T>>>, ask: Ask) -> io::Result<()> {
         let answer = match ask {
             Ask::Describe => Answer::Description {
-                description: Box::new(shared.description()),
+                description: Box::new(description(shared)),
             },
             Ask::Prompt => Answer::Prompt {
                 text: shared.toolbox.prompt(),
@@ -116,26 +116,24 @@ impl Client {
     /// Calls a tool when it is its turn; no answer where nobody waits for one.
     async fn call<T: Toolbox>(
         &mut self,
-        shared: &Arc<Shared<T>>,
+        shared: &Arc<Resident<Shared<T>>>,
         tool: &str,
         arguments: Value,
         watch: bool,
     ) -> io::Result<Option<Answer>> {
-        let _busy = Busy::with(shared);
-        let mut closing = shared.closing.subscribe();
         let turn = tokio::select! {
             biased;
-            () = closes(&mut closing) => return Ok(Some(closed())),
             () = self.left() => return Ok(None),
-            turn = shared.turn.lock() => turn,
+            turn = shared.turn() => turn,
         };
+        let Ok(turn) = turn else { return Ok(Some(closed())) };
         shared.calls.fetch_add(1, Ordering::Relaxed);
         let mut events = watch.then(|| shared.toolbox.events());
         let mut call = pin!(shared.toolbox.call(tool, arguments));
         let given_up = loop {
             tokio::select! {
                 biased;
-                () = closes(&mut closing) => break GivenUp::Closing,
+                () = shared.closed() => break GivenUp::Closing,
                 event = next(&mut events) => if self.pass_on(event).await.is_err() {
                     break GivenUp::Left;
                 },
@@ -153,7 +151,7 @@ impl Client {
             }
         };
         // Before others have their turn it is over.
-        let _ = until(|| shared.toolbox.interrupt(), ready(()), call).await;
+        let _ = turn.until(ready(()), call).await;
         drop(turn);
         Ok((given_up == GivenUp::Closing).then(closed))
     }
@@ -171,12 +169,6 @@ impl Client {
             }
         }
     }
-}
-
-/// Completes when the session ends.
-async fn closes(closing: &mut watch::Receiver<bool>) {
-    // An error means that the host is gone, which it is not before its clients.
-    let _ = closing.wait_for(|it| *it).await;
 }
 
 /// Completes when the client is gone. It has said all that it may say.
@@ -198,12 +190,13 @@ async fn next(events: &mut Option<broadcast::Receiver<ToolEvent>>) -> ToolEvent 
     std::future::pending().await
 }
 
-async fn add_dataset<T: Toolbox>(shared: &Arc<Shared<T>>, dataset: &Dataset) -> Answer {
-    let _busy = Busy::with(shared);
-    let mut closing = shared.closing.subscribe();
+async fn add_dataset<T: Toolbox>(shared: &Arc<Resident<Shared<T>>>, dataset: &Dataset) -> Answer {
+    let Some(_held) = shared.hold() else {
+        return closed();
+    };
     tokio::select! {
         biased;
-        () = closes(&mut closing) => closed(),
+        () = shared.closed() => closed(),
         added = shared.toolbox.add_dataset(dataset) => match added {
             Ok(added) => {
                 shared.datasets().push(dataset.clone());

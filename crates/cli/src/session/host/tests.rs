@@ -13,6 +13,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
+use tokio::sync::watch;
+
 use super::*;
 use crate::exit_code::ExitCode;
 use crate::session::client::{Asked, Heard, describe};
@@ -84,7 +86,7 @@ impl Toolbox for Fake {
         "prompt".to_owned()
     }
 
-    async fn close(&self) -> Result<()> {
+    async fn close(&self) -> cellblock_interpreter::Result<()> {
         self.log.closed.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
