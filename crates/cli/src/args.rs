@@ -15,6 +15,7 @@ pub(crate) mod artifact;
 pub(crate) mod config;
 pub(crate) mod key;
 pub(crate) mod mcp;
+pub(crate) mod renamed;
 pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod tools;

@@ -41,7 +41,8 @@ const SHUTDOWN: Duration = Duration::from_secs(2);
 
 fn main() -> std::process::ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let code = match Cli::try_parse_from(&arguments) {
+    let parsed = args::renamed::check(&arguments).and_then(|()| Cli::try_parse_from(&arguments));
+    let code = match parsed {
         Ok(cli) => start(cli),
         Err(error) => refuse(&error, &arguments),
     };

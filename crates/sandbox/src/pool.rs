@@ -4,6 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use cellblock_settings::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -11,20 +14,22 @@ use crate::backend::{Backend, Kernel, Sandbox};
 use crate::error::{Kind, Result, Retry};
 use crate::limits::Limits;
 
-/// Configuration of a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Sandboxes kept ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct PoolConfig {
-    /// Number of sandboxes that are kept ready; with 0, each is created on demand.
+    /// Number of sandboxes kept ready; 0 creates each one on demand.
     pub ready: usize,
-    /// Maximum time that a caller waits for a sandbox.
-    pub acquire_limit: Duration,
+    /// Maximum time that a request waits for a sandbox.
+    #[serde(with = "Time")]
+    pub acquire_timeout: Duration,
 }
 
 impl Default for PoolConfig {
     fn default() -> Self {
         Self {
             ready: 2,
-            acquire_limit: Duration::from_secs(30),
+            acquire_timeout: Duration::from_secs(30),
         }
     }
 }
@@ -97,7 +102,7 @@ impl Pool {
                 }
             }
         }
-        let limit = self.shared.config.acquire_limit;
+        let limit = self.shared.config.acquire_timeout;
         tokio::time::timeout(limit, create(self.shared.backend.as_ref(), limits))
             .await
             .map_err(|_| Kind::TooLate {

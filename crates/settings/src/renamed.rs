@@ -11,9 +11,36 @@ pub struct Renamed {
     pub new: &'static str,
 }
 
+impl Renamed {
+    /// Tells to use the new name.
+    pub fn warning(&self) -> String {
+        format!("renamed to `{}`; the next release rejects the old name", self.new)
+    }
+
+    /// Tells that both names are used.
+    pub fn both(&self) -> String {
+        format!(
+            "this is the old name of `{}`, which is set too; remove this one",
+            self.new
+        )
+    }
+}
+
 const fn renamed(within: &'static str, old: &'static str, new: &'static str) -> Renamed {
     Renamed { within, old, new }
 }
+
+/// Fields of requests and answers of the REST API; answers have both names.
+pub const FIELDS: &[Renamed] = &[IDLE_SECONDS];
+
+/// The idle timeout of a session.
+pub const IDLE_SECONDS: Renamed = renamed("/v1/sessions", "idle_seconds", "idle_timeout");
+
+/// Flags by command.
+pub const FLAGS: &[Renamed] = &[
+    renamed("mcp", "--idle", "--idle-timeout"),
+    renamed("session start", "--idle", "--idle-timeout"),
+];
 
 /// Keys of the configuration by section; `*` is the name of a provider.
 pub const KEYS: &[Renamed] = &[
@@ -31,6 +58,12 @@ pub const KEYS: &[Renamed] = &[
     renamed("files", "inline_text", "max_inline_text"),
     renamed("files", "max_size", "max_upload"),
     renamed("files", "picture", "max_image"),
+    renamed("mcp", "idle", "idle_timeout"),
+    renamed("mcp", "sessions", "max_sessions"),
+    renamed("mcp", "sessions_per_owner", "max_sessions_per_key"),
+    renamed("mcp", "tokens", "max_tokens"),
+    renamed("providers.*.retries", "first", "first_wait"),
+    renamed("providers.*.retries", "most", "max_wait"),
     renamed("responses", "background", "max_background"),
     renamed("responses", "patience", "stall_timeout"),
     renamed("responses", "queue", "max_queued"),
@@ -40,4 +73,5 @@ pub const KEYS: &[Renamed] = &[
     renamed("sessions", "idle", "idle_timeout"),
     renamed("sessions", "max_idle", "max_idle_timeout"),
     renamed("sessions", "per_owner", "max_per_key"),
+    renamed("turn", "tool_tokens", "max_tool_tokens"),
 ];

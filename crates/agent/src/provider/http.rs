@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::OwnModel;
 use super::error::ProviderError;
 use super::key::Key;
+use super::options::{Retries, Timeouts};
 
 /// Maximum size in bytes of a response that is not a stream.
 const MAX_BODY: usize = 8 << 20;
@@ -31,51 +32,6 @@ pub struct Endpoint {
     timeouts: Timeouts,
     retries: Retries,
     client: Client,
-}
-
-/// Maximum times that a provider may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
-    /// To connect.
-    pub connect: Duration,
-    /// Until its response starts.
-    pub first: Duration,
-    /// Between two pieces of its response.
-    pub idle: Duration,
-    /// For the whole response, even if data keeps arriving.
-    pub total: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(10),
-            first: Duration::from_mins(5),
-            idle: Duration::from_mins(2),
-            total: Duration::from_mins(30),
-        }
-    }
-}
-
-/// Number and delays of retries. A provider's own `Retry-After` is respected, up to `most`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retries {
-    /// Number of attempts after the first.
-    pub count: u32,
-    /// Delay before the second attempt; each later one is twice as long.
-    pub first: Duration,
-    /// Maximum delay.
-    pub most: Duration,
-}
-
-impl Default for Retries {
-    fn default() -> Self {
-        Self {
-            count: 2,
-            first: Duration::from_millis(500),
-            most: Duration::from_secs(20),
-        }
-    }
 }
 
 impl Endpoint {
@@ -143,7 +99,7 @@ impl Endpoint {
         let url = self.base.join(operation);
         let url = url.map_err(|error| request(format!("the operation's address cannot be made: {error}")))?;
         let body = Bytes::from(body.to_string());
-        let mut wait = self.retries.first;
+        let mut wait = self.retries.first_wait;
         for _ in 0..self.retries.count {
             match self.try_once(url.clone(), body.clone()).await {
                 Err(error) if error.may_pass() => {
@@ -152,7 +108,7 @@ impl Endpoint {
                     } else {
                         None
                     };
-                    let pause = asked.unwrap_or(wait).min(self.retries.most);
+                    let pause = asked.unwrap_or(wait).min(self.retries.max_wait);
                     tracing::debug!(%error, ?pause, "retrying the request to the provider");
                     sleep(pause).await;
                     wait = wait.saturating_mul(2);

@@ -14,6 +14,7 @@ pub mod demo;
 mod error;
 mod http;
 mod key;
+mod options;
 mod reading;
 mod request;
 pub mod responses;
@@ -27,8 +28,9 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
 pub use error::ProviderError;
-pub use http::{Endpoint, Retries, Timeouts};
+pub use http::Endpoint;
 pub use key::{Key, KeyError};
+pub use options::{Retries, Timeouts};
 pub use request::{INTERPRETER, ModelRequest, called};
 
 use crate::wire::Usage;

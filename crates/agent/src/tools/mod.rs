@@ -17,7 +17,7 @@ use std::sync::Arc;
 use crate::{ToolServer, ToolServers};
 
 pub(crate) use catalog::{Bound, Catalog, free, model_name, qualified};
-pub use options::{ContractRule, DerivationOptions};
+pub use options::{ContractRule, TurnOptions};
 pub use source::{Source, sources};
 
 /// The servers that a gateway knows.

@@ -22,8 +22,8 @@ pub(crate) struct McpArgs {
     #[arg(long = "dataset", value_name = "NAME=PATH", value_parser = parse_dataset)]
     pub(crate) datasets: Vec<DatasetArg>,
     /// End a session after it has been idle for this many seconds [default: 1800]
-    #[arg(long, value_name = "SECONDS", value_parser = parse_idle, default_value = "1800", hide_default_value = true, allow_negative_numbers = true)]
-    pub(crate) idle: Duration,
+    #[arg(long, alias = "idle", value_name = "SECONDS", value_parser = parse_idle, default_value = "1800", hide_default_value = true, allow_negative_numbers = true)]
+    pub(crate) idle_timeout: Duration,
     /// Maximum number of sessions at a time
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) max_sessions: u16,

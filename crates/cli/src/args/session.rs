@@ -94,8 +94,8 @@ pub(crate) struct StartArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// End the session after it has been idle for this many seconds [default: 900]
-    #[arg(long, value_name = "SECONDS", value_parser = parse_idle, default_value = "900", hide_default_value = true, allow_negative_numbers = true)]
-    pub(crate) idle: Duration,
+    #[arg(long, alias = "idle", value_name = "SECONDS", value_parser = parse_idle, default_value = "900", hide_default_value = true, allow_negative_numbers = true)]
+    pub(crate) idle_timeout: Duration,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
 }

@@ -82,7 +82,7 @@ fn told(error: Error) -> StartError {
 fn options(args: &McpArgs) -> Result<Options> {
     let mut options = Options {
         tokens: args.max_tokens as usize,
-        idle: args.idle,
+        idle: args.idle_timeout,
         sessions_per_owner: args.max_sessions.into(),
         sessions: args.max_sessions.into(),
         ..Options::default()

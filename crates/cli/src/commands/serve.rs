@@ -137,7 +137,7 @@ async fn engine(loaded: &Loaded, site: Option<&Site>, home: &Home) -> Result<Eng
             let interpreter = Interpreter::start_remote(Remote {
                 backend: *backend,
                 limits: settings.limits.enforced(),
-                pool: settings.pool.config(),
+                pool: settings.pool,
                 store,
                 spool: home.root().join("datasets"),
             });
@@ -161,7 +161,7 @@ async fn here(loaded: &Loaded, home: &Home, store: Store) -> Result<Interpreter>
     let started = Interpreter::builder()
         .image(image)
         .limits(settings.limits.enforced())
-        .pool(settings.pool.config())
+        .pool(settings.pool)
         .demands(settings.protections.demands())
         .store(store)
         .build();

@@ -92,7 +92,7 @@ async fn start(args: &StartArgs) -> Result<()> {
         memory_bytes: args.memory.map(|it| it.0),
         datasets,
         out: absolute(&out)?,
-        idle: args.idle,
+        idle: args.idle_timeout,
         demands: args.policy.demands().0,
         started: SystemTime::UNIX_EPOCH
             .elapsed()

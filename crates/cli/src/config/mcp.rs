@@ -28,10 +28,10 @@ impl Loaded {
         }
         Ok(mcp.serve.then(|| Options {
             toolsets: McpToolset::kinds(&mcp.toolsets),
-            tokens: usize::try_from(mcp.tokens).unwrap_or(usize::MAX),
-            idle: mcp.idle.0,
-            sessions: mcp.sessions,
-            sessions_per_owner: mcp.sessions_per_owner,
+            tokens: usize::try_from(mcp.max_tokens).unwrap_or(usize::MAX),
+            idle: mcp.idle_timeout.0,
+            sessions: mcp.max_sessions,
+            sessions_per_owner: mcp.max_sessions_per_key,
             task_after: mcp.task_after.0,
             cell_time: self.settings.limits.cell_timeout.0,
             max_cell_time: self.settings.limits.max_cell_timeout.0,
@@ -78,7 +78,7 @@ mod tests {
         std::fs::write(folder.path().join("wine.csv"), "a").unwrap();
         let usual = load(folder.path(), "").unwrap().unwrap();
         assert_eq!(usual.toolsets, [python::KIND]);
-        let text = "mcp: {toolsets: [workbench, derivation], tokens: 900, idle: 5m, sessions: 9, sessions_per_owner: 3, task_after: 500ms, \
+        let text = "mcp: {toolsets: [workbench, derivation], max_tokens: 900, idle_timeout: 5m, max_sessions: 9, max_sessions_per_key: 3, task_after: 500ms, \
                     datasets: {wine: wine.csv}}\nlimits: {cell_timeout: 10, max_cell_timeout: 20}";
         let options = load(folder.path(), text).unwrap().unwrap();
         assert_eq!(options.toolsets, [workbench::KIND, derivation::KIND]);
@@ -106,20 +106,23 @@ mod tests {
             ),
             (
                 "mcp: {toolsets: []}",
-                "1:17: `mcp.toolsets`: without a toolset no code runs; write one, or `serve: false` instead",
+                "1:17: `mcp.toolsets`: must list at least one toolset; to offer none, set `serve: false`",
             ),
             (
                 "mcp: {toolsets: [workbensh]}",
                 "1:18: `mcp.toolsets.0`: `workbensh`: there is no such choice; did you mean `workbench`?",
             ),
             (
-                "mcp:\n  tokens: 10",
-                "2:11: `mcp.tokens`: write a number from 500 to 1000000",
+                "mcp:\n  max_tokens: 10",
+                "2:15: `mcp.max_tokens`: must be from 500 to 1000000",
             ),
-            ("mcp: {idle: 0}", "1:13: `mcp.idle`: must be greater than 0"),
             (
-                "mcp: {sessions: 0}",
-                "1:17: `mcp.sessions`: without a session no code runs; write 1 or more, or `serve: false` instead",
+                "mcp: {idle_timeout: 0}",
+                "1:21: `mcp.idle_timeout`: must be greater than 0",
+            ),
+            (
+                "mcp: {max_sessions: 0}",
+                "1:21: `mcp.max_sessions`: must be at least 1; to offer no sessions, set `serve: false`",
             ),
             (
                 "mcp: {datasets: {wine: none.csv}}",

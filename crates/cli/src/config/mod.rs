@@ -26,11 +26,13 @@ mod yaml;
 
 use std::path::PathBuf;
 
+use cellblock_agent::tools::TurnOptions;
 use cellblock_gateway::options::{
     AuthOptions, ContainerOptions, ExecuteOptions, FileOptions, HttpServerOptions, MetricsOptions,
     ModelListOptions, Options, QuotaOptions, RemoteOptions, ResponseOptions, SessionsOptions,
 };
 use cellblock_image::DEFAULT_IMAGE;
+use cellblock_sandbox::pool::PoolConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,11 +45,9 @@ pub(crate) use sections::mcp::McpToolset;
 use sections::mcp_requests::McpRequests;
 use sections::mcp_servers::McpServers;
 pub(crate) use sections::mcp_servers::OfferPolicy;
-use sections::pool::Pool;
 use sections::protections::Protections;
 use sections::providers::Providers;
 use sections::tls::Tls;
-use sections::turn::Turn;
 
 /// The configuration of `cellblock serve`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -76,9 +76,9 @@ pub(crate) struct Settings {
     pub(crate) mcp_servers: McpServers,
     pub(crate) mcp_requests: McpRequests,
     pub(crate) limits: Limits,
-    pub(crate) pool: Pool,
+    pub(crate) pool: PoolConfig,
     pub(crate) protections: Protections,
-    pub(crate) turn: Turn,
+    pub(crate) turn: TurnOptions,
     pub(crate) responses: ResponseOptions,
     pub(crate) containers: ContainerOptions,
     pub(crate) files: FileOptions,
@@ -110,8 +110,7 @@ impl Settings {
         let interpreter = &self.providers.code_interpreter;
         Options {
             listen: self.listen.0,
-            max_steps: self.turn.max_steps,
-            derivation: self.turn.derivation(),
+            turn: self.turn.clone(),
             responses: self.responses.clone(),
             containers: self.containers.clone(),
             files: self.files.clone(),
@@ -135,11 +134,9 @@ impl Settings {
         self.mcp_servers.check(check);
         self.mcp_requests.check(check);
         self.limits.check(check);
-        self.pool.check(check);
-        self.turn.check(check);
         self.mcp.check(check);
         self.tls.check(check);
-        self.check_gateway(check);
+        self.check_options(check);
     }
 
     /// Takes over what was written under a key of `providers.code_interpreter.settings` that says the same as one of ours.
@@ -166,7 +163,7 @@ impl Settings {
             tell(check, 1);
         }
         if let Some(time) = tool.claim_timeout
-            && std::mem::replace(&mut self.pool.acquire_timeout, time) != time
+            && std::mem::replace(&mut self.pool.acquire_timeout, time.0) != time.0
         {
             tell(check, 2);
         }

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use cellblock_agent::provider::chat::{ChatCompletions, Dialect as Spoken, ReasoningBack};
+use cellblock_agent::provider::chat::ChatCompletions;
 use cellblock_agent::provider::demo::Demo;
 use cellblock_agent::provider::responses::Responses;
 use cellblock_agent::provider::script::Script;
-use cellblock_agent::provider::{Endpoint, Key, Provider as Asked, Retries, Timeouts};
+use cellblock_agent::provider::{Endpoint, Key, Provider as Asked};
 use cellblock_gateway::{Models, Offer};
 
 use super::check::Check;
-use super::sections::provider::{Dialect, Kind, MaxTokensField, Provider, SendReasoning, SystemRole};
+use super::sections::provider::{Kind, Provider};
 use super::{ConfigError, Loaded};
 
 impl Loaded {
@@ -41,7 +41,7 @@ impl Loaded {
         Some(match provider.kind {
             Kind::Chat => {
                 let chat = ChatCompletions::new(self.endpoint(name, provider, check)?);
-                Arc::new(chat.dialect(spoken(&provider.dialect)))
+                Arc::new(chat.dialect(provider.dialect.clone()))
             }
             Kind::Responses => Arc::new(Responses::new(self.endpoint(name, provider, check)?)),
             Kind::Demo => Arc::new(Demo),
@@ -74,53 +74,18 @@ impl Loaded {
             }
             None => None,
         };
-        let timeouts = Timeouts {
-            connect: provider.timeouts.connect.0,
-            first: provider.timeouts.first.0,
-            idle: provider.timeouts.idle.0,
-            total: provider.timeouts.total.0,
-        };
-        let retries = Retries {
-            count: provider.retries.count,
-            first: provider.retries.first.0,
-            most: provider.retries.most.0,
-        };
         let base = provider.base_url.as_deref()?;
         let endpoint = if provider.allow_http {
             Endpoint::in_the_clear(base, key)
         } else {
             Endpoint::new(base, key)
         };
-        match endpoint.and_then(|endpoint| endpoint.timeouts(timeouts)) {
-            Ok(endpoint) => Some(endpoint.retries(retries)),
+        match endpoint.and_then(|endpoint| endpoint.timeouts(provider.timeouts)) {
+            Ok(endpoint) => Some(endpoint.retries(provider.retries)),
             Err(error) => {
                 check.failed(&["providers", name, "base_url"], &error);
                 None
             }
         }
-    }
-}
-
-fn spoken(dialect: &Dialect) -> Spoken {
-    Spoken {
-        max_tokens_field: match dialect.max_tokens_field {
-            MaxTokensField::MaxTokens => "max_tokens",
-            MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
-        }
-        .to_owned(),
-        system_role: match dialect.system_role {
-            SystemRole::System => "system",
-            SystemRole::Developer => "developer",
-        }
-        .to_owned(),
-        reasoning: match dialect.send_reasoning {
-            SendReasoning::Never => ReasoningBack::Never,
-            SendReasoning::Same => ReasoningBack::Same,
-            SendReasoning::Reasoning => ReasoningBack::Field("reasoning".to_owned()),
-            SendReasoning::ReasoningContent => ReasoningBack::Field("reasoning_content".to_owned()),
-        },
-        stream_usage: dialect.stream_usage,
-        parallel_tool_calls: dialect.parallel_tool_calls,
-        strict: dialect.strict,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use cellblock_settings::renamed::{KEYS, Renamed};
+use cellblock_settings::renamed::{FIELDS, FLAGS, KEYS, Renamed};
 use serde_json::Value;
 
 use super::{Settings, env, schema};
@@ -24,12 +24,12 @@ and its origin, and `cellblock config schema` prints the [JSON Schema](config.sc
 ";
 
 const RENAMED: &str = "
-## Renamed keys
+## Renamed settings
 
-The server accepts the old names in this release and logs a warning for each; `cellblock config check` shows where they
-are. A section with both names of a key is invalid.
+This release accepts the old names of keys, fields of requests and flags, each with a warning; the next one rejects
+them. `cellblock config check` shows where old keys are. Both names together are an error.
 
-| section | old name | new name |
+| section, route or command | old name | new name |
 |---|---|---|
 ";
 
@@ -85,7 +85,7 @@ Environment variables override the file. A variable's name is `{0}` and the path
             }
         }
         self.text.push_str(RENAMED);
-        for Renamed { within, old, new } in KEYS {
+        for Renamed { within, old, new } in KEYS.iter().chain(FIELDS).chain(FLAGS) {
             let _ = writeln!(self.text, "| `{within}` | `{old}` | `{new}` |");
         }
         self.text

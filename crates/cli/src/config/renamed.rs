@@ -54,18 +54,12 @@ fn within(node: &mut Node, section: &[&str], path: &mut Vec<String>, renamed: Re
     let keys: Vec<_> = path.iter().map(String::as_str).collect();
     let new = place(entries, renamed.new).map(|new| &entries[new].1.origin);
     if new.is_some_and(|new| new.rank() == origin.rank()) {
-        let message = format!(
-            "this is the old name of `{}`, which is set too; remove this one",
-            renamed.new
-        );
-        found.mistakes.push(Mistake::of(&origin, &keys, message));
+        found.mistakes.push(Mistake::of(&origin, &keys, renamed.both()));
         entries.remove(old);
     } else {
-        let message = format!(
-            "renamed to `{}`; the next release rejects the old name",
-            renamed.new
-        );
-        found.warnings.push(Mistake::of(&origin, &keys, message));
+        found
+            .warnings
+            .push(Mistake::of(&origin, &keys, renamed.warning()));
         let (mut key, node) = entries.remove(old);
         match place(entries, renamed.new) {
             Some(new) if entries[new].1.origin.rank() > origin.rank() => {}

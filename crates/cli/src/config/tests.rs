@@ -71,11 +71,11 @@ fn a_configuration_says_everything_that_counts() {
     assert_eq!(settings.limits.enforced().memory_bytes, 512 << 20);
     assert_eq!(settings.limits.enforced().cpu_millis, Some(1500));
     assert_eq!(settings.limits.enforced().cell_time, Duration::from_secs(30));
-    assert_eq!(settings.pool.config().ready, 4);
-    assert_eq!(settings.pool.config().acquire_limit, Duration::from_secs(5));
+    assert_eq!(settings.pool.ready, 4);
+    assert_eq!(settings.pool.acquire_timeout, Duration::from_secs(5));
     let options = loaded.options();
     assert_eq!(options.listen, "127.0.0.1:9000".parse().unwrap());
-    assert_eq!((options.max_steps, options.http.max_body), (5, 1 << 20));
+    assert_eq!((options.turn.max_steps, options.http.max_body), (5, 1 << 20));
     assert_eq!(options.max_cell_timeout, Duration::from_mins(10));
     assert!(options.code_interpreter);
     let models = loaded.models(Models::default()).unwrap();

@@ -88,7 +88,11 @@ fn a_session_that_cannot_be_started_says_why_and_leaves_nothing() -> Result<()> 
             "error: `folder` is not a file, which a dataset has to be",
         ),
         (vec!["--dataset", "x"], 2, "`x` is not NAME=PATH; "),
-        (vec!["--idle", "0"], 2, "a session cannot be idle for 0 seconds; "),
+        (
+            vec!["--idle-timeout", "0"],
+            2,
+            "a session cannot be idle for 0 seconds; ",
+        ),
         (
             vec!["--memory", "1"],
             2,

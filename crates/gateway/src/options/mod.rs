@@ -9,7 +9,7 @@ mod sessions;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use cellblock_agent::tools::{DerivationOptions, Tools};
+use cellblock_agent::tools::{Tools, TurnOptions};
 use cellblock_agent::wire::{ApiError, Tool};
 use cellblock_interpreter::limits::MAX_CELL_TIME;
 
@@ -24,10 +24,8 @@ pub use sessions::{ExecuteOptions, SessionsOptions};
 pub struct Options {
     /// Address to listen on.
     pub listen: SocketAddr,
-    /// Maximum number of model calls for one response.
-    pub max_steps: u32,
-    /// Rules of a turn.
-    pub derivation: DerivationOptions,
+    /// Limits and rules of a turn.
+    pub turn: TurnOptions,
     /// Stored and background responses.
     pub responses: ResponseOptions,
     /// Containers.
@@ -64,8 +62,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
-            max_steps: 20,
-            derivation: DerivationOptions::default(),
+            turn: TurnOptions::default(),
             responses: ResponseOptions::default(),
             containers: ContainerOptions::default(),
             files: FileOptions::default(),

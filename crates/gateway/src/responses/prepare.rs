@@ -92,7 +92,7 @@ pub(super) async fn prepare(
     .await?;
     let evidence = research.as_ref().map(|research| research.evidence.clone());
     let turn = Turn::new(provider, runner)
-        .steps(gateway.options.max_steps)
+        .steps(gateway.options.turn.max_steps)
         .until(gateway.ending.clone())
         .research(research);
     Ok(Job {

@@ -54,8 +54,8 @@ pub(super) async fn research(
         evidence,
         deriving: runner.derives().then(|| deriving(gateway, fetches)).flatten(),
         plan: plan(request),
-        chart_boost: gateway.options.derivation.chart_boost,
-        tokens: gateway.options.derivation.tokens,
+        chart_boost: gateway.options.turn.chart_steps,
+        tokens: gateway.options.turn.max_tool_tokens,
         urls: urls(gateway),
     }))
 }
@@ -111,7 +111,7 @@ async fn evidence(gateway: &Gateway, id: &str, before: Before) -> Evidence {
 
 /// How code derives. In a turn that fetches nothing it need not: what earlier turns fetched is there for code that declares it.
 fn deriving(gateway: &Gateway, fetches: bool) -> Option<Deriving> {
-    let options = &gateway.options.derivation;
+    let options = &gateway.options.turn;
     let required = match options.contract {
         ContractRule::Required => fetches,
         ContractRule::Optional => false,

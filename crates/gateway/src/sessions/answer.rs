@@ -41,6 +41,10 @@ pub(crate) struct SessionAnswer {
     last_used_at: u64,
     /// When it ends if it is not used.
     expires_at: u64,
+    /// Idle timeout in seconds.
+    idle_timeout: f64,
+    /// Deprecated name of `idle_timeout`.
+    #[schemars(extend("deprecated" = true))]
     idle_seconds: f64,
     prelude: Vec<String>,
     guard: Guard,
@@ -107,6 +111,7 @@ impl SessionAnswer {
                 .as_secs(),
             last_used_at: used.as_secs(),
             expires_at: (used + held.terms.idle).as_secs(),
+            idle_timeout: held.terms.idle.as_secs_f64(),
             idle_seconds: held.terms.idle.as_secs_f64(),
             prelude: held.terms.prelude.clone(),
             guard: held.terms.guard,

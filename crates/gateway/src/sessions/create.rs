@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -12,6 +12,7 @@ use cellblock_agent::wire::Ids;
 use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, python};
+use cellblock_settings::renamed::IDLE_SECONDS;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -49,6 +50,9 @@ pub(crate) struct CreateRequest {
     #[schema(value_type = Option<String>)]
     rescue: Option<Rescue>,
     /// Idle timeout of the session in seconds.
+    idle_timeout: Option<f64>,
+    /// Deprecated name of `idle_timeout`.
+    #[schema(deprecated)]
     idle_seconds: Option<f64>,
     /// Inputs to bind before the first cell.
     #[schema(value_type = Object)]
@@ -156,7 +160,7 @@ fn terms(gateway: &Gateway, toolset: ToolsetKind, request: &CreateRequest) -> Re
         },
     };
     let options = &gateway.options.sessions;
-    let idle = match request.idle_seconds {
+    let idle = match idle_timeout(request)? {
         None => options.idle_timeout,
         Some(seconds) => {
             let longest = options.max_idle_timeout;
@@ -164,7 +168,7 @@ fn terms(gateway: &Gateway, toolset: ToolsetKind, request: &CreateRequest) -> Re
             idle.filter(|idle| *idle >= Duration::from_secs(1) && *idle <= longest)
                 .ok_or_else(|| {
                     let message = format!("it is {seconds}; give 1 to {} seconds", longest.as_secs());
-                    Problem::invalid("idle_seconds", message)
+                    Problem::invalid("idle_timeout", message)
                 })?
         }
     };
@@ -179,4 +183,16 @@ fn terms(gateway: &Gateway, toolset: ToolsetKind, request: &CreateRequest) -> Re
         rescue: request.rescue.unwrap_or(usual.rescue),
         idle,
     })
+}
+
+/// Returns the idle timeout under its name or its old one, which is logged once.
+fn idle_timeout(request: &CreateRequest) -> Result<Option<f64>, Problem> {
+    static WARNED: Once = Once::new();
+    if request.idle_seconds.is_some() {
+        if request.idle_timeout.is_some() {
+            return Err(Problem::invalid(IDLE_SECONDS.old, IDLE_SECONDS.both()));
+        }
+        WARNED.call_once(|| tracing::warn!(field = IDLE_SECONDS.old, "{}", IDLE_SECONDS.warning()));
+    }
+    Ok(request.idle_timeout.or(request.idle_seconds))
 }

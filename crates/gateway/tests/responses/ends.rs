@@ -129,8 +129,8 @@ fn an_unreachable_provider_is_reported_without_its_address() {
     block_on(async {
         let retries = Retries {
             count: 1,
-            first: Duration::from_millis(1),
-            most: Duration::from_millis(1),
+            first_wait: Duration::from_millis(1),
+            max_wait: Duration::from_millis(1),
         };
         // A port that was free a moment ago.
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -163,7 +163,7 @@ fn a_model_that_calls_for_ever_comes_to_an_end() {
     block_on(async {
         let provider = Arc::new(Scripted::new((0..9).map(|_| runs("c1", "1"))));
         let server = serve_with(Arc::clone(&provider) as Arc<dyn Provider>, |options| {
-            options.max_steps = 3;
+            options.turn.max_steps = 3;
         })
         .await;
         let response = server

@@ -204,7 +204,7 @@ fn code_without_a_contract_runs_only_where_the_operator_lets_it() {
     ] {
         block_on(async {
             let (server, provider) = start(vec![plain(), says("ok")], |options| {
-                options.derivation.contract = rule;
+                options.turn.contract = rule;
             })
             .await;
             let response = server
@@ -227,7 +227,7 @@ fn a_derivation_that_fails_too_often_is_given_up_and_the_answer_says_so() {
     block_on(async {
         let wrong = || derives("raise ValueError('no')", &[]);
         let answers = vec![fetches(), wrong(), wrong(), wrong(), says("unused")];
-        let (server, provider) = start(answers, |options| options.derivation.max_attempts = 2).await;
+        let (server, provider) = start(answers, |options| options.turn.max_attempts = 2).await;
         let response = server.create(asking()).await.ok();
         assert_eq!(response["status"], "incomplete");
         assert_eq!(response["incomplete_details"]["reason"], "max_attempts");

@@ -22,7 +22,12 @@ fn invalid_options_create_no_session() {
                 json!("limits.memory_bytes"),
                 "at most",
             ),
-            (json!({"idle_seconds": 0}), json!("idle_seconds"), "1 to 86400"),
+            (json!({"idle_timeout": 0}), json!("idle_timeout"), "1 to 86400"),
+            (
+                json!({"idle_seconds": 60, "idle_timeout": 60}),
+                json!("idle_seconds"),
+                "the old name of `idle_timeout`, which is set too",
+            ),
             (
                 json!({"prelude": ["pandas"]}),
                 json!("prelude"),

@@ -209,7 +209,13 @@ fn deleting_a_session_stops_its_code() {
 fn an_unused_session_expires() {
     block_on(async {
         let api = Api::of("idle").await;
-        let session = api.session(&json!({"idle_seconds": 1})).await;
+        let old_name = api.session(&json!({"idle_seconds": 77})).await;
+        let (_, told) = api.get(&old_name).await;
+        assert_eq!(
+            (&told["idle_timeout"], &told["idle_seconds"]),
+            (&json!(77.0), &json!(77.0))
+        );
+        let session = api.session(&json!({"idle_timeout": 1})).await;
         api.run(&session, "1").await;
         // Whoever looks at it does not use it.
         until("it expires", || async {

@@ -116,7 +116,7 @@ fn a_caller_waits_no_longer_than_the_limit() {
         let backend = backend().await;
         let config = PoolConfig {
             ready: 0,
-            acquire_limit: Duration::ZERO,
+            acquire_timeout: Duration::ZERO,
         };
         let pool = Pool::start(Arc::new(backend), Limits::default(), config);
         let error = pool.acquire(&Limits::default()).await.unwrap_err();

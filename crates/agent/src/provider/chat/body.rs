@@ -24,7 +24,7 @@ pub(super) fn body(
         dialect.stream_usage.then(|| json!({"include_usage": true})),
     );
     set(
-        &dialect.max_tokens_field,
+        dialect.max_tokens_field.name(),
         request.max_output_tokens.map(|count| json!(count)),
     );
     for (key, value) in object(json!(request.sampling)) {
@@ -112,7 +112,7 @@ fn messages(request: &ModelRequest, dialect: &Dialect, field: Option<&str>) -> R
         pictures: Vec::new(),
     };
     if let Some(instructions) = &request.instructions {
-        let role = &dialect.system_role;
+        let role = dialect.system_role.name();
         messages.done.push(json!({"role": role, "content": instructions}));
     }
     for item in plain(&request.items) {
@@ -152,7 +152,7 @@ impl Messages<'_> {
                 self.assistant(json!({"role": "assistant", "content": text}));
                 return Ok(());
             }
-            Role::System | Role::Developer => &self.dialect.system_role,
+            Role::System | Role::Developer => self.dialect.system_role.name(),
         };
         let parts = message.content.iter().map(part).collect::<Result<Vec<_>, _>>()?;
         let plain = parts.iter().all(|part| part["type"] == "text");

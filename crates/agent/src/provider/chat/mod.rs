@@ -2,6 +2,7 @@
 
 mod assemble;
 mod body;
+mod dialect;
 mod estimate;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use super::http::Endpoint;
 use super::reading::read;
 use super::{ModelRequest, ModelStream, OwnModel, Provider, ProviderError};
 use assemble::Assembler;
+pub use dialect::{Dialect, MaxTokensField, SendReasoning, SystemRole};
 
 /// A server's Chat Completions.
 #[derive(Clone, Debug)]
@@ -22,52 +24,6 @@ pub struct ChatCompletions {
     dialect: Dialect,
     /// Name of the server's field for reasoning.
     heard: Arc<OnceLock<&'static str>>,
-}
-
-/// Differences between servers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dialect {
-    /// Field for the maximum number of tokens: `max_tokens`, or `max_completion_tokens` for newer
-    /// models of OpenAI.
-    pub max_tokens_field: String,
-    /// Role of the application: `system` or `developer`.
-    pub system_role: String,
-    /// Whether, and in which field, reasoning is sent back to models that need it between their
-    /// calls.
-    pub reasoning: ReasoningBack,
-    /// Whether usage is requested from the server, which some servers reject.
-    pub stream_usage: bool,
-    /// Whether the server knows the field `parallel_tool_calls`; it is sent only if a request
-    /// forbids such calls.
-    pub parallel_tool_calls: bool,
-    /// Whether the server knows `strict` in a function; it is sent only if a request requires it.
-    pub strict: bool,
-}
-
-/// Whether, and in which field, reasoning is sent back. Off by default, because some templates
-/// reject it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ReasoningBack {
-    /// Not sent back.
-    #[default]
-    Never,
-    /// Sent back in the field in which the server sent it.
-    Same,
-    /// Sent back in this field.
-    Field(String),
-}
-
-impl Default for Dialect {
-    fn default() -> Self {
-        Self {
-            max_tokens_field: "max_tokens".to_owned(),
-            system_role: "system".to_owned(),
-            reasoning: ReasoningBack::Never,
-            stream_usage: true,
-            parallel_tool_calls: true,
-            strict: true,
-        }
-    }
 }
 
 impl ChatCompletions {
@@ -97,10 +53,11 @@ pub fn estimate(request: &ModelRequest) -> Result<u64, ProviderError> {
 impl Provider for ChatCompletions {
     fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
         Box::pin(async move {
-            let reasoning = match &self.dialect.reasoning {
-                ReasoningBack::Never => None,
-                ReasoningBack::Same => self.heard.get().copied(),
-                ReasoningBack::Field(name) => Some(name.as_str()),
+            let reasoning = match self.dialect.send_reasoning {
+                SendReasoning::Never => None,
+                SendReasoning::Same => self.heard.get().copied(),
+                SendReasoning::Reasoning => Some("reasoning"),
+                SendReasoning::ReasoningContent => Some("reasoning_content"),
             };
             let body = body::body(&request, &self.dialect, reasoning)?;
             let body = self.endpoint.post("chat/completions", &body).await?;

@@ -3,7 +3,7 @@
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-use super::{ChatCompletions, Dialect, ReasoningBack};
+use super::{ChatCompletions, Dialect, MaxTokensField, SendReasoning, SystemRole};
 use crate::provider::tests::server::{End, Reply, Server};
 use crate::provider::tests::{endpoint, events, request, said};
 use crate::provider::{Finish, ModelEvent, ModelRequest, Provider as _, ProviderError};
@@ -434,9 +434,9 @@ async fn a_conversation_is_sent_as_every_server_wants_it() {
 #[tokio::test]
 async fn a_server_with_other_words_is_spoken_to_in_them() {
     let dialect = Dialect {
-        max_tokens_field: "max_completion_tokens".to_owned(),
-        system_role: "developer".to_owned(),
-        reasoning: ReasoningBack::Field("reasoning_content".to_owned()),
+        max_tokens_field: MaxTokensField::MaxCompletionTokens,
+        system_role: SystemRole::Developer,
+        send_reasoning: SendReasoning::ReasoningContent,
         stream_usage: false,
         ..Dialect::default()
     };
@@ -484,9 +484,8 @@ async fn reasoning_goes_back_under_the_name_that_it_came_by_and_for_this_answer_
     for field in ["reasoning", "reasoning_content"] {
         let told = Reply::events(&[delta(&json!({"reasoning": "", field: "hm"})), stop("stop")]);
         let server = Server::start(vec![told.clone(), told]).await;
-        let reasoning = ReasoningBack::Same;
         let provider = ChatCompletions::new(endpoint(&server.base)).dialect(Dialect {
-            reasoning,
+            send_reasoning: SendReasoning::Same,
             ..Dialect::default()
         });
         for _ in 0..2 {

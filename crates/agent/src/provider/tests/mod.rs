@@ -34,8 +34,8 @@ pub(super) fn endpoint(base: &str) -> Endpoint {
     let pause = Duration::from_millis(1);
     let retries = Retries {
         count: 2,
-        first: pause,
-        most: pause,
+        first_wait: pause,
+        max_wait: pause,
     };
     Endpoint::new(base, Some(Key::new("sk-secret").unwrap()))
         .unwrap()

@@ -24,13 +24,13 @@ pub(crate) struct Mcp {
     /// `workbench`, `derivation`.
     pub(crate) toolsets: Vec<McpToolset>,
     /// Maximum number of tokens of text in a result.
-    pub(crate) tokens: u32,
+    pub(crate) max_tokens: u32,
     /// Idle timeout of a session.
-    pub(crate) idle: Time,
+    pub(crate) idle_timeout: Time,
     /// Maximum number of sessions at a time.
-    pub(crate) sessions: usize,
-    /// Maximum number of sessions at a time per owner.
-    pub(crate) sessions_per_owner: usize,
+    pub(crate) max_sessions: usize,
+    /// Maximum number of sessions at a time per key.
+    pub(crate) max_sessions_per_key: usize,
     /// How long a call may run before a client that supports tasks gets a task instead of the
     /// result.
     pub(crate) task_after: Time,
@@ -61,10 +61,10 @@ impl Default for Mcp {
         Self {
             serve: true,
             toolsets: vec![McpToolset::Interpreter],
-            tokens: u32::try_from(options.tokens).unwrap_or(MOST_TOKENS),
-            idle: Time(options.idle),
-            sessions: options.sessions,
-            sessions_per_owner: options.sessions_per_owner,
+            max_tokens: u32::try_from(options.tokens).unwrap_or(MOST_TOKENS),
+            idle_timeout: Time(options.idle),
+            max_sessions: options.sessions,
+            max_sessions_per_key: options.sessions_per_owner,
             task_after: Time(options.task_after),
             datasets: BTreeMap::new(),
         }
@@ -76,22 +76,22 @@ impl Mcp {
         if self.toolsets.is_empty() {
             check.wrong(
                 &["mcp", "toolsets"],
-                "without a toolset no code runs; write one, or `serve: false` instead",
+                "must list at least one toolset; to offer none, set `serve: false`",
             );
         }
-        if !(LEAST_TOKENS..=MOST_TOKENS).contains(&self.tokens) {
-            let message = format!("write a number from {LEAST_TOKENS} to {MOST_TOKENS}");
-            check.wrong(&["mcp", "tokens"], message);
+        if !(LEAST_TOKENS..=MOST_TOKENS).contains(&self.max_tokens) {
+            let message = format!("must be from {LEAST_TOKENS} to {MOST_TOKENS}");
+            check.wrong(&["mcp", "max_tokens"], message);
         }
-        check.positive(&["mcp", "idle"], self.idle.0);
+        check.positive(&["mcp", "idle_timeout"], self.idle_timeout.0);
         for (key, most) in [
-            ("sessions", self.sessions),
-            ("sessions_per_owner", self.sessions_per_owner),
+            ("max_sessions", self.max_sessions),
+            ("max_sessions_per_key", self.max_sessions_per_key),
         ] {
             if most == 0 {
                 check.wrong(
                     &["mcp", key],
-                    "without a session no code runs; write 1 or more, or `serve: false` instead",
+                    "must be at least 1; to offer no sessions, set `serve: false`",
                 );
             }
         }

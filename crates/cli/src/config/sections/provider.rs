@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use cellblock_agent::provider as gateway;
-use cellblock_agent::provider::chat::Dialect as Spoken;
+use cellblock_agent::provider::chat::Dialect;
+use cellblock_agent::provider::{Retries, Timeouts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::check::Check;
-use cellblock_settings::Time;
 
 /// A model provider.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -92,123 +91,6 @@ impl Kind {
     }
 }
 
-/// Timeouts of a provider.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Timeouts {
-    /// Timeout for connecting.
-    pub(crate) connect: Time,
-    /// Timeout until the answer begins.
-    pub(crate) first: Time,
-    /// Maximum pause within an answer.
-    pub(crate) idle: Time,
-    /// Maximum duration of an answer.
-    pub(crate) total: Time,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        let timeouts = gateway::Timeouts::default();
-        Self {
-            connect: Time(timeouts.connect),
-            first: Time(timeouts.first),
-            idle: Time(timeouts.idle),
-            total: Time(timeouts.total),
-        }
-    }
-}
-
-/// Retries of requests to a provider.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Retries {
-    /// Number of retries after the first attempt.
-    pub(crate) count: u32,
-    /// Wait before the first retry; it doubles for each further retry.
-    pub(crate) first: Time,
-    /// Maximum wait.
-    pub(crate) most: Time,
-}
-
-impl Default for Retries {
-    fn default() -> Self {
-        let gateway::Retries { count, first, most } = gateway::Retries::default();
-        Self {
-            count,
-            first: Time(first),
-            most: Time(most),
-        }
-    }
-}
-
-/// Fields that a Chat Completions server accepts; servers differ in these.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Dialect {
-    /// Field for the maximum number of tokens.
-    pub(crate) max_tokens_field: MaxTokensField,
-    /// Role of instructions.
-    pub(crate) system_role: SystemRole,
-    /// Whether, and in which field, reasoning is sent back to models that need it between their
-    /// calls.
-    pub(crate) send_reasoning: SendReasoning,
-    /// Whether to request the token usage of a stream.
-    pub(crate) stream_usage: bool,
-    /// Whether the server supports `parallel_tool_calls`; it is sent only if a request forbids
-    /// parallel calls.
-    pub(crate) parallel_tool_calls: bool,
-    /// Whether the server supports `strict` in a function; it is sent only if a request sets it.
-    pub(crate) strict: bool,
-}
-
-impl Default for Dialect {
-    fn default() -> Self {
-        let spoken = Spoken::default();
-        Self {
-            max_tokens_field: MaxTokensField::MaxTokens,
-            system_role: SystemRole::System,
-            send_reasoning: SendReasoning::Never,
-            stream_usage: spoken.stream_usage,
-            parallel_tool_calls: spoken.parallel_tool_calls,
-            strict: spoken.strict,
-        }
-    }
-}
-
-/// Field for the maximum number of tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum MaxTokensField {
-    /// Used by most servers.
-    MaxTokens,
-    /// Required by newer OpenAI models.
-    MaxCompletionTokens,
-}
-
-/// Whether, and in which field, reasoning is sent back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum SendReasoning {
-    /// Do not send it: some servers reject it.
-    Never,
-    /// In the field in which the server sent it.
-    Same,
-    /// In `reasoning`.
-    Reasoning,
-    /// In `reasoning_content`.
-    ReasoningContent,
-}
-
-/// Role of instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum SystemRole {
-    /// Used by most servers.
-    System,
-    /// Required by newer OpenAI models.
-    Developer,
-}
-
 impl Provider {
     /// The models, or what stands for them when none are written.
     pub(crate) fn patterns(&self) -> Vec<String> {
@@ -273,13 +155,10 @@ impl Provider {
             ("idle", timeouts.idle),
             ("total", timeouts.total),
         ] {
-            check.positive(&["providers", name, "timeouts", key], time.0);
+            check.positive(&["providers", name, "timeouts", key], time);
         }
         if self.retries.count > 10 {
-            check.wrong(
-                &["providers", name, "retries", "count"],
-                "10 tries more are the most",
-            );
+            check.wrong(&["providers", name, "retries", "count"], "must be at most 10");
         }
     }
 }

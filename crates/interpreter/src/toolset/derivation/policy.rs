@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use cellblock_artifact::Urls;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::contract::{Attempts, ContractPolicy};
 
@@ -30,13 +32,14 @@ pub struct Policy {
     pub urls: Urls,
 }
 
-/// What becomes of a cell that emitted a line with gaps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How to treat a chart with a line that covers little of its time range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum LowCoverage {
-    /// It completes, with a finding.
+    /// Report it to the model and the client.
     #[default]
     Report,
-    /// It is rejected, so that the model repairs it.
+    /// Require the model to repair it.
     Reject,
 }
 

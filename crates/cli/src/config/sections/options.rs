@@ -1,14 +1,18 @@
-//! Checks of the gateway's options that types cannot make.
+//! Checks of options that types cannot make.
 
 use crate::config::Settings;
 use crate::config::check::Check;
 
 /// Smallest request body that can be allowed.
 const MIN_BODY: usize = 1 << 10;
+/// More sandboxes would only fill the memory of any machine.
+const MAX_READY: usize = 1024;
 
 impl Settings {
-    pub(in crate::config) fn check_gateway(&self, check: &mut Check<'_>) {
+    pub(in crate::config) fn check_options(&self, check: &mut Check<'_>) {
         let Self {
+            pool,
+            turn,
             models,
             responses,
             containers,
@@ -18,6 +22,7 @@ impl Settings {
             ..
         } = self;
         for (section, key, timeout) in [
+            ("pool", "acquire_timeout", pool.acquire_timeout),
             ("models", "list_timeout", models.list_timeout),
             ("responses", "keep_alive", responses.keep_alive),
             ("responses", "stall_timeout", responses.stall_timeout),
@@ -48,6 +53,8 @@ impl Settings {
             check.below_maximum(&[section, key], timeout, most);
         }
         for (section, key, count) in [
+            ("turn", "max_steps", Some(turn.max_steps as usize)),
+            ("turn", "max_attempts", Some(turn.max_attempts as usize)),
             ("containers", "max_per_key", Some(containers.max_per_key)),
             ("containers", "max_sandboxes", containers.max_sandboxes),
             ("containers", "max_concurrent", containers.max_concurrent),
@@ -57,6 +64,9 @@ impl Settings {
             if count == Some(0) {
                 check.wrong(&[section, key], "must be at least 1");
             }
+        }
+        if pool.ready > MAX_READY {
+            check.wrong(&["pool", "ready"], format!("must be at most {MAX_READY}"));
         }
         if http.max_body < MIN_BODY {
             check.wrong(&["http", "max_body"], "must be at least 1KiB");
