@@ -117,7 +117,7 @@ impl Visitor<'_> for BytesVisitor {
     type Value = Bytes;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a size, such as `512MiB`, `2GB` or a number of bytes,")
+        formatter.write_str("a size such as `512MiB`, `2GB` or a number of bytes")
     }
 
     fn visit_u64<E: Error>(self, bytes: u64) -> Result<Bytes, E> {

@@ -60,7 +60,7 @@ impl Visitor<'_> for TimeVisitor {
     type Value = Time;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a time, such as `60` (seconds), `1.5`, `90s`, `20m` or `500ms`,")
+        formatter.write_str("a time such as `60` (seconds), `1.5`, `90s`, `20m` or `500ms`")
     }
 
     fn visit_u64<E: Error>(self, seconds: u64) -> Result<Time, E> {

@@ -60,7 +60,12 @@ const RULES: &[Rule] = &[
     Rule {
         package: "cellblock-sandbox",
         // The guest's entry point: one executable is shipped, which re-executes itself as the guest.
-        ours: &["cellblock-protocol", "cellblock-jail", "cellblock-guest"],
+        ours: &[
+            "cellblock-protocol",
+            "cellblock-jail",
+            "cellblock-guest",
+            "cellblock-settings",
+        ],
         never: NETWORK,
     },
     Rule {
@@ -83,7 +88,11 @@ const RULES: &[Rule] = &[
     Rule {
         package: "cellblock-agent",
         // The agent loop knows no HTTP server and no database.
-        ours: &["cellblock-interpreter", "cellblock-artifact"],
+        ours: &[
+            "cellblock-interpreter",
+            "cellblock-artifact",
+            "cellblock-settings",
+        ],
         never: &["axum", "hyper", "tower-http", "rusqlite", "pyo3"],
     },
     Rule {

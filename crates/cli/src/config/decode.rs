@@ -38,9 +38,7 @@ fn integer<'de, V: Visitor<'de>>(value: i128, visitor: V) -> Result<V::Value, Mi
     }
     match i64::try_from(value) {
         Ok(value) => visitor.visit_i64(value),
-        Err(_) => Err(Mistake::custom(format_args!(
-            "the number {value} is larger than any that is read here"
-        ))),
+        Err(_) => Err(Mistake::custom(format_args!("the number {value} is too large"))),
     }
 }
 
@@ -100,7 +98,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
             Value::Map(entries) if entries.len() == 1 => {
                 visitor.visit_enum(MapAccessDeserializer::new(Entries { entries, next: 0 }))
             }
-            _ => Err(Mistake::invalid_type(self.found(), &"one of a few words")),
+            _ => Err(Mistake::invalid_type(self.found(), &"a name")),
         };
         read.map_err(|mistake| mistake.somewhere(&self.0.origin))
     }

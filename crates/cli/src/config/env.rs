@@ -27,7 +27,7 @@ pub(super) fn overlay(
         let origin = Origin::Variable(name);
         if path.iter().any(String::is_empty) {
             let message = format!(
-                "a part of the name is empty; write `{PREFIX}LIMITS__MEMORY` for the key `limits.memory`"
+                "part of the name is empty; the name for the key `limits.memory`, for example, is `{PREFIX}LIMITS__MEMORY`"
             );
             return Err(Mistake::told(Some(origin), message));
         }

@@ -59,7 +59,7 @@ fn listed(mistakes: &[Mistake]) -> String {
         [mistake] => mistake.to_string(),
         mistakes => {
             let lines = mistakes.iter().map(|mistake| format!("\n  {mistake}"));
-            format!("{} mistakes{}", mistakes.len(), lines.collect::<String>())
+            format!("{} errors{}", mistakes.len(), lines.collect::<String>())
         }
     }
 }
@@ -167,7 +167,7 @@ fn read(path: &Path) -> Result<String, ConfigError> {
     };
     let size = std::fs::metadata(path).map_err(failed)?.len();
     if size > MAX_BYTES {
-        let source = std::io::Error::other(format!("it has {size} bytes, and {MAX_BYTES} are the most"));
+        let source = std::io::Error::other(format!("the file has {size} bytes; the maximum is {MAX_BYTES}"));
         return Err(failed(source));
     }
     std::fs::read_to_string(path).map_err(failed)

@@ -15,7 +15,7 @@ pub(crate) struct Listen(pub(crate) SocketAddr);
 
 /// What is no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no address to listen on; write one and a port, such as `127.0.0.1:8080`")]
+#[error("invalid address `{0}`: expected an address and a port, such as `127.0.0.1:8080`, or a port")]
 pub(crate) struct ListenError(String);
 
 impl Default for Listen {
@@ -53,7 +53,7 @@ impl Visitor<'_> for ListenVisitor {
     type Value = Listen;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an address and a port, such as `127.0.0.1:8080`, or a port,")
+        formatter.write_str("an address and a port, such as `127.0.0.1:8080`, or a port")
     }
 
     fn visit_u64<E: Error>(self, port: u64) -> Result<Listen, E> {
@@ -102,7 +102,7 @@ mod tests {
         }
         assert_eq!(
             "here".parse::<Listen>().unwrap_err().to_string(),
-            "`here` is no address to listen on; write one and a port, such as `127.0.0.1:8080`"
+            "invalid address `here`: expected an address and a port, such as `127.0.0.1:8080`, or a port"
         );
         for text in ["", "127.0.0.1", "65536", "localhost:", "example.com:80"] {
             assert!(text.parse::<Listen>().is_err(), "{text}");

@@ -46,7 +46,7 @@ fn readable(path: PathBuf) -> std::io::Result<PathBuf> {
     if file.metadata()?.is_file() {
         Ok(path)
     } else {
-        Err(std::io::Error::other("it is not a file"))
+        Err(std::io::Error::other("not a file"))
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
         for (text, told) in [
             (
                 "mcp: {toolset: []}",
-                "1:7: `mcp.toolset`: there is no such key; did you mean `toolsets`?",
+                "1:7: `mcp.toolset`: unknown key; did you mean `toolsets`?",
             ),
             (
                 "mcp: {toolsets: []}",
@@ -110,7 +110,7 @@ mod tests {
             ),
             (
                 "mcp: {toolsets: [workbensh]}",
-                "1:18: `mcp.toolsets.0`: `workbensh`: there is no such choice; did you mean `workbench`?",
+                "1:18: `mcp.toolsets.0`: `workbensh`: unknown value; did you mean `workbench`?",
             ),
             (
                 "mcp:\n  max_tokens: 10",
@@ -130,7 +130,7 @@ mod tests {
             ),
             (
                 "mcp: {datasets: {wine: .}}",
-                "1:24: `mcp.datasets.wine`: it is not a file",
+                "1:24: `mcp.datasets.wine`: not a file",
             ),
         ] {
             let expected = format!("read the configuration: cellblock.yaml:{told}");

@@ -69,16 +69,16 @@ impl Error for Mistake {
 
     fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
         let wanted = match wanted.to_string().as_str() {
-            "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not below 0".to_owned(),
+            "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number of at least 0".to_owned(),
             "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
             "f32" | "f64" => "a number".to_owned(),
-            "a string" => "text".to_owned(),
+            "a string" => "a string".to_owned(),
             "a boolean" => "`true` or `false`".to_owned(),
             "a sequence" => "a list".to_owned(),
             "a map" => "a mapping of keys".to_owned(),
             other => other.to_owned(),
         };
-        Self::custom(format_args!("{wanted} is wanted here, not {}", spoken(found)))
+        Self::custom(format_args!("expected {wanted}, found {}", spoken(found)))
     }
 
     fn invalid_value(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
@@ -86,7 +86,7 @@ impl Error for Mistake {
     }
 
     fn duplicate_field(field: &'static str) -> Self {
-        Self::custom(format_args!("the key `{field}` is there twice"))
+        Self::custom(format_args!("duplicate key `{field}`"))
     }
 
     fn unknown_field(field: &str, known: &'static [&'static str]) -> Self {
@@ -94,11 +94,11 @@ impl Error for Mistake {
     }
 
     fn unknown_variant(variant: &str, known: &'static [&'static str]) -> Self {
-        Self::custom(format_args!("`{variant}`: {}", unknown(variant, known, "choice")))
+        Self::custom(format_args!("`{variant}`: {}", unknown(variant, known, "value")))
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Self::custom(format_args!("the key `{field}` is missing"))
+        Self::custom(format_args!("missing key `{field}`"))
     }
 }
 
@@ -110,8 +110,8 @@ pub(super) fn unknown(name: &str, known: &[&str], what: &str) -> String {
         .max_by(|one, other| nearness(one).total_cmp(&nearness(other)))
         .filter(|other| nearness(other) >= NEAR);
     match nearest {
-        Some(nearest) => format!("there is no such {what}; did you mean `{nearest}`?"),
-        None => format!("there is no such {what}; there are `{}`", known.join("`, `")),
+        Some(nearest) => format!("unknown {what}; did you mean `{nearest}`?"),
+        None => format!("unknown {what}; expected one of `{}`", known.join("`, `")),
     }
 }
 
@@ -121,7 +121,7 @@ fn spoken(found: Unexpected<'_>) -> String {
         Unexpected::Unsigned(value) => format!("the number {value}"),
         Unexpected::Signed(value) => format!("the number {value}"),
         Unexpected::Float(value) => format!("the number {value}"),
-        Unexpected::Str(text) => format!("the text `{text}`"),
+        Unexpected::Str(text) => format!("the string `{text}`"),
         Unexpected::Unit => "nothing".to_owned(),
         Unexpected::Seq => "a list".to_owned(),
         Unexpected::Map => "a mapping".to_owned(),

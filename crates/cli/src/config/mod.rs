@@ -145,7 +145,7 @@ impl Settings {
         let tell = |check: &mut check::Check<'_>, place: usize| {
             let (theirs, ours) = SAME[place];
             if check.has(ours) {
-                let message = format!("`{}` says something else; remove one of the two", ours.join("."));
+                let message = format!("`{}` has another value; remove one of the two", ours.join("."));
                 check.wrong(theirs, message);
             }
         };

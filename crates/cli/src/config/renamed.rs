@@ -122,7 +122,7 @@ mod tests {
             }
             let indent = "  ".repeat(sections.len());
             let line = text.lines().count() + 1;
-            // In reach of each of them, as a number, a time and a size.
+            // A value that suits each of them, as a number, a time or a size.
             let loaded = load(&format!("{text}{indent}{old}: 3600\n"), &[]).unwrap();
             let column = indent.len() + old.len() + 3;
             let section = sections.join(".");

@@ -15,32 +15,32 @@ impl Settings {
                 ("sandbox_allow_http", self.sandbox_allow_http),
             ] {
                 if said {
-                    check.wrong(&[key], "it is of use only with `sandbox_url`; remove it");
+                    check.wrong(
+                        &[key],
+                        "has an effect only with `sandbox_url`; set that key, or remove this one",
+                    );
                 }
             }
             return;
         };
         if !(url.starts_with("http://") || url.starts_with("https://")) {
-            check.wrong(
-                &["sandbox_url"],
-                "write an address that begins with `http://` or `https://`",
-            );
+            check.wrong(&["sandbox_url"], "must begin with `http://` or `https://`");
         } else if has_user(url) {
             check.wrong(
                 &["sandbox_url"],
-                "a key does not stand in an address; write `sandbox_key_env` or `sandbox_key_file`",
+                "must not contain a key; use `sandbox_key_env` or `sandbox_key_file`",
             );
         }
         if self.sandbox_key_env.is_some() && self.sandbox_key_file.is_some() {
             check.wrong(
                 &["sandbox_key_file"],
-                "it cannot stand beside `sandbox_key_env`; remove one of the two",
+                "cannot be combined with `sandbox_key_env`; remove one of the two",
             );
         }
         if self.image != ImageName::default() {
             check.wrong(
                 &["image"],
-                "it cannot stand beside `sandbox_url`: the image is that server's; remove one of the two",
+                "cannot be combined with `sandbox_url`, whose server has its own image; remove one of the two",
             );
         }
     }

@@ -345,8 +345,8 @@ fn paths_count_from_the_file_and_a_script_is_read_with_it() {
     let error = loaded.models(Models::default()).unwrap_err();
     assert_eq!(
         told(&error, folder.path()),
-        "read the configuration: cellblock.yaml:2:41: `providers.s.script`: read the configuration: script.yaml:2:5: `answers.0.txt`: there is no \
-         such key; did you mean `text`?"
+        "read the configuration: cellblock.yaml:2:41: `providers.s.script`: read the configuration: script.yaml:2:5: `answers.0.txt`: unknown \
+         key; did you mean `text`?"
     );
 }
 

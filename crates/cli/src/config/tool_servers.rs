@@ -20,7 +20,7 @@ pub(crate) type Offered = Vec<(Arc<dyn ToolServer>, OfferPolicy)>;
 /// Why there is no secret.
 #[derive(Debug, thiserror::Error)]
 enum SecretError {
-    #[error("read the value: the environment variable `{0}` is not set or is not text")]
+    #[error("read the value: the environment variable `{0}` is not set or is not valid UTF-8")]
     Variable(String),
     #[error("read the value from `{}`", .0.display())]
     File(PathBuf, #[source] std::io::Error),
@@ -153,7 +153,7 @@ fn file(path: &Path) -> Result<String, SecretError> {
     let failed = |source| SecretError::File(path.to_owned(), source);
     let size = std::fs::metadata(path).map_err(failed)?.len();
     if size > MOST {
-        let source = std::io::Error::other(format!("it has {size} bytes, and {MOST} are the most"));
+        let source = std::io::Error::other(format!("the file has {size} bytes; the maximum is {MOST}"));
         return Err(failed(source));
     }
     filled(&std::fs::read_to_string(path).map_err(failed)?)

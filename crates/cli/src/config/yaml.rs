@@ -32,10 +32,7 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Node, Mistake> {
             // The location is told by the origin already.
             let words = words.split(" at line ").next().unwrap_or(&words);
             let words = words.split(", set DuplicateKeyPolicy").next().unwrap_or(words);
-            Err(Mistake::told(
-                origin,
-                format!("this is not the YAML that is read here: {words}"),
-            ))
+            Err(Mistake::told(origin, format!("invalid YAML: {words}")))
         }
     }
 }

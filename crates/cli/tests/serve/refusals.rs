@@ -41,7 +41,7 @@ fn both_commands_report_a_broken_configuration_with_its_line() {
         assert_eq!(told.stdout, "");
         assert_eq!(
             told.stderr,
-            "error: read the configuration: cellblock.yaml:4:5: `providers.local.base_ur`: there is no such key; did you mean `base_url`?\n"
+            "error: read the configuration: cellblock.yaml:4:5: `providers.local.base_ur`: unknown key; did you mean `base_url`?\n"
         );
     }
 }
@@ -160,6 +160,15 @@ fn the_configuration_check_rejects_the_same_as_serve() {
             checked.stderr
         );
     }
+    let old = run("sessions: {idle: 5m}\n", &["config", "check", "--no-model"]);
+    assert_eq!(
+        (old.code(), old.stdout.as_str()),
+        (
+            0,
+            "warning: cellblock.yaml:1:18: `sessions.idle`: renamed to `idle_timeout`; the next release rejects the old name\n\
+             cellblock.yaml: nothing is wrong\n"
+        )
+    );
     let shown = run(demo, &["config", "show", "--config", "cellblock.yaml"]);
     assert_eq!(shown.code(), 0, "{}", shown.stderr);
 }

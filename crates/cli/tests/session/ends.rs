@@ -67,7 +67,7 @@ fn a_session_that_gets_a_signal_gives_everything_back() -> Result<()> {
 #[test]
 fn an_unused_session_ends() -> Result<()> {
     let world = World::new()?;
-    let id = world.start(&["--idle", "2"])?;
+    let id = world.start(&["--idle-timeout", "2"])?;
     let owner = owner(&world, &id)?;
     // Looking at it does not keep it.
     until("the session's end", || Ok(world.listed(&id)?.is_none()))?;

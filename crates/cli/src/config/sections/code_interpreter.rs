@@ -54,19 +54,19 @@ impl CodeInterpreter {
         match (&settings.sandbox_url, &settings.sandbox_template) {
             (Some(_), Some(_)) => check.wrong(
                 &path("sandbox_template"),
-                "it cannot stand beside `sandbox_url`: code runs in one place; remove one of the two",
+                "cannot be combined with `sandbox_url`: code runs in one place; remove one of the two",
             ),
             (None, Some(_)) => check.wrong(
                 &path("sandbox_template"),
-                "sandboxes that are claimed from a template need the Kubernetes backend, which this build does not have; remove it to \
-                 run code on this machine, or write `sandbox_url`",
+                "this build has no Kubernetes backend, which templates need; remove the key to run code on this machine, or set \
+                 `sandbox_url`",
             ),
             _ => {}
         }
         if settings.sandbox_namespace.is_some() && settings.sandbox_template.is_none() {
             check.wrong(
                 &path("sandbox_namespace"),
-                "a namespace is of use only with `sandbox_template`; remove it",
+                "has an effect only with `sandbox_template`; remove it",
             );
         }
     }

@@ -62,22 +62,25 @@ impl Default for Limits {
 impl Limits {
     pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
         if self.memory.0 < MIN_MEMORY {
-            check.wrong(&["limits", "memory"], "a kernel needs 32MiB at least");
+            check.wrong(
+                &["limits", "memory"],
+                "must be at least 32MiB, which a kernel needs",
+            );
         }
         if self.cpus.is_some_and(|cpus| !(0.01..=4096.0).contains(&cpus)) {
-            check.wrong(
-                &["limits", "cpus"],
-                "write a number of CPUs between 0.01 and 4096",
-            );
+            check.wrong(&["limits", "cpus"], "must be from 0.01 to 4096");
         }
         if self.processes < 8 {
             check.wrong(
                 &["limits", "processes"],
-                "a kernel with its threads needs 8 at least",
+                "must be at least 8, which a kernel and its threads need",
             );
         }
         if self.open_files < 64 {
-            check.wrong(&["limits", "open_files"], "a kernel needs 64 at least");
+            check.wrong(
+                &["limits", "open_files"],
+                "must be at least 64, which a kernel needs",
+            );
         }
         check.positive(&["limits", "cell_timeout"], self.cell_timeout.0);
         check.below_maximum(

@@ -96,7 +96,7 @@ impl Mcp {
             }
         }
         if self.datasets.contains_key("") {
-            check.wrong(&["mcp", "datasets"], "a dataset needs a name");
+            check.wrong(&["mcp", "datasets"], "a dataset must have a name");
         }
     }
 }

@@ -116,7 +116,7 @@ impl McpServers {
             if name.is_empty() || name.len() > 32 || !name.bytes().all(fits) {
                 check.wrong(
                     &["mcp_servers", name],
-                    "a server's name has 1 to 32 letters, digits, `_` and `-`",
+                    "the name of a server must have 1 to 32 letters, digits, `_` and `-`",
                 );
             }
             server.check(name, check);
@@ -145,17 +145,17 @@ impl McpServer {
         match (self.command.is_empty(), self.is_remote()) {
             (true, false) => check.wrong(
                 &["mcp_servers", name],
-                "the key `command` is missing, the program and its arguments, such as `[uvx, weather-mcp]`; or `url`, the server's address",
+                "missing key `command`, the program and its arguments, such as `[uvx, weather-mcp]`, or `url`, the address of the server",
             ),
             (false, true) => check.wrong(
                 &path(if self.url.is_some() { "url" } else { "url_env" }),
-                "it cannot stand beside `command`: a server is a program or behind a URL; remove one of the two",
+                "cannot be combined with `command`: a server is a program or a URL; remove one of the two",
             ),
             _ => {
                 for key in OF_PROGRAMS.into_iter().chain(OF_URLS) {
                     if !self.has(key) && check.has(&path(key)) {
                         let instead = if self.is_remote() { "url" } else { "command" };
-                        check.wrong(&path(key), format!("it is of no use with `{instead}`; remove it"));
+                        check.wrong(&path(key), format!("has no effect with `{instead}`; remove it"));
                     }
                 }
             }
@@ -186,7 +186,7 @@ impl McpServer {
                 check.wrong(
                     &["mcp_servers", name, forms[0], key],
                     format!(
-                        "a secret does not stand in a configuration; write `{}` and the name of an environment variable, or `{}` and a file",
+                        "a configuration must not contain secrets; use `{}` with the name of an environment variable, or `{}` with a file",
                         forms[1], forms[2]
                     ),
                 );
@@ -217,17 +217,14 @@ impl McpServer {
         if parameters.any(|parameter| is_secret(parameter.split('=').next().unwrap_or_default())) {
             check.wrong(
                 &["mcp_servers", name, "url"],
-                "a secret does not stand in a configuration; write `url_env` and the name of an environment variable that holds the address",
+                "a configuration must not contain secrets; use `url_env` with the name of an environment variable that has the address",
             );
         }
     }
 }
 
 fn twice(path: &[&str], other: &str, check: &mut Check<'_>) {
-    check.wrong(
-        path,
-        format!("it stands under `{other}` too; remove one of the two"),
-    );
+    check.wrong(path, format!("also set under `{other}`; remove one of the two"));
 }
 
 /// Less than a list of tools needs.
@@ -237,7 +234,7 @@ const MAX_RESULT: u64 = 1 << 30;
 
 pub(super) fn check_result(path: &[&str], size: Bytes, check: &mut Check<'_>) {
     if !(MIN_RESULT..=MAX_RESULT).contains(&size.0) {
-        check.wrong(path, "write a size between 64KiB and 1GiB");
+        check.wrong(path, "must be from 64KiB to 1GiB");
     }
 }
 

@@ -107,13 +107,13 @@ impl Provider {
         if remote && self.base_url.is_none() {
             check.wrong(
                 &["providers", name],
-                "the key `base_url` is missing: the server's address, such as `http://127.0.0.1:11434/v1`",
+                "missing key `base_url`: the server's address, such as `http://127.0.0.1:11434/v1`",
             );
         }
         if self.kind == Kind::Scripted && self.script.is_none() {
             check.wrong(
                 &["providers", name],
-                "the key `script` is missing: the file with the answers",
+                "missing key `script`: the file with the answers",
             );
         }
         for key in [
@@ -129,14 +129,14 @@ impl Provider {
             if !self.kind.has(key) && check.has(&path(key)) {
                 check.wrong(
                     &path(key),
-                    format!("it is of no use with `type: {}`; remove it", self.kind.name()),
+                    format!("has no effect with `type: {}`; remove it", self.kind.name()),
                 );
             }
         }
         if self.key_env.is_some() && self.key_file.is_some() {
             check.wrong(
                 &path("key_file"),
-                "it cannot stand beside `key_env`: there is one key; remove one of the two",
+                "cannot be combined with `key_env`; remove one of the two",
             );
         }
         for (place, pattern) in self.models.iter().enumerate() {
@@ -144,7 +144,7 @@ impl Provider {
             if pattern.is_empty() || inside.contains('*') {
                 check.wrong(
                     &["providers", name, "models", &place.to_string()],
-                    "write a model's name, or the beginning of names and one `*` at the end",
+                    "must be the name of a model, or a prefix followed by `*`",
                 );
             }
         }

@@ -54,17 +54,17 @@ pub(in crate::config) fn check_names(check: &mut Check<'_>) {
                 check.wrong_key(
                     &["providers", name, &key.name],
                     &key.origin,
-                    "a key does not stand in a configuration; write `key_env` and the name of an environment variable, or `key_file`",
+                    "a configuration must not contain keys; use `key_env` with the name of an environment variable, or `key_file`",
                 );
             }
         }
         if !keys.iter().any(|(key, _)| key.name == "type") {
             let tool = keys.iter().any(|(key, _)| key.name == "settings");
             let message = if tool {
-                "there is no such tool; the only one is `code_interpreter`. A provider of models has a `type`: `chat`, `responses`, `scripted` or \
+                "unknown tool; the only one is `code_interpreter`. A model provider needs a `type`: `chat`, `responses`, `scripted` or \
                  `demo`"
             } else {
-                "the key `type` is missing: `chat` for Chat Completions, `responses`, `scripted` or `demo`"
+                "missing key `type`: `chat` for Chat Completions, `responses`, `scripted` or `demo`"
             };
             check.wrong(&["providers", name], message);
         }
@@ -92,7 +92,7 @@ impl<'de> Visitor<'de> for ProvidersVisitor {
             if name == CODE_INTERPRETER {
                 providers.code_interpreter = access.next_value()?;
             } else if providers.models.iter().any(|(known, _)| *known == name) {
-                return Err(A::Error::custom(format_args!("there are two providers `{name}`")));
+                return Err(A::Error::custom(format_args!("duplicate provider `{name}`")));
             } else {
                 providers.models.push((name, access.next_value()?));
             }

@@ -24,9 +24,6 @@ impl Tls {
             (None, Some(_)) => "certificates",
             _ => return,
         };
-        check.wrong(
-            &["tls"],
-            format!("the key `{missing}` is missing: a server that encrypts needs both files"),
-        );
+        check.wrong(&["tls"], format!("missing key `{missing}`: TLS needs both files"));
     }
 }
