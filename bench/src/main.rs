@@ -19,15 +19,17 @@ mod peer;
 mod plan;
 mod probe;
 mod programs;
+mod progress;
 mod python;
 mod report;
 mod samples;
 mod subject;
 
 use plan::{Extent, Group};
+use progress::note;
 use report::machine::Circumstances;
 use report::results::Results;
-use report::{chart, progress::note, table};
+use report::{chart, table};
 use samples::Samples;
 use subject::Subject;
 

@@ -14,8 +14,8 @@ use crate::floor::{
 use crate::gateway::{Analyses, Burst, Crowd, Deaf, Gateways, Load, OneShots, Paced, RequestSubject};
 use crate::peer::{IpykernelPart, IpykernelProbe, PeerProgram, ProcessProbe, Wrapped, start_ipykernel};
 use crate::probe::{Plan, Probe};
+use crate::progress::note;
 use crate::python::Python;
-use crate::report::progress::note;
 use crate::subject::{
     BindInput, ChangeSeries, Concurrent, Create, Deadline, First, Flood, Frames, Idle, Interrupt, Stdout,
     Subject, Throughput, Warm, WorkbenchTools,

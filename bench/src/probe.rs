@@ -4,8 +4,11 @@ use std::pin::Pin;
 
 use anyhow::Result;
 
-use crate::report::progress::note;
+use crate::progress::note;
 use crate::samples::Samples;
+
+/// Cellblock's name in those of series.
+pub(crate) const WHO: &str = "cellblock";
 
 /// What a probe does in one turn.
 pub(crate) type Sampling<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
@@ -25,7 +28,7 @@ macro_rules! probe {
     ($probe:ty, $what:literal) => {
         impl $crate::probe::Probe for $probe {
             fn who(&self) -> &'static str {
-                $crate::subject::WHO
+                $crate::probe::WHO
             }
 
             fn what(&self) -> &'static str {

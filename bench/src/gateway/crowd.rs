@@ -10,9 +10,8 @@ use super::client::{Read, Whom};
 use super::provider::ModelScript;
 use super::{DIRECT, Gateways, Pair};
 use crate::memory::Peak;
-use crate::probe::{Probe, Sampling};
+use crate::probe::{Probe, Sampling, WHO};
 use crate::samples::Samples;
-use crate::subject::WHO;
 
 /// Streams at once, of deltas at the pace of a model.
 pub(crate) struct Crowd {

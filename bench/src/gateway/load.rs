@@ -12,9 +12,8 @@ use super::crowd::mebibytes;
 use super::provider::{Code, ModelScript};
 use super::{Gateways, Pair};
 use crate::memory::{Peak, ProcessTree};
-use crate::probe::probe;
+use crate::probe::{WHO, probe};
 use crate::samples::Samples;
-use crate::subject::WHO;
 
 /// How often the memory of sandboxes is read.
 const OFTEN: Duration = Duration::from_millis(250);

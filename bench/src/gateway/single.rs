@@ -7,9 +7,8 @@ use anyhow::Result;
 
 use super::provider::{Code, ModelScript};
 use super::{DIRECT, Gateways};
-use crate::probe::probe;
+use crate::probe::{WHO, probe};
 use crate::samples::Samples;
-use crate::subject::WHO;
 
 /// Requests with the shortest answer.
 pub(crate) struct RequestSubject {

@@ -12,8 +12,8 @@ use crate::driver::Driver;
 use crate::memory::Memory;
 use crate::probe::{Probe, Sampling};
 use crate::programs::{ANNOUNCED_LOOP, CHART, FLOOD, SHOUT, SHOUT_BYTES, SUM};
+use crate::progress::note;
 use crate::python::Python;
-use crate::report::progress::note;
 use crate::samples::Samples;
 
 const WHO: &str = "ipykernel";

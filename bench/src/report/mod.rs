@@ -3,6 +3,5 @@
 pub(crate) mod chart;
 pub(crate) mod judge;
 pub(crate) mod machine;
-pub(crate) mod progress;
 pub(crate) mod results;
 pub(crate) mod table;

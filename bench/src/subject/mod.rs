@@ -11,7 +11,8 @@ use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::{Execution, Interpreter, Session};
 
-use crate::report::progress::note;
+use crate::probe::WHO;
+use crate::progress::note;
 
 mod concurrent;
 mod derive;
@@ -36,9 +37,6 @@ pub(crate) use stdout::Stdout;
 pub(crate) use throughput::Throughput;
 pub(crate) use warm::Warm;
 pub(crate) use workbench::WorkbenchTools;
-
-/// In the names of series.
-pub(crate) const WHO: &str = "cellblock";
 
 /// Sandboxes kept ready while measuring.
 const READY: usize = 2;

@@ -6,7 +6,6 @@
 //! and the valid values, and the repair.
 
 mod check;
-mod columns;
 mod coverage;
 mod error;
 mod mark;
@@ -21,10 +20,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use check::check;
-pub use columns::{Column, ColumnKind, Columns};
 pub use coverage::{SeriesCoverage, coverage};
 pub use error::{ChartError, Problem, code};
-pub use rows::{Cell, MAX_BYTES, MAX_KEYS, MAX_POINTS, MAX_ROWS, Row, Rows};
+pub use rows::{Cell, Column, ColumnKind, Columns, MAX_BYTES, MAX_KEYS, MAX_POINTS, MAX_ROWS, Row, Rows};
 pub use source::from_json;
 pub use spec::{
     Axis, AxisType, ChartSpec, ChartType, Format, Mark, Ohlc, Place, ReferenceArea, ReferenceLine, Series,

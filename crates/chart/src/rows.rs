@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
 use super::error::{ChartError, Problem, Problems, code, quoted, repeated};
-use super::{Columns, columns};
 
 /// Maximum number of rows: more than a screen has pixels side by side.
 pub const MAX_ROWS: usize = 5000;
@@ -302,9 +301,12 @@ impl<'de> Visitor<'de> for List {
     }
 }
 
+mod columns;
 mod one;
 
 use one::One;
+
+pub use columns::{Column, ColumnKind, Columns};
 
 #[cfg(test)]
 mod tests;

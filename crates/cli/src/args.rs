@@ -7,6 +7,7 @@ use cellblock_interpreter::limits::MAX_CELL_TIME;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 
 use crate::env_vars;
+use crate::input_arg::{InputArg, parse_input};
 use crate::policy::PolicyArgs;
 use crate::toolset::ToolsetArgs;
 use cellblock_settings::Size;
@@ -111,13 +112,6 @@ pub(crate) struct RunArgs {
     // Last, as its heading would go on.
     #[command(flatten)]
     pub(crate) toolset: ToolsetArgs,
-}
-
-/// A name, and the file whose content is bound to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct InputArg {
-    pub(crate) name: String,
-    pub(crate) path: PathBuf,
 }
 
 /// Which images, and what to do with them.
@@ -232,28 +226,6 @@ Exit codes:
 /// Less than a kernel with a library or two needs.
 const MIN_MEMORY: Size = Size(32 << 20);
 
-pub(crate) fn parse_input(text: &str) -> Result<InputArg, String> {
-    let Some((name, path)) = text.split_once('=') else {
-        return Err(format!(
-            "`{text}` has no `=`; write the variable's name and the file, such as `sales=data/sales.csv`"
-        ));
-    };
-    let mut characters = name.chars();
-    let first = characters.next().is_some_and(|c| c.is_alphabetic() || c == '_');
-    if !(first && characters.all(|c| c.is_alphanumeric() || c == '_')) {
-        return Err(format!(
-            "`{name}` is not a valid Python identifier; use letters, digits and `_`, such as `sales_2024`"
-        ));
-    }
-    if path.is_empty() {
-        return Err(format!("there is no file after `{name}=`; write `{name}=PATH`"));
-    }
-    Ok(InputArg {
-        name: name.to_owned(),
-        path: path.into(),
-    })
-}
-
 fn parse_requirement(text: &str) -> Result<String, String> {
     let text = text.trim();
     if text.starts_with(|c: char| c.is_ascii_alphanumeric()) {
@@ -324,36 +296,6 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn an_input_is_a_name_and_a_path() {
-        let input = InputArg {
-            name: "sales".into(),
-            path: "a=b.csv".into(),
-        };
-        assert_eq!(parse_input("sales=a=b.csv"), Ok(input));
-    }
-
-    #[test]
-    fn a_broken_input_is_told_with_a_repair() {
-        for (text, complaint) in [
-            (
-                "sales.csv",
-                "`sales.csv` has no `=`; write the variable's name and the file, such as `sales=data/sales.csv`",
-            ),
-            (
-                "2024=x.csv",
-                "`2024` is not a valid Python identifier; use letters, digits and `_`, such as `sales_2024`",
-            ),
-            (
-                "=x.csv",
-                "`` is not a valid Python identifier; use letters, digits and `_`, such as `sales_2024`",
-            ),
-            ("sales=", "there is no file after `sales=`; write `sales=PATH`"),
-        ] {
-            assert_eq!(parse_input(text).unwrap_err(), complaint);
-        }
     }
 
     #[test]

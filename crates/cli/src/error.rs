@@ -15,9 +15,9 @@ use cellblock_interpreter::error::Blame;
 
 use crate::config::ConfigError;
 use crate::exit_code::ExitCode;
-use crate::render::{BAD, NOTE, styled};
 use crate::sanitize;
-use crate::session::error::{SessionError, Told};
+use crate::session_error::{SessionError, Told};
+use crate::style::{BAD, NOTE, styled};
 
 /// What to do where images and layers find no room.
 const FULL_HOME: &str = "free some disk space, or set CELLBLOCK_HOME to a directory on a larger disk";

@@ -8,6 +8,7 @@ mod config;
 mod env_vars;
 mod error;
 mod exit_code;
+mod input_arg;
 mod logging;
 mod out_dir;
 mod policy;
@@ -18,6 +19,9 @@ mod render;
 mod sanitize;
 mod script;
 mod session;
+mod session_error;
+mod session_id;
+mod style;
 mod threads;
 mod toolset;
 

@@ -13,8 +13,8 @@ use cellblock_interpreter::input::InputFormat;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::args::InputArg;
 use crate::error::{Error, Result};
+use crate::input_arg::InputArg;
 
 /// What a result is recorded from.
 const FORMS: &str = "accepted are JSON, NDJSON (.ndjson, .jsonl), Parquet (.parquet, .pq) and Arrow (.arrow, .feather, .ipc); any other \
@@ -32,7 +32,7 @@ pub(crate) struct ToolsetArgs {
     pub(crate) toolset: Option<Toolset>,
     /// Record a file as a tool result under this alias: JSON or NDJSON, or a table as Parquet or
     /// Arrow; a pipe, such as `x=<(command)`, is read to its end
-    #[arg(long = "alias", value_name = "NAME=PATH", value_parser = crate::args::parse_input, requires = "toolset")]
+    #[arg(long = "alias", value_name = "NAME=PATH", value_parser = crate::input_arg::parse_input, requires = "toolset")]
     pub(crate) aliases: Vec<InputArg>,
     /// Contract of the code, required by `derivation`: a JSON file with `operation`, `reason`,
     /// `inputAliases` and `expectedArtifacts`, or a complete call with `postProcessingContract` and

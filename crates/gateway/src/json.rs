@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use cellblock_agent::wire::{ApiError, ErrorKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use crate::problem::Problem;
 
@@ -43,4 +44,9 @@ fn refuse(rejection: &JsonRejection) -> Response {
         *response.status_mut() = rejection.status();
     }
     response
+}
+
+/// Something that is there no more.
+pub(crate) fn deleted(id: &str, object: &str) -> Value {
+    json!({"id": id, "object": object, "deleted": true})
 }

@@ -4,7 +4,7 @@
 //! - [`Gateway`] is what handlers share.
 //! - [`server`] is the HTTP server; `responses`, `conversations`, `containers`, `files`, `sessions`, `artifacts` and `execute` have its routes.
 //! - [`keys`] says who may call, [`quotas`] how much; `metrics` counts.
-//! - [`openapi`] describes the routes.
+//! - [`description`] describes the routes.
 //! - [`remote`] finds out what runs code elsewhere; [`execute_server`] asks servers that keep nothing.
 //! - [`records`] is what is remembered across restarts.
 
@@ -12,6 +12,7 @@ mod artifacts;
 mod clock;
 mod containers;
 mod conversations;
+pub mod description;
 mod engine;
 mod execute;
 pub mod execute_server;
@@ -21,8 +22,9 @@ mod json;
 pub mod keys;
 mod listing;
 mod metrics;
+mod model_routes;
 mod models;
-pub mod openapi;
+mod openapi;
 pub mod options;
 mod problem;
 pub mod quotas;
@@ -36,11 +38,10 @@ mod state;
 mod welcome;
 
 pub(crate) use clock::now;
-pub use containers::Containers;
 pub use engine::{Elsewhere, Engine};
 pub use models::{Model, Models, Offer};
 pub use options::Options;
-pub use state::{Caller, Gateway, Shared};
+pub use state::{Caller, Containers, Gateway, Shared};
 
 /// Where events go that whoever watches over security wants to see.
 pub(crate) const SECURITY: &str = "cellblock::security";

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::digest::walk;
 use super::error::{At, ImageError, Result};
 use super::manifest::Package;
+use super::requirement::normalise;
 use super::spec::Policy;
 
 /// The way in which a network client was detected.
@@ -291,18 +292,6 @@ pub(crate) fn installed(site: &Path) -> Result<Vec<(Package, std::path::PathBuf)
     }
     found.sort();
     Ok(found)
-}
-
-/// Returns the normalized name by which packaging tools compare distributions.
-pub(crate) fn normalise(name: &str) -> String {
-    let mut normal = String::with_capacity(name.len());
-    for part in name.split(['-', '_', '.']).filter(|it| !it.is_empty()) {
-        if !normal.is_empty() {
-            normal.push('-');
-        }
-        normal.push_str(&part.to_ascii_lowercase());
-    }
-    normal
 }
 
 #[cfg(test)]

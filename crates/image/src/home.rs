@@ -107,6 +107,31 @@ impl Home {
     }
 }
 
+/// Writes a small file that is either there as a whole or not at all.
+pub(crate) fn write_atomically(path: &Path, text: &str) -> Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let write = || -> io::Result<()> {
+        let mut file = tempfile::NamedTempFile::new_in(directory)?;
+        io::Write::write_all(&mut file, text.as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        Ok(())
+    };
+    write().at("write", path)
+}
+
+/// The names in a directory that may not be there.
+pub(crate) fn names(directory: &Path) -> Result<Vec<String>> {
+    match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error).at("list", directory),
+        Ok(entries) => Ok(entries
+            .flatten()
+            .filter_map(|it| it.file_name().into_string().ok())
+            .collect()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;

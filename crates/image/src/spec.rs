@@ -11,8 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::error::{ImageError, Result};
 use super::manifest::{LAYOUT, Manifest};
-use crate::layer::Requirement;
-use crate::normalise;
+use super::requirement::{Requirement, normalise};
 
 /// A feature version of Python, such as 3.13.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

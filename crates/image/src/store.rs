@@ -1,12 +1,11 @@
 //! The images of this machine: built, found, listed and removed.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 
 use super::build::{self, remove};
 use super::error::{At, ImageError, Result};
-use super::home::Home;
+use super::home::{Home, names, write_atomically};
 use super::lock::Lock;
 use super::manifest::{Manifest, is_id, short};
 use super::open::Image;
@@ -240,29 +239,4 @@ impl Store {
 /// Returns whether a user's reference is the file of a specification.
 fn is_file(reference: &str) -> bool {
     Path::new(reference).extension().is_some_and(|it| it == "toml")
-}
-
-/// Writes a small file atomically.
-pub(crate) fn write_atomically(path: &Path, text: &str) -> Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let write = || -> io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(directory)?;
-        io::Write::write_all(&mut file, text.as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        Ok(())
-    };
-    write().at("write", path)
-}
-
-/// Lists the names in a directory, which may be missing.
-pub(crate) fn names(directory: &Path) -> Result<Vec<String>> {
-    match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error).at("list", directory),
-        Ok(entries) => Ok(entries
-            .flatten()
-            .filter_map(|it| it.file_name().into_string().ok())
-            .collect()),
-    }
 }

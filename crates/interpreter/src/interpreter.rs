@@ -1,42 +1,26 @@
 //! The interpreter: an image, a backend with its pool, and a store, from which sessions are created.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cellblock_artifact::Store;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::Backend;
 use cellblock_sandbox::jail::protection::Report;
-use cellblock_sandbox::pool::{Lease, Pool, PoolConfig, create};
-
-use tokio::sync::OnceCell;
+use cellblock_sandbox::pool::PoolConfig;
+use serde_json::Value;
 
 use crate::base::Base;
 use crate::builder::InterpreterBuilder;
 use crate::error::Result;
-use crate::output::Decoding;
-use crate::session::{Session, SessionOptions, Waiting};
+use crate::picture::{self, Drawn, PictureFormat};
+use crate::session::{Session, SessionOptions};
+use crate::shared::Shared;
 
 /// Makes sessions. Clones share it; dropping the last one ends every sandbox that its sessions do not hold.
 #[derive(Clone, Debug)]
 pub struct Interpreter {
     shared: Arc<Shared>,
-}
-
-/// What sessions share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) backend: Arc<dyn Backend>,
-    pub(crate) limits: Limits,
-    pub(crate) store: Store,
-    pub(crate) decoding: Decoding,
-    pub(crate) image_id: String,
-    pub(crate) base: Box<dyn Base>,
-    pool: Pool,
-    in_use: Mutex<BTreeSet<String>>,
-    taken: AtomicU64,
-    audit: OnceCell<cellblock_image::AuditReport>,
 }
 
 impl Interpreter {
@@ -67,19 +51,7 @@ impl Interpreter {
         pool: PoolConfig,
         store: Store,
     ) -> Self {
-        let pool = Pool::start(Arc::clone(&backend), limits.clone(), pool);
-        let shared = Shared {
-            backend,
-            limits,
-            decoding: Decoding::new(store.clone()),
-            store,
-            image_id: base.manifest().id.clone(),
-            base,
-            pool,
-            in_use: Mutex::default(),
-            taken: AtomicU64::new(0),
-            audit: OnceCell::new(),
-        };
+        let shared = Shared::new(backend, base, limits, pool, store);
         Self {
             shared: Arc::new(shared),
         }
@@ -117,7 +89,7 @@ impl Interpreter {
 
     /// How many sandboxes sessions have taken so far.
     pub fn sandboxes_taken(&self) -> u64 {
-        self.shared.taken.load(Ordering::Relaxed)
+        self.shared.taken()
     }
 
     /// The limits of sandboxes and cells, where a session has none of its own.
@@ -139,52 +111,9 @@ impl Interpreter {
     pub fn session(&self, options: SessionOptions) -> Session {
         Session::start(Arc::clone(&self.shared), options)
     }
-}
 
-impl Shared {
-    /// A sandbox with a running kernel.
-    pub(crate) async fn lease(&self, limits: &Limits, pooled: bool) -> Result<Lease> {
-        let waiting = Waiting::begin();
-        let lease = if pooled {
-            self.pool.acquire(limits).await?
-        } else {
-            create(self.backend.as_ref(), limits).await?
-        };
-        waiting.over();
-        self.taken.fetch_add(1, Ordering::Relaxed);
-        self.in_use().insert(lease.sandbox.id().to_owned());
-        Ok(lease)
-    }
-
-    /// Makes sure that the image holds no network client, whatever its own policy allows: the first of the four layers that keep a
-    /// derivation from fetching.
-    pub(crate) async fn audited(&self) -> Result<()> {
-        let report = self.audit.get_or_try_init(|| self.base.audit()).await?;
-        if report.findings.is_empty() {
-            return Ok(());
-        }
-        let found: BTreeSet<_> = report
-            .findings
-            .iter()
-            .map(|found| format!("{} ({}, at {})", found.client, found.reason, found.path))
-            .collect();
-        Err(crate::Error::Clients {
-            image: self.base.manifest().name.clone(),
-            found: found.into_iter().collect::<Vec<_>>().join(", "),
-        })
-    }
-
-    /// A session has given a sandbox back.
-    pub(crate) fn returned(&self, sandbox: &str) {
-        self.in_use().remove(sandbox);
-    }
-
-    fn in_use(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The id of a layer with these requirements, installed if need be.
-    pub(crate) async fn layer(&self, requirements: &[String]) -> Result<String> {
-        self.base.layer(requirements).await
+    /// Draws a Vega-Lite specification that has its data in it. What the renderer refuses is `Ok`, with a note.
+    pub async fn draw(&self, vega_lite: &Value, format: PictureFormat) -> Result<Drawn> {
+        picture::draw(&self.shared, vega_lite, format).await
     }
 }

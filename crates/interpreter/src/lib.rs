@@ -33,6 +33,7 @@ pub mod report;
 #[cfg(feature = "remote")]
 mod serve;
 pub mod session;
+mod shared;
 mod stream;
 pub mod toolset;
 pub mod watched;

@@ -10,9 +10,9 @@ use serde_json::Value;
 use crate::cell::{Cell, Rescue};
 use crate::error::Result;
 use crate::execution::Execution;
-use crate::interpreter::{Interpreter, Shared};
 use crate::output::{ArtifactRef, Output};
 use crate::session::{Session, SessionOptions};
+use crate::shared::Shared;
 
 /// How long drawing may take.
 const TIME: Duration = Duration::from_mins(1);
@@ -50,13 +50,6 @@ pub struct Drawn {
     pub size: Option<(u32, u32)>,
     /// Why there is no image.
     pub note: Option<String>,
-}
-
-impl Interpreter {
-    /// Draws a Vega-Lite specification that has its data in it. What the renderer refuses is `Ok`, with a note.
-    pub async fn draw(&self, vega_lite: &Value, format: PictureFormat) -> Result<Drawn> {
-        draw(self.shared(), vega_lite, format).await
-    }
 }
 
 /// Returns the Vega-Lite specification of an artifact that is a chart: of its document, or of a figure that was drawn from one.

@@ -13,8 +13,9 @@ use cellblock_sandbox::jail::protection::Report;
 use cellblock_sandbox::pool::Lease;
 
 use crate::error::{Error, Result};
-use crate::interpreter::{Interpreter, Shared};
+use crate::interpreter::Interpreter;
 use crate::session::spool::claim;
+use crate::shared::Shared;
 use cellblock_sandbox::Limits;
 
 /// What a client may have.

@@ -13,7 +13,6 @@
 //! The library `rmcp` implements the protocol. The module `wire` limits and sorts received data
 //! before `rmcp` reads it.
 
-mod allowed;
 mod connection;
 mod failure;
 mod http;
@@ -31,8 +30,7 @@ mod stdio;
 mod wire;
 mod words;
 
-pub use self::http::{Address, AddressError};
-pub use allowed::{PatternError, UrlPattern};
+pub use self::http::{Address, AddressError, PatternError, UrlPattern};
 pub use options::ServerOptions;
 pub use requested::RequestedServers;
 pub use server::ForeignServer;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use cellblock_agent::{ToolServer, ToolServerAddress, ToolServerError, ToolServers};
 
-use super::allowed::UrlPattern;
+use super::UrlPattern;
 use super::http::{Address, parse};
 use super::options::ServerOptions;
 use super::server::ForeignServer;

@@ -9,6 +9,7 @@
 //! terminal, or how callers are authenticated: `http::service` is told who calls.
 
 mod answer;
+mod conversations;
 mod engine;
 pub mod http;
 mod meter;
@@ -20,9 +21,11 @@ mod refusal;
 mod resources;
 mod server;
 mod sessions;
+mod shared;
 mod stdio;
 mod tasks;
 mod tools;
+mod uri;
 
 pub use engine::{Engine, StartError};
 pub use meter::{Asked, Denied, Meter, Permit};

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::owner::Owner;
 use crate::refusal::Refusal;
-use crate::server::Shared;
 use crate::sessions::Use;
+use crate::shared::Shared;
 
 const INTERPRETER: &str = "## Python (run_python)\n\n\
     - `run_python` runs a cell of Python in an isolated sandbox without network. The value of a trailing expression is shown, as in a \

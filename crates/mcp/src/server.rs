@@ -18,12 +18,13 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::conversations::{Conversations, Followed, conversation};
 use crate::engine::Engine;
-use crate::http::{Conversations, Followed, conversation};
 use crate::options::Options;
 use crate::owner::Owner;
 use crate::progress::Progress;
 use crate::sessions::Sessions;
+use crate::shared::Shared;
 use crate::tasks::{Tasks, Working};
 use crate::tools::{Call, Tool, Work};
 use crate::{prompts, resources};
@@ -45,7 +46,8 @@ const INSTRUCTIONS: &str = "Cellblock runs code in isolated sandboxes without ne
 /// A server. Clones share sessions; all of them end when the last clone is gone.
 #[derive(Clone, Debug)]
 pub struct Server {
-    pub(crate) shared: Arc<Shared>,
+    shared: Arc<Shared>,
+    serving: Arc<Serving>,
     access: Access,
 }
 
@@ -61,19 +63,15 @@ pub(crate) enum Access {
     Requests(OwnerOf),
 }
 
-/// What clones share.
+/// Tools and calls at work, for all clones.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) engine: Engine,
-    pub(crate) options: Options,
-    pub(crate) sessions: Sessions,
-    tasks: Tasks,
+struct Serving {
     tools: Vec<Tool>,
+    tasks: Tasks,
     /// Calls that a request of their conversation may stop.
-    pub(crate) conversations: Conversations,
-    /// Calls that are at work.
+    conversations: Conversations,
     calls: TaskTracker,
-    /// Told when they have to end, and no others may begin.
+    /// Told when calls have to end, and no others may begin.
     ending: CancellationToken,
 }
 
@@ -81,13 +79,15 @@ impl Server {
     /// A server that answers one client, as [`Owner::local`]. It starts a task: call it within a runtime.
     pub fn new(engine: Engine, options: Options) -> Self {
         Self {
-            shared: Arc::new(Shared {
-                sessions: Sessions::new(&options),
+            serving: Arc::new(Serving {
+                tools: Tool::offered(&options),
                 tasks: Tasks::new(options.max_cell_time),
                 conversations: Conversations::default(),
                 calls: TaskTracker::new(),
                 ending: CancellationToken::new(),
-                tools: Tool::offered(&options),
+            }),
+            shared: Arc::new(Shared {
+                sessions: Sessions::new(&options),
                 engine,
                 options,
             }),
@@ -98,9 +98,14 @@ impl Server {
     /// The same server for those whom each request names.
     pub(crate) fn for_requests(&self, owner: OwnerOf) -> Self {
         Self {
-            shared: Arc::clone(&self.shared),
             access: Access::Requests(owner),
+            ..self.clone()
         }
+    }
+
+    /// Calls that a request of their conversation may stop.
+    pub(crate) fn conversations(&self) -> &Conversations {
+        &self.serving.conversations
     }
 
     /// The interpreter behind it.
@@ -111,10 +116,10 @@ impl Server {
     /// Lets calls that are at work come to their ends until `ending` completes; then interrupts them, and lets them say so. Then
     /// [closes](Self::close).
     pub async fn drain(&self, ending: impl Future<Output = ()>) {
-        self.shared.calls.close();
+        self.serving.calls.close();
         tokio::select! {
             biased;
-            () = self.shared.calls.wait() => {}
+            () = self.serving.calls.wait() => {}
             () = ending => {}
         }
         self.close().await;
@@ -122,16 +127,16 @@ impl Server {
 
     /// Interrupts what runs, ends all sessions, and completes when their sandboxes are gone. No session is made any more.
     pub async fn close(&self) {
-        self.shared.ending.cancel();
-        self.shared.calls.close();
+        self.serving.ending.cancel();
+        self.serving.calls.close();
         // Answers come before what they are about is gone.
-        if timeout(LAST, self.shared.calls.wait()).await.is_err() {
+        if timeout(LAST, self.serving.calls.wait()).await.is_err() {
             tracing::warn!(
-                calls = self.shared.calls.len(),
+                calls = self.serving.calls.len(),
                 "calls do not end when they are told to"
             );
         }
-        self.shared.tasks.shutdown();
+        self.serving.tasks.shutdown();
         self.shared.sessions.registry.close_all(ready(())).await;
     }
 
@@ -156,13 +161,13 @@ impl Server {
     ) -> Option<Followed> {
         let parts = context.extensions.get::<::http::request::Parts>()?;
         let conversation = conversation(parts, owner.clone())?;
-        let conversations = &self.shared.conversations;
+        let conversations = &self.serving.conversations;
         Some(conversations.follow(conversation, context.id.clone(), working.stop.clone()))
     }
 
     /// Begins a call in a task of its own, so that what it has begun comes to its end in order whatever becomes of the request.
     fn begin(&self, work: Work, tool: String, owner: Owner, arguments: Value, progress: Progress) -> Working {
-        let stop = self.shared.ending.child_token();
+        let stop = self.serving.ending.child_token();
         let mut call = Call {
             tool,
             owner,
@@ -170,12 +175,12 @@ impl Server {
             progress,
             stop: stop.clone(),
         };
-        let shared = Arc::clone(&self.shared);
-        let answer = self.shared.calls.spawn(async move {
+        let (shared, ending) = (Arc::clone(&self.shared), self.serving.ending.clone());
+        let answer = self.serving.calls.spawn(async move {
             let answered = work.call(&shared, &mut call).await;
             call.progress.finish().await;
             let mut answer = answered.map_or_else(CallToolResult::from, CallToolResult::from);
-            if answer.is_error == Some(true) && shared.ending.is_cancelled() {
+            if answer.is_error == Some(true) && ending.is_cancelled() {
                 answer
                     .content
                     .push(ContentBlock::text(format!("[note] {STOPPING}")));
@@ -209,12 +214,12 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.shared.tools.iter().map(|tool| tool.listed.clone());
+        let tools = self.serving.tools.iter().map(|tool| tool.listed.clone());
         Ok(ListToolsResult::with_all_items(tools.collect()).with_ttl_ms(FRESH))
     }
 
     fn get_tool(&self, name: &str) -> Option<Listed> {
-        let tool = self.shared.tools.iter().find(|tool| tool.listed.name == name);
+        let tool = self.serving.tools.iter().find(|tool| tool.listed.name == name);
         tool.map(|tool| tool.listed.clone())
     }
 
@@ -225,12 +230,12 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let owner = self.owner(&context)?;
         let Some(tool) = self
-            .shared
+            .serving
             .tools
             .iter()
             .find(|tool| tool.listed.name == request.name)
         else {
-            let names: Vec<_> = self.shared.tools.iter().map(|tool| &*tool.listed.name).collect();
+            let names: Vec<_> = self.serving.tools.iter().map(|tool| &*tool.listed.name).collect();
             let wanted: String = request.name.chars().take(80).collect();
             let told = format!("there is no tool {wanted:?}; there are {}", names.join(", "));
             return Err(ErrorData::invalid_params(told, None));
@@ -252,7 +257,7 @@ impl ServerHandler for Server {
                 working.answer.await
             }
             () = sleep(self.shared.options.task_after), if tasks => {
-                let task = self.shared.tasks.begin(&owner, working);
+                let task = self.serving.tasks.begin(&owner, working);
                 return Ok(CallToolResponse::Task(CreateTaskResult::new(task)));
             }
         };
@@ -273,7 +278,7 @@ impl ServerHandler for Server {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        let tasks = self.shared.tasks.of(&self.owner(&context)?);
+        let tasks = self.serving.tasks.of(&self.owner(&context)?);
         tasks.get_task(&request.task_id).map(GetTaskResult::new)
     }
 
@@ -282,7 +287,7 @@ impl ServerHandler for Server {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let tasks = self.shared.tasks.of(&self.owner(&context)?);
+        let tasks = self.serving.tasks.of(&self.owner(&context)?);
         tasks.update_task(&request.task_id, request.input_responses)
     }
 
@@ -291,7 +296,7 @@ impl ServerHandler for Server {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.shared
+        self.serving
             .tasks
             .of(&self.owner(&context)?)
             .cancel_task(&request.task_id)

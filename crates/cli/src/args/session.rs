@@ -9,8 +9,8 @@ use clap::{Args, Subcommand};
 use super::parse_memory;
 use crate::args::tools::names;
 use crate::policy::PolicyArgs;
-use crate::session::id::SessionId;
 use crate::session::plan::Profile;
+use crate::session_id::SessionId;
 use cellblock_settings::Size;
 
 /// Longer than any conversation.

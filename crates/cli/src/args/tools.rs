@@ -4,7 +4,7 @@ use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind, python};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Subcommand};
 
-use crate::session::id::SessionId;
+use crate::session_id::SessionId;
 
 /// What to do with tools.
 #[derive(Args, Clone, Debug)]

@@ -19,12 +19,12 @@ use crate::render::json::print;
 use crate::render::{FAINT, STRONG, Screen, outcome, styled};
 use crate::sanitize;
 use crate::session::client::{self, Asked, silent, unexpected};
-use crate::session::error::SessionError;
-use crate::session::id::SessionId;
 use crate::session::place::{Place, Places};
 use crate::session::plan::{Dataset, Plan, Profile};
 use crate::session::spawn::Starting;
 use crate::session::wire::{Added, Answer, Ask, Description};
+use crate::session_error::SessionError;
+use crate::session_id::SessionId;
 
 pub(crate) mod host;
 

@@ -7,10 +7,10 @@ use rustix::process::geteuid;
 use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 
-use super::error::SessionError;
 use super::place::Place;
-use super::wire::{self, Answer, Ask, Description, Envelope, Frame, GENERATION, MAX_MESSAGE};
+use super::wire::{self, Answer, Ask, Description, Envelope, Frame, GENERATION};
 use crate::error::{Error, Result};
+use crate::session_error::{MAX_MESSAGE, SessionError};
 
 /// How long a host may take to answer what costs it nothing, and to come up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);

@@ -19,9 +19,7 @@
 //! that was killed leaves is swept by the next command that looks.
 
 pub(crate) mod client;
-pub(crate) mod error;
 pub(crate) mod host;
-pub(crate) mod id;
 pub(crate) mod place;
 pub(crate) mod plan;
 pub(crate) mod spawn;

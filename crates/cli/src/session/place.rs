@@ -11,10 +11,10 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, geteuid};
 
-use super::error::SessionError;
-use super::id::SessionId;
 use super::plan::Plan;
 use crate::error::{Error, Result};
+use crate::session_error::SessionError;
+use crate::session_id::SessionId;
 
 /// What a session's directory holds.
 const LOCK: &str = "lock";

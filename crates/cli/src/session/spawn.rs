@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 
-use super::error::{SessionError, Told};
 use super::place::{Held, Place};
 use crate::env_vars;
 use crate::error::{Error, Result};
+use crate::session_error::{SessionError, Told};
 
 /// What a host says once, when it serves or cannot.
 #[derive(Debug, Serialize, Deserialize)]

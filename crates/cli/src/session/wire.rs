@@ -10,11 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::error::Told;
 use super::plan::{Dataset, Plan};
+use crate::session_error::{MAX_MESSAGE, Told};
 
-/// Most bytes of a message: two texts of the largest file that may be written, each byte escaped.
-pub(crate) const MAX_MESSAGE: usize = 64 << 20;
 /// Counts up when a command could not understand the host of another program version.
 pub(crate) const GENERATION: u32 = 1;
 

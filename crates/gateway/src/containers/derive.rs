@@ -7,9 +7,9 @@ use cellblock_interpreter::derivation::Derived;
 use cellblock_interpreter::output::Output as Shown;
 use tokio_util::sync::CancellationToken;
 
-use super::live::HeldContainer;
 use super::run::keep;
 use crate::state::Gateway;
+use crate::state::containers::HeldContainer;
 
 /// Tokens that a model reads of a call.
 const TOKENS: usize = 4000;

@@ -11,12 +11,12 @@ use cellblock_artifact::{About, ArtifactId, Kind};
 use futures_util::future::BoxFuture;
 
 use super::place::Nowhere;
-use super::{path, run};
+use super::run;
 use crate::clock::now_ms;
 use crate::engine::{Elsewhere, keeps_nothing};
 use crate::execute_server::{ExecuteRunner, Keep, Produced};
 use crate::files::attach::{Attached, Attachments};
-use crate::files::{fetch, media};
+use crate::files::{fetch, media, path};
 use crate::records::{ContainerFileRow, ContainerRow};
 use crate::state::Gateway;
 

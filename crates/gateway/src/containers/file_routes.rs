@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::object;
-use super::{expired, path, run, unknown};
-use crate::files::{fetch, upload};
-use crate::json::Json;
+use super::{expired, run, unknown};
+use crate::files::{fetch, path, upload};
+use crate::json::{Json, deleted};
 use crate::listing::{self, Queried};
 use crate::problem::Problem;
 use crate::records::ContainerFileRow;
@@ -153,7 +153,7 @@ async fn remove(
             );
         }
     }
-    Ok(Json(object::deleted(&file, "container.file.deleted")))
+    Ok(Json(deleted(&file, "container.file.deleted")))
 }
 
 async fn find(

@@ -9,11 +9,11 @@ use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_settings::Bytes;
 
-use super::live::{HeldContainer, Live, State};
-use super::{memory, room, run};
+use super::run;
 use crate::clock::now_ms;
 use crate::records::ContainerRow;
 use crate::state::Gateway;
+use crate::state::containers::{HeldContainer, Live, State, memory, room};
 
 /// The memory that clients can ask for, in GiB.
 const MEMORY: [(&str, u64); 4] = [("1g", 1), ("4g", 4), ("16g", 16), ("64g", 64)];

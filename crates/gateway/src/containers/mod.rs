@@ -3,38 +3,31 @@
 //! A container is a session with its files: variables and files live across responses, until nobody has used it for its time. Its sandbox is
 //! made when code first runs. [`runner`] gives what runs the code of a response.
 
-mod cores;
 mod derive;
 mod elsewhere;
 mod file_routes;
-mod live;
 mod make;
-mod memory;
 mod object;
-pub(crate) mod path;
 mod place;
-mod room;
 mod routes;
 mod run;
 mod sweep;
 
 use std::sync::{Arc, Mutex};
 
-pub use live::Containers;
-pub(crate) use object::deleted;
 pub(crate) use routes::routes;
 pub(crate) use run::address;
 pub(crate) use sweep::sweep;
 
 use cellblock_agent::turn::Runner;
 use cellblock_agent::wire::{ApiError, Container, ErrorKind, Request, Tool};
-use live::HeldContainer;
 use make::New;
 use place::Places;
 
 use crate::engine::Engine;
 use crate::files::attach::Attachments;
 use crate::records::Page;
+use crate::state::containers::HeldContainer;
 use crate::state::{Caller, Gateway};
 
 /// What a model is told whose sandbox has ended, and whose files are there again.

@@ -99,8 +99,3 @@ pub(super) fn file(row: &ContainerFileRow) -> Value {
         "source": row.source,
     })
 }
-
-/// Something that is there no more.
-pub(crate) fn deleted(id: &str, object: &str) -> Value {
-    json!({"id": id, "object": object, "deleted": true})
-}

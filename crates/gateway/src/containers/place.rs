@@ -9,12 +9,11 @@ use cellblock_agent::turn::{Code, Place, Ran, Runner};
 use cellblock_agent::wire::{ApiError, Ids, Item};
 use futures_util::future::BoxFuture;
 
-use super::cores::Slot;
-use super::live::HeldContainer;
 use super::make::New;
 use super::run;
 use crate::files::attach::{Attached, Attachments};
 use crate::state::Gateway;
+use crate::state::containers::{HeldContainer, Slot};
 
 /// Where a response's code runs.
 pub(super) struct Places {

@@ -12,7 +12,7 @@ use super::make::New;
 use super::object::{self, Create};
 use super::{file_routes, run, sweep, unknown};
 use crate::files::attach::Attachments;
-use crate::json::Json;
+use crate::json::{Json, deleted};
 use crate::listing::{self, Queried};
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
@@ -104,7 +104,7 @@ async fn remove(
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
     if sweep::remove(&gateway, &caller.owner, &id).await? {
-        Ok(Json(object::deleted(&id, "container.deleted")))
+        Ok(Json(deleted(&id, "container.deleted")))
     } else {
         Err(unknown(&id).into())
     }

@@ -11,14 +11,12 @@ use cellblock_interpreter::render::{self, Block};
 use cellblock_interpreter::{Cell, Error, Execution};
 use tokio_util::sync::CancellationToken;
 
-use super::cores::Slot;
 use super::derive;
-use super::live::{HeldContainer, State};
-use super::path;
 use crate::clock::now_ms;
-use crate::files::{fetch, media};
+use crate::files::{fetch, media, path};
 use crate::records::{ContainerFileRow, Page};
 use crate::state::Gateway;
+use crate::state::containers::{HeldContainer, Slot, State};
 
 /// Tokens of text that pictures are looked for in: they cost none.
 const ALL: usize = usize::MAX >> 8;

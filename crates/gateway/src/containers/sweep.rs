@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 use cellblock_agent::wire::ApiError;
 use cellblock_interpreter::hosting::Resident;
 
-use super::live::Live;
-use super::memory;
 use crate::clock::now_ms;
 use crate::files::fetch;
 use crate::records::whereabouts;
 use crate::state::Gateway;
+use crate::state::containers::{Live, memory};
 
 /// How often containers are looked after.
 const EVERY: Duration = Duration::from_secs(1);

@@ -6,13 +6,13 @@ use axum::extract::{Path, Query, State};
 use cellblock_agent::wire::{ApiError, ConversationRequest, ErrorKind, Ids};
 use serde_json::{Value, json};
 
-use super::{find, full, keep, routes, unknown};
+use super::routes;
 use crate::json::Json;
 use crate::listing::{self, Queried};
 use crate::now;
 use crate::problem::Problem;
 use crate::records::{Added, ItemRow, Left};
-use crate::responses::{kept, read};
+use crate::responses::{conversation, kept, read};
 use crate::state::{Caller, Gateway};
 
 /// Maximum number of items in one answer, and how many there are where nothing is said.
@@ -29,7 +29,7 @@ pub(super) async fn list(
     address: axum::http::Uri,
 ) -> Result<Json<Value>, Problem> {
     let page = listing::page(&query, PAGE.0, PAGE.1)?;
-    find(&gateway, &caller.owner, &id).await?;
+    conversation::find(&gateway, &caller.owner, &id).await?;
     let found = gateway
         .records
         .conversation_items(&caller.owner, &id, page)
@@ -50,21 +50,21 @@ pub(super) async fn add(
         let message = "`items` is required and has no items";
         return Err(ApiError::invalid("items", "missing_required_parameter", message).into());
     }
-    find(&gateway, &caller.owner, &id).await?;
-    let items = keep::known(&gateway, &caller, &request.items).await?;
+    conversation::find(&gateway, &caller.owner, &id).await?;
+    let items = conversation::known(&gateway, &caller, &request.items).await?;
     let left = Left {
         items: items.clone(),
-        container: keep::container(&request.items),
+        container: conversation::container(&request.items),
         evidence: None,
     };
     let records = &gateway.records;
     match records
-        .extend_conversation(&caller.owner, &id, left, super::MAX_ITEMS, now())
+        .extend_conversation(&caller.owner, &id, left, conversation::MAX_ITEMS, now())
         .await?
     {
         Added::Yes => {}
-        Added::Unknown => return Err(unknown(&id).into()),
-        Added::Full => return Err(full(&id).into()),
+        Added::Unknown => return Err(conversation::unknown(&id).into()),
+        Added::Full => return Err(conversation::full(&id).into()),
     }
     let outputs = wants_outputs(&address);
     let data: Vec<_> = items.iter().map(|row| told(row, outputs)).collect();
@@ -81,7 +81,7 @@ pub(super) async fn retrieve(
     Path((id, item)): Path<(String, String)>,
     address: axum::http::Uri,
 ) -> Result<Json<Value>, Problem> {
-    find(&gateway, &caller.owner, &id).await?;
+    conversation::find(&gateway, &caller.owner, &id).await?;
     let found = gateway
         .records
         .conversation_item(&caller.owner, &id, &item)
@@ -96,7 +96,7 @@ pub(super) async fn remove(
     caller: Caller,
     Path((id, item)): Path<(String, String)>,
 ) -> Result<Json<Value>, Problem> {
-    let conversation = find(&gateway, &caller.owner, &id).await?;
+    let conversation = conversation::find(&gateway, &caller.owner, &id).await?;
     let records = &gateway.records;
     if !records
         .remove_conversation_item(&caller.owner, &id, &item)

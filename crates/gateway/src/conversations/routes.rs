@@ -7,12 +7,12 @@ use axum::routing::{get, post};
 use cellblock_agent::wire::{ApiError, ConversationRequest, Ids};
 use serde_json::{Value, json};
 
-use super::{find, items, keep, unknown};
+use super::items;
 use crate::json::Json;
 use crate::now;
 use crate::problem::Problem;
 use crate::records::ConversationRow;
-use crate::responses::read;
+use crate::responses::{conversation, read};
 use crate::state::{Caller, Gateway};
 
 type Body = Result<Bytes, axum::extract::rejection::BytesRejection>;
@@ -38,13 +38,13 @@ pub(crate) fn routes() -> Router<Gateway> {
 async fn create(State(gateway): State<Gateway>, caller: Caller, body: Body) -> Result<Json<Value>, Problem> {
     let mut ids = Ids::random();
     let request = ConversationRequest::parse(&read(body)?, &mut ids)?;
-    let items = keep::known(&gateway, &caller, &request.items).await?;
+    let items = conversation::known(&gateway, &caller, &request.items).await?;
     let row = ConversationRow {
         id: ids.mint("conv"),
         owner: caller.owner,
         created_at: i64::try_from(now()).unwrap_or(i64::MAX),
         metadata: json!(request.metadata).to_string(),
-        container: keep::container(&request.items),
+        container: conversation::container(&request.items),
         evidence: None,
     };
     gateway.records.add_conversation(row.clone(), items).await?;
@@ -56,7 +56,9 @@ async fn retrieve(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    Ok(Json(object(&find(&gateway, &caller.owner, &id).await?)?))
+    Ok(Json(object(
+        &conversation::find(&gateway, &caller.owner, &id).await?,
+    )?))
 }
 
 /// Changes the notes; there is nothing else to change.
@@ -73,9 +75,11 @@ async fn update(
         .annotate_conversation(&caller.owner, &id, metadata)
         .await?
     {
-        return Err(unknown(&id).into());
+        return Err(conversation::unknown(&id).into());
     }
-    Ok(Json(object(&find(&gateway, &caller.owner, &id).await?)?))
+    Ok(Json(object(
+        &conversation::find(&gateway, &caller.owner, &id).await?,
+    )?))
 }
 
 async fn remove(
@@ -84,7 +88,7 @@ async fn remove(
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
     if !gateway.records.remove_conversation(&caller.owner, &id).await? {
-        return Err(unknown(&id).into());
+        return Err(conversation::unknown(&id).into());
     }
     Ok(Json(
         json!({"id": id, "object": "conversation.deleted", "deleted": true}),

@@ -4,7 +4,6 @@ mod request;
 mod run;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::State;
@@ -15,7 +14,6 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use cellblock_agent::wire::ApiError;
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use request::ExecuteRequest;
@@ -30,33 +28,6 @@ pub(crate) fn routes() -> Router<Gateway> {
     Router::new()
         .route("/execute", post(execute))
         .route("/health", get(health))
-}
-
-/// Executions that may run at a time.
-#[derive(Debug)]
-pub(crate) struct Slots {
-    free: Arc<Semaphore>,
-    all: usize,
-    since: Instant,
-}
-
-impl Slots {
-    /// So many, all free.
-    pub(crate) fn new(all: usize) -> Self {
-        Self {
-            free: Arc::new(Semaphore::new(all)),
-            all,
-            since: Instant::now(),
-        }
-    }
-
-    fn taken(&self) -> usize {
-        self.all.saturating_sub(self.free.available_permits())
-    }
-
-    fn take(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.free).try_acquire_owned().ok()
-    }
 }
 
 /// State of the sandbox server.

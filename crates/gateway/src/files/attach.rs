@@ -7,7 +7,7 @@ use cellblock_artifact::{About, ArtifactId, Kind};
 
 use super::fetch::failed;
 use super::media::{media_type, picture};
-use crate::containers::path;
+use super::path;
 use crate::state::Gateway;
 
 /// A file that containers are to have.

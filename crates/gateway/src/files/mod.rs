@@ -3,6 +3,7 @@
 pub(crate) mod attach;
 pub(crate) mod fetch;
 pub(crate) mod media;
+pub(crate) mod path;
 pub(crate) mod upload;
 
 use std::collections::BTreeMap;
@@ -15,8 +16,7 @@ use cellblock_agent::wire::{ApiError, ErrorKind, Ids};
 use serde_json::{Value, json};
 
 use crate::clock::now_ms;
-use crate::containers::deleted;
-use crate::json::Json;
+use crate::json::{Json, deleted};
 use crate::listing::{self, Queried};
 use crate::problem::Problem;
 use crate::records::FileRow;
@@ -70,7 +70,7 @@ async fn create(
         // A hyphen, as OpenAI's have.
         id: Ids::random().mint("file").replacen('_', "-", 1),
         owner: caller.owner,
-        filename: crate::containers::path::file_name(&uploaded.name, "file")?,
+        filename: path::file_name(&uploaded.name, "file")?,
         purpose: purpose(&uploaded.fields)?,
         bytes: i64::try_from(uploaded.bytes).unwrap_or(i64::MAX),
         sha256: uploaded.sha256,

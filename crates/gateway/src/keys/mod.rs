@@ -8,40 +8,13 @@ mod secret;
 
 use cellblock_agent::wire::Ids;
 
-use crate::quotas::Allowance;
-use crate::records::{Records, RecordsError, keys as rows};
+use crate::records::{Allowance, Records, RecordsError, keys as rows};
 
-pub use crate::records::keys::Found;
+pub use crate::records::keys::{Found, Key};
 pub use secret::Secret;
 
 /// The longest name.
 const LONGEST_NAME: usize = 100;
-
-/// A key, without its secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
-    /// Its id, which owns what it makes.
-    pub id: String,
-    /// What a person calls it. No two keys that can be used have the same name.
-    pub name: String,
-    /// Where its quotas differ from those that are configured.
-    pub allowance: Allowance,
-    /// When it was made, in seconds since 1970.
-    pub created_at: u64,
-    /// From when on it is refused.
-    pub expires_at: Option<u64>,
-    /// Since when it is refused.
-    pub revoked_at: Option<u64>,
-    /// When it was last used, to some seconds.
-    pub last_used_at: Option<u64>,
-}
-
-impl Key {
-    /// Whether it can be used at a time.
-    pub fn is_usable(&self, now: u64) -> bool {
-        self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
-    }
-}
 
 /// Why keys cannot be made, listed or revoked.
 #[derive(Debug, thiserror::Error)]

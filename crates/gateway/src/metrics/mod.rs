@@ -13,7 +13,7 @@ use cellblock_interpreter::Interpreter;
 use metrics::{counter, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-use crate::quotas::Quota;
+use crate::records::Quota;
 use cellblock_agent::wire::Usage;
 
 pub(crate) use provider::Observed;

@@ -2,7 +2,6 @@
 
 mod list;
 mod named;
-mod routes;
 #[cfg(test)]
 mod tests;
 
@@ -10,7 +9,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use list::Model;
-pub(crate) use routes::routes;
 
 use crate::metrics::Observed;
 use crate::now;
@@ -142,7 +140,7 @@ impl Models {
             .map(|(_, place)| place)
     }
 
-    fn not_found(&self, model: &str) -> ApiError {
+    pub(crate) fn not_found(&self, model: &str) -> ApiError {
         let others = if self.routes.is_empty() {
             ": this server has none, it gives sandboxes only"
         } else {

@@ -8,7 +8,6 @@
 //!
 //! What runs is counted in memory, what was used on a day in the records, which are written to every few seconds.
 
-mod allowance;
 mod ledger;
 mod metered;
 mod permit;
@@ -26,7 +25,7 @@ use crate::records::usage::Used;
 use crate::records::{Records, RecordsError};
 use crate::retry;
 
-pub use allowance::{Allowance, Quota, UnknownQuota};
+pub use crate::records::{Allowance, Quota, UnknownQuota};
 pub(crate) use metered::Metered;
 pub use permit::{CellPermit, SandboxPermit};
 pub(crate) use results::ResultRoom;

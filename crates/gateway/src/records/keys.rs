@@ -2,8 +2,33 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use crate::keys::Key;
-use crate::quotas::Allowance;
+use super::Allowance;
+
+/// A key, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Its id, which owns what it makes.
+    pub id: String,
+    /// What a person calls it. No two keys that can be used have the same name.
+    pub name: String,
+    /// Where its quotas differ from those that are configured.
+    pub allowance: Allowance,
+    /// When it was made, in seconds since 1970.
+    pub created_at: u64,
+    /// From when on it is refused.
+    pub expires_at: Option<u64>,
+    /// Since when it is refused.
+    pub revoked_at: Option<u64>,
+    /// When it was last used, to some seconds.
+    pub last_used_at: Option<u64>,
+}
+
+impl Key {
+    /// Whether it can be used at a time.
+    pub fn is_usable(&self, now: u64) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
+    }
+}
 
 /// What was found for a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]

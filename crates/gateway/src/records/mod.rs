@@ -3,6 +3,7 @@
 //! Each kind of record has a module of its own here with its statements; they all go through [`Records::with`], off the async threads.
 //! The schema grows by the files in `migrations/`, in order; `PRAGMA user_version` counts those that were applied.
 
+mod allowance;
 pub(crate) mod artifacts;
 mod containers;
 mod conversations;
@@ -23,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+pub use allowance::{Allowance, Quota, UnknownQuota};
 pub(crate) use containers::{ContainerFileRow, ContainerRow};
 pub(crate) use conversations::{Added, ConversationRow, ItemRow, Left};
 pub(crate) use files::FileRow;

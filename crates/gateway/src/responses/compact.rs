@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use super::create::{dialect, read};
 use super::prepare::prepare;
 use super::run::Job;
-use super::seal::{self, Seal};
 use crate::problem::Problem;
+use crate::state::responses::{self as live, Seal};
 use crate::state::{Caller, Gateway};
 
 /// What the model is told to do.
@@ -65,7 +65,7 @@ pub(super) async fn compact(
             param: None,
         }));
     }
-    let sealed = seal::Compacted {
+    let sealed = live::Compacted {
         summary,
         container: job.container.clone(),
     };

@@ -12,12 +12,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::live::Running;
-use super::log::Log;
 use super::prepare::prepare;
 use super::run::{Ear, Job, WAITING};
 use super::{keep, stream};
 use crate::problem::Problem;
+use crate::state::responses::{Log, RunningResponse};
 use crate::state::{Caller, Gateway};
 
 /// Asks for events besides those that everybody gets.
@@ -93,7 +92,7 @@ pub(super) fn dialect(gateway: &Gateway, headers: &HeaderMap) -> Dialect {
 async fn go_on(job: Job) -> Result<Arc<Log>, ApiError> {
     let gateway = job.gateway.clone();
     let id = job.response.id.clone();
-    let running = Running {
+    let running = RunningResponse {
         owner: job.owner.clone(),
         log: Arc::new(Log::new()),
         cancel: CancellationToken::new(),

@@ -12,11 +12,11 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::run::{Played, word};
-use super::{stow, unwritten};
-use crate::conversations;
+use super::{conversation, stow};
 use crate::records::responses::{self, Begun, Ended};
 use crate::records::{ItemRow, Left, RecordsError};
 use crate::state::Gateway;
+use crate::state::responses::unwritten;
 
 /// How often an end that could not be written is tried again while its client waits, and after which time.
 const TRIES: u32 = 2;
@@ -173,7 +173,7 @@ pub(super) async fn leave(
         container: played.container.clone(),
         evidence: played.remembered.clone(),
     };
-    conversations::extend(gateway, owner, conversation, left).await;
+    conversation::extend(gateway, owner, conversation, left).await;
 }
 
 async fn save(gateway: &Gateway, ended: Ended) -> Result<bool, RecordsError> {

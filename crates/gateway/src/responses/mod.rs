@@ -10,24 +10,21 @@
 mod chat;
 mod compact;
 mod container;
+pub(crate) mod conversation;
 mod create;
 mod keep;
-mod live;
-mod log;
 mod prepare;
 mod research;
 mod resolve;
 mod retrieve;
 mod returned;
 mod run;
-mod seal;
 mod socket;
 mod start;
 mod stow;
 mod stream;
 mod tokens;
 mod truncate;
-mod unwritten;
 
 use axum::Router;
 use axum::routing::{get, post};
@@ -36,7 +33,6 @@ pub(crate) use create::read;
 pub(crate) use keep::read as kept;
 pub(crate) use resolve::resolve;
 
-pub(crate) use live::Live;
 pub(crate) use start::start;
 
 use crate::state::Gateway;

@@ -7,14 +7,13 @@ use cellblock_agent::provider::Provider;
 use cellblock_agent::turn::{Evidence, Turn};
 use cellblock_agent::wire::{ApiError, Dialect, Ids, Item, Request, Response, Truncation};
 
-use super::container;
 use super::research::{Before, referenced, research};
 use super::resolve::{Resolved, resolve};
 use super::run::Job;
 use super::stow;
 use super::truncate::Truncating;
+use super::{container, conversation};
 use crate::containers;
-use crate::conversations;
 use crate::now;
 use crate::quotas::Metered;
 use crate::records::responses;
@@ -59,7 +58,7 @@ pub(super) async fn prepare(
     let Resolved { items: input, leads } = resolve(gateway, caller, &request.input).await?;
     let (container, key) = container::find(gateway, &caller.owner, &request, leads, &earlier).await?;
     let asked = match request.conversation {
-        Some(_) => conversations::known(gateway, caller, &request.input).await?,
+        Some(_) => conversation::known(gateway, caller, &request.input).await?,
         None => Vec::new(),
     };
     let own = if earlier.stored { earlier.items.len() } else { 0 };
@@ -120,7 +119,7 @@ async fn earlier(
     memory: Option<&Memory>,
 ) -> Result<Earlier, ApiError> {
     if let Some(id) = &request.conversation {
-        let found = conversations::before(gateway, &caller.owner, id).await?;
+        let found = conversation::before(gateway, &caller.owner, id).await?;
         return Ok(Earlier {
             items: found.items,
             container: found.container,

@@ -2,10 +2,10 @@
 
 use cellblock_agent::wire::{ApiError, Compaction, ErrorKind, Item, ItemStatus, Message, Part, Role};
 
-use super::seal::{Compacted, Seal};
 use super::stow;
 use crate::records::responses;
 use crate::records::whereabouts::Lead;
+use crate::state::responses::{Compacted, Seal};
 use crate::state::{Caller, Gateway};
 
 /// Input as a model can read it, and what in it can lead to the container of its conversation.

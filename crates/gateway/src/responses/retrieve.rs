@@ -11,11 +11,11 @@ use cellblock_agent::wire::{ApiError, ErrorKind, Item, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::log::{At, Log};
 use super::{stow, stream};
 use crate::files::fetch;
 use crate::problem::Problem;
 use crate::records::responses::{self, Kept};
+use crate::state::responses::{Log, LogPosition};
 use crate::state::{Caller, Gateway};
 
 /// What a client may say when it asks for a response.
@@ -44,7 +44,7 @@ pub(super) async fn get(
     };
     // What is gone is told before the stream begins.
     let first = tokio::time::timeout(std::time::Duration::ZERO, log.at(from)).await;
-    if let Ok(At::Gone(first)) = first {
+    if let Ok(LogPosition::Gone(first)) = first {
         let message = format!(
             "the events before {first} are not kept any more; retrieve the response without `stream`"
         );

@@ -16,12 +16,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::container;
 use super::keep;
-use super::log::Log;
 use super::research;
 use crate::now;
 use crate::records::ItemRow;
 use crate::records::whereabouts::Key;
 use crate::state::Gateway;
+use crate::state::responses::Log;
 
 /// Events that wait for a client; when they are so many, the model waits too.
 pub(super) const WAITING: usize = 16;

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use cellblock_settings::Time;
 
-use super::retrieve;
-use crate::conversations;
+use super::{conversation, retrieve};
 use crate::files::fetch;
 use crate::now;
 use crate::records::{RecordsError, responses};
@@ -49,7 +48,7 @@ async fn sweep(gateway: &Gateway, retention: Duration) -> Result<(), RecordsErro
         .records
         .with(move |connection| responses::sweep(connection, before))
         .await?;
-    conversations::sweep(gateway, retention).await?;
+    conversation::sweep(gateway, retention).await?;
     for id in &deleted {
         fetch::unpin(gateway, id).await;
     }

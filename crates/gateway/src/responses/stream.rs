@@ -12,8 +12,8 @@ use futures_util::stream::{self, Stream, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::log::{At, Log};
 use crate::state::Gateway;
+use crate::state::responses::{Log, LogPosition};
 
 /// A comment, which clients skip and which keeps proxies from closing the connection.
 const STILL_HERE: &str = ": keep-alive\n\n";
@@ -47,9 +47,9 @@ fn frames(log: Arc<Log>, from: u64, keep_alive: Duration) -> impl Stream<Item = 
     stream::unfold(Some((log, from)), move |place| async move {
         let (log, number) = place?;
         Some(match timeout(keep_alive, log.at(number)).await {
-            Ok(At::Frame(frame)) => (Bytes::from(frame.to_string()), Some((log, number + 1))),
+            Ok(LogPosition::Frame(frame)) => (Bytes::from(frame.to_string()), Some((log, number + 1))),
             // A client that reads so slowly has to ask again; what it missed is in the response.
-            Ok(At::Gone(_) | At::End) => (Bytes::from_static(DONE.as_bytes()), None),
+            Ok(LogPosition::Gone(_) | LogPosition::End) => (Bytes::from_static(DONE.as_bytes()), None),
             Err(_) => (Bytes::from_static(STILL_HERE.as_bytes()), Some((log, number))),
         })
     })

@@ -13,7 +13,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::{ApiError, ErrorKind};
 
-use crate::openapi;
+use crate::description;
 use crate::problem::Problem;
 
 /// More than any refusal of the framework says.
@@ -107,7 +107,7 @@ const fn of_status(status: StatusCode) -> &'static str {
 
 /// The answer at an address below `/v1` that is not served.
 pub(super) async fn unknown(method: Method, address: Uri) -> Problem {
-    static SERVED: LazyLock<String> = LazyLock::new(|| openapi::roots().join(", "));
+    static SERVED: LazyLock<String> = LazyLock::new(|| description::roots().join(", "));
     let path = address.path();
     let message = format!(
         "there is nothing at this address: {method} {path}. Served are {}, and what is below them; GET /openapi.json \

@@ -31,8 +31,8 @@ pub use tls::TlsError;
 
 use crate::state::Gateway;
 use crate::{
-    artifacts, containers, conversations, execute, files, health, models, openapi, remote, responses,
-    sessions, welcome,
+    artifacts, containers, conversations, description, execute, files, health, model_routes, remote,
+    responses, sessions, welcome,
 };
 
 /// Where metrics are told.
@@ -54,7 +54,7 @@ impl Gateway {
         Router::new()
             .merge(responses::routes())
             .merge(conversations::routes())
-            .merge(models::routes())
+            .merge(model_routes::routes())
             .merge(containers::routes())
             .merge(files::routes())
             .merge(sessions::routes())
@@ -64,7 +64,7 @@ impl Gateway {
             .merge(health::routes())
             .merge(welcome::routes())
             .merge(scrape::routes())
-            .merge(openapi::routes())
+            .merge(description::routes())
             .merge(mounted)
             .route("/v1/{*path}", any(answers::unknown))
             .layer(DefaultBodyLimit::max(self.options.http.max_body))

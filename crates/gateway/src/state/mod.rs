@@ -1,6 +1,9 @@
 //! What the handlers of all routes share. The server is built from it, above the routes.
 
 mod caller;
+pub(crate) mod containers;
+pub(crate) mod responses;
+mod slots;
 
 use std::sync::Arc;
 
@@ -11,16 +14,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use caller::Caller;
+pub use containers::Containers;
+use slots::Slots;
 
-use crate::containers::Containers;
 use crate::engine::Engine;
-use crate::execute::Slots;
 use crate::keys::Keys;
 use crate::models::Models;
 use crate::options::Options;
 use crate::quotas::{Allowance, Quotas};
 use crate::records::Records;
-use crate::responses;
 use crate::sessions::Sessions;
 
 /// A gateway: what its routes share.

@@ -11,7 +11,7 @@ use crate::support::{Api, block_on};
 #[test]
 fn the_description_is_up_to_date() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/openapi.json");
-    let made = serde_json::to_string_pretty(&cellblock_gateway::openapi::document()).unwrap() + "\n";
+    let made = serde_json::to_string_pretty(&cellblock_gateway::description::document()).unwrap() + "\n";
     if std::env::var_os("CELLBLOCK_UPDATE").is_some() {
         std::fs::write(&path, &made).unwrap();
     }
@@ -36,7 +36,7 @@ fn every_reference_leads_somewhere() {
             _ => {}
         }
     }
-    let document = cellblock_gateway::openapi::document();
+    let document = cellblock_gateway::description::document();
     let mut found = BTreeSet::new();
     references(&document, &mut found);
     assert!(found.len() > 20, "{found:?}");
@@ -54,7 +54,7 @@ fn every_reference_leads_somewhere() {
 
 #[test]
 fn every_operation_has_a_name_of_its_own() {
-    let document = cellblock_gateway::openapi::document();
+    let document = cellblock_gateway::description::document();
     let paths = document["paths"].as_object().unwrap().values();
     let operations = paths.flat_map(|path| path.as_object().unwrap().values());
     let names: Vec<_> = operations

@@ -1,8 +1,7 @@
 //! Errors of a layer, in words with which a model can repair its request.
 
 use crate::ImageError;
-
-use super::requirement::RequirementError;
+use crate::requirement::RequirementError;
 
 /// The reason why a layer could not be created.
 #[derive(Debug, thiserror::Error)]

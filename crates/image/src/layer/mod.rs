@@ -7,10 +7,7 @@
 
 mod error;
 mod explain;
-mod marker;
-mod requirement;
 mod resolve;
-mod scan;
 #[cfg(test)]
 mod tests;
 
@@ -22,8 +19,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{Home, Image, Package, Result, Sink, hex, is_id, names, remove};
 
+pub use crate::requirement::{Requirement, RequirementError};
 pub use error::LayerError;
-pub use requirement::{Requirement, RequirementError};
 
 /// Path of the layers' directory in a sandbox.
 pub const LAYERS_IN_SANDBOX: &str = "/opt/layers";

@@ -24,8 +24,8 @@ use crate::cell::Cell;
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution, Outcome, Resource, SandboxReport};
 use crate::input::Input;
-use crate::interpreter::Shared;
 use crate::output::Output;
+use crate::shared::Shared;
 
 /// How a session is set up.
 #[derive(Clone, Debug)]

@@ -89,28 +89,6 @@ impl Drop for Counted {
     }
 }
 
-/// A wait for a sandbox.
-#[derive(Debug)]
-pub(crate) struct Waiting(Instant);
-
-impl Waiting {
-    pub(crate) fn begin() -> Self {
-        gauge!("cellblock_sandboxes_awaited").increment(1.0);
-        Self(Instant::now())
-    }
-
-    /// There is one.
-    pub(crate) fn over(self) {
-        histogram!("cellblock_sandbox_seconds").record(self.0.elapsed());
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        gauge!("cellblock_sandboxes_awaited").decrement(1.0);
-    }
-}
-
 fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
 

@@ -9,7 +9,7 @@ use super::actor::Actor;
 use super::dataset::{How, Mounted, file_name};
 use super::spool::Spooled;
 use crate::error::{Effect, Error, Result};
-use crate::interpreter::Shared;
+use crate::shared::Shared;
 
 /// Where code finds datasets and inputs.
 const FOLDER: &str = "/tmp/data/";

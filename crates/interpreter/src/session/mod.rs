@@ -13,8 +13,8 @@ use crate::cell::Cell;
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution};
 use crate::input::Input;
-use crate::interpreter::Shared;
 use crate::output::Output;
+use crate::shared::Shared;
 
 mod actor;
 mod calls;
@@ -44,7 +44,6 @@ pub use actor::SessionOptions;
 pub(crate) use change::{Change, EditError};
 pub use command::CommandEnd;
 pub(crate) use command::{Executed, Listener, Order};
-pub(crate) use count::Waiting;
 pub use dataset::{DatasetSource, How, Mounted};
 pub use describe::{ColumnType, Shape};
 pub use disk::{FileListing, ListedFile, OpenedFile};

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
-use crate::allowed::UrlPattern;
+use super::allowed::UrlPattern;
 
 /// Headers that are always set here.
 const OWN: [&str; 12] = [
@@ -149,7 +149,7 @@ fn read(headers: &[(String, String)]) -> Result<HeaderMap, AddressError> {
 }
 
 /// Returns whether a URL leads only to this machine.
-pub(crate) fn is_loopback(url: &Url) -> bool {
+pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host_str() {
         Some(host) if host == "localhost" || host.ends_with(".localhost") => true,
         Some(host) => {

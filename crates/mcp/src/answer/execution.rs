@@ -119,7 +119,7 @@ fn ran(entry: &Entry, execution: &Execution, tokens: usize) -> Ran {
         let made = Made {
             id,
             name: file.name.clone(),
-            media_type: crate::resources::media_type(&file.name).to_owned(),
+            media_type: crate::uri::media_type(&file.name).to_owned(),
             bytes: file.bytes,
         };
         files.push(Link::from(&made));

@@ -119,7 +119,7 @@ impl Link {
 impl From<&Made> for Link {
     fn from(made: &Made) -> Self {
         Self {
-            uri: crate::resources::uri::artifact(made.id),
+            uri: crate::uri::artifact(made.id),
             name: made.name.clone(),
             media_type: made.media_type.clone(),
             bytes: Some(made.bytes),

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use ::http::header::CONTENT_TYPE;
 use ::http::request::Parts;
-use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use ::http::{HeaderValue, Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use cellblock_interpreter::hosting::mint;
 use http_body::Body;
@@ -24,14 +24,9 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use serde::Deserialize;
 use tower_service::Service;
 
-use super::conversations::Conversation;
+use crate::conversations::{CONVERSATION, Conversation, conversation, stops_by_stream};
 use crate::server::{OwnerOf, Server};
 
-/// The first revision in which a client stops a call by closing its stream.
-const STREAMS_STOP: &str = "2026-07-28";
-const REVISION: &str = "mcp-protocol-version";
-/// The header that names a conversation.
-const CONVERSATION: &str = "mcp-session-id";
 /// Bytes of a message that is looked into: those that are of interest are short.
 const LOOKED_INTO: usize = 64 << 10;
 
@@ -111,7 +106,7 @@ impl<H: ServerHandler> Endpoint<H> {
             && let Some(conversation) = self.conversation(&parts)
             && let Some(id) = message.and_then(|message| message.params.request_id)
         {
-            self.server.shared.conversations.stop(&conversation, &id);
+            self.server.conversations().stop(&conversation, &id);
         }
         let mut answer = self
             .inner
@@ -129,21 +124,6 @@ impl<H: ServerHandler> Endpoint<H> {
     fn conversation(&self, parts: &Parts) -> Option<Conversation> {
         conversation(parts, (self.owner)(parts)?)
     }
-}
-
-/// The conversation of an owner that a request belongs to.
-pub(crate) fn conversation(parts: &Parts, owner: crate::owner::Owner) -> Option<Conversation> {
-    let name = parts.headers.get(CONVERSATION)?.to_str().ok()?;
-    (!stops_by_stream(&parts.headers)).then(|| Conversation {
-        owner,
-        name: name.to_owned(),
-    })
-}
-
-/// Whether this client stops calls by closing their streams. Revisions are dates.
-fn stops_by_stream(headers: &HeaderMap) -> bool {
-    let revision = headers.get(REVISION).and_then(|value| value.to_str().ok());
-    revision.is_some_and(|revision| revision >= STREAMS_STOP)
 }
 
 fn looked_into(body: &Bytes) -> Option<Message> {

@@ -17,12 +17,9 @@ use tokio_util::sync::CancellationToken;
 use crate::owner::Owner;
 use crate::server::{OwnerOf, Server};
 
-mod conversations;
 mod endpoint;
 
-pub(crate) use conversations::{Conversations, Followed};
 pub use endpoint::Endpoint;
-pub(crate) use endpoint::conversation;
 
 /// Bytes of a request: a file of 5 MiB in base64, and some.
 const MOST_BYTES: usize = 8 << 20;

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use super::{Call, schema};
 use crate::answer::{Answer, Link};
 use crate::refusal::Refusal;
-use crate::resources::uri;
-use crate::server::Shared;
 use crate::sessions::{Made, Use};
+use crate::shared::Shared;
+use crate::uri;
 
 /// Tokens of a recorded result that a model rereads.
 const VIEW: usize = 500;

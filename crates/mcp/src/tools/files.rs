@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::{Call, schema};
 use crate::answer::{Answer, Link};
 use crate::refusal::Refusal;
-use crate::resources::{MOST_BYTES, dataset_at, media_type, uri};
-use crate::server::Shared;
+use crate::resources::{MOST_BYTES, dataset_at};
+use crate::shared::Shared;
+use crate::uri::{self, media_type};
 
 /// Bytes of a picture that is shown.
 const PICTURE_BYTES: usize = 5 << 20;

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::answer::{Answer, Link};
 use crate::refusal::Refusal;
-use crate::resources::{media_type, uri};
-use crate::server::Shared;
 use crate::sessions::{Made, Use};
+use crate::shared::Shared;
+use crate::uri::{self, media_type};
 
 /// Shows a stream within so many tokens; what is left out can be had in the sandbox.
 fn shorten(result: &mut Value, stream: &str, tokens: usize) {

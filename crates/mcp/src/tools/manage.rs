@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{Call, schema};
 use crate::answer::Answer;
 use crate::refusal::Refusal;
-use crate::server::Shared;
 use crate::sessions::Entry;
+use crate::shared::Shared;
 
 /// Nothing.
 #[derive(Debug, Deserialize, JsonSchema)]

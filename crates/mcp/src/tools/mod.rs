@@ -17,8 +17,8 @@ use crate::options::Options;
 use crate::owner::Owner;
 use crate::progress::Progress;
 use crate::refusal::{self, Refusal};
-use crate::server::Shared;
 use crate::sessions::{SessionTurn, Use};
+use crate::shared::Shared;
 
 mod derivation;
 mod files;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Call, derivation, json, run_python};
 use crate::answer::{self, Answer};
 use crate::refusal::Refusal;
-use crate::server::Shared;
+use crate::shared::Shared;
 
 /// Calls a tool of this kind; one that `resumes` needs a session.
 pub(super) async fn call(

@@ -18,15 +18,15 @@ use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::logging;
 use crate::sanitize;
-use crate::session::error::{SessionError, Told};
 use crate::session::host::detach::{Inherited, detach};
 use crate::session::host::{listen, serve};
-use crate::session::id::SessionId;
 use crate::session::place::{Held, Place, Places};
 use crate::session::plan::{Plan, Profile};
 use crate::session::spawn::{Report, report};
 use crate::session::toolbox::{OwnToolset, Toolbox as _};
 use crate::session::wire::{self, Answer};
+use crate::session_error::{SessionError, Told};
+use crate::session_id::SessionId;
 use crate::threads;
 
 /// The session ends when its host says so; the sandbox is not to end before.

@@ -21,10 +21,10 @@ use tokio::time::timeout;
 use super::{Shared, description};
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
-use crate::session::error::Told;
 use crate::session::plan::Dataset;
 use crate::session::toolbox::Toolbox;
 use crate::session::wire::{self, Answer, Ask, Envelope, Frame, GENERATION};
+use crate::session_error::Told;
 
 /// How long a client may take to say what it wants, and to take what it is told.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -19,9 +19,9 @@ use crate::contract::{
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution, Outcome};
 use crate::finding::Finding;
-use crate::interpreter::Shared;
 use crate::rejection::Rejection;
 use crate::session::Session;
+use crate::shared::Shared;
 
 /// The tool that a cell's own result is recorded as.
 const TOOL: &str = "code_interpreter";

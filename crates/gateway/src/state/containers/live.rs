@@ -21,11 +21,11 @@ pub(crate) type HeldContainer = hosting::Held<Live>;
 /// The containers that are at hand. Those of an earlier process are not, and so have expired.
 #[derive(Debug)]
 pub struct Containers {
-    pub(super) registry: Registry<Live>,
+    pub(crate) registry: Registry<Live>,
     /// The places of their sandboxes.
     pub(super) room: Arc<Room>,
     /// The turns of their code.
-    pub(super) cores: Arc<Cores>,
+    pub(crate) cores: Arc<Cores>,
 }
 
 /// A container that is at hand.
@@ -44,7 +44,7 @@ pub(crate) struct Live {
     pub(crate) session: Session,
     /// Whether it has room for a sandbox.
     pub(crate) furnished: AtomicBool,
-    /// What a model has to know before it goes on in it, until it was told.
+    /// Note for the model that continues in it, until a model has received it.
     pub(crate) lost: Mutex<Option<String>>,
     /// Whether its files were left by an earlier sandbox, and belong into the next.
     pub(crate) revived: bool,
@@ -97,7 +97,7 @@ impl Live {
     }
 
     /// Takes room for its sandbox, if it has none; waits for it.
-    pub(super) async fn enter(&self, gateway: &Gateway, owner: &str) -> Result<(), ApiError> {
+    pub(crate) async fn enter(&self, gateway: &Gateway, owner: &str) -> Result<(), ApiError> {
         if self.has_sandbox() {
             return Ok(());
         }
@@ -110,7 +110,7 @@ impl Live {
     }
 
     /// The same without waiting; says whether there was room.
-    pub(super) async fn enter_now(&self, gateway: &Gateway, owner: &str) -> bool {
+    pub(crate) async fn enter_now(&self, gateway: &Gateway, owner: &str) -> bool {
         if self.has_sandbox() {
             return true;
         }
@@ -129,12 +129,12 @@ impl Live {
     }
 
     /// What a model has to know before it goes on, the first time that this is asked.
-    pub(super) fn lost(&self) -> Option<String> {
+    pub(crate) fn lost(&self) -> Option<String> {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The same, which is still to be told.
-    pub(super) fn still_lost(&self) -> Option<String> {
+    /// Returns the same note and keeps it.
+    pub(crate) fn still_lost(&self) -> Option<String> {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -55,7 +55,7 @@ enum Full {
 }
 
 impl Room {
-    pub(super) fn new(options: &ContainerOptions) -> Self {
+    pub(crate) fn new(options: &ContainerOptions) -> Self {
         Self {
             most: options.max_sandboxes.unwrap_or_else(memory::sandboxes),
             most_own: options.max_per_key,
@@ -84,7 +84,8 @@ impl Room {
         Ok(())
     }
 
-    /// Counts one less. Nobody is notified: a place that was free a moment ago is no news, and who waits for it would never rest.
+    /// Counts one less and notifies nobody: a place that was free a moment ago does not help those who wait, and they would
+    /// never rest.
     fn give_back(&self, owner: &str) {
         let mut taken = self.taken();
         taken.all -= 1;
@@ -112,7 +113,7 @@ impl Drop for RoomPermit {
 }
 
 /// Takes a place for a sandbox of an owner; waits until there is one.
-pub(super) async fn enter(gateway: &Gateway, owner: &str) -> Result<RoomPermit, ApiError> {
+pub(crate) async fn enter(gateway: &Gateway, owner: &str) -> Result<RoomPermit, ApiError> {
     let room = &gateway.containers.room;
     let line = room.line(owner);
     let _first = line.lock().await;
@@ -136,7 +137,7 @@ pub(super) async fn enter(gateway: &Gateway, owner: &str) -> Result<RoomPermit, 
 }
 
 /// Takes a place if there is one now, or one that an idle container can give.
-pub(super) async fn try_enter(gateway: &Gateway, owner: &str) -> Result<RoomPermit, ApiError> {
+pub(crate) async fn try_enter(gateway: &Gateway, owner: &str) -> Result<RoomPermit, ApiError> {
     attempt(gateway, owner).await.map_err(|full| match full {
         Full::Quota(refused) => refused.of(owner),
         Full::Own(most) => too_many(most, "you can have"),

@@ -15,21 +15,21 @@ use crate::options::ResponseOptions;
 /// What responses share while the process lives.
 #[derive(Debug)]
 pub(crate) struct Live {
-    running: Mutex<HashMap<String, Running>>,
+    running: Mutex<HashMap<String, RunningResponse>>,
     most: usize,
     /// A place for each background response that runs at once.
-    pub(super) places: Arc<Semaphore>,
-    pub(super) seal: OnceCell<Seal>,
+    pub(crate) places: Arc<Semaphore>,
+    pub(crate) seal: OnceCell<Seal>,
     /// Ends that are to be written.
-    pub(super) unwritten: Unwritten,
+    pub(crate) unwritten: Unwritten,
 }
 
 /// A background response that runs or waits.
 #[derive(Clone, Debug)]
-pub(super) struct Running {
-    pub(super) owner: String,
-    pub(super) log: Arc<Log>,
-    pub(super) cancel: CancellationToken,
+pub(crate) struct RunningResponse {
+    pub(crate) owner: String,
+    pub(crate) log: Arc<Log>,
+    pub(crate) cancel: CancellationToken,
 }
 
 impl Live {
@@ -51,7 +51,7 @@ impl Live {
     }
 
     /// Notes a response that goes on in the background.
-    pub(super) fn add(&self, id: &str, running: Running) -> Result<(), ApiError> {
+    pub(crate) fn add(&self, id: &str, running: RunningResponse) -> Result<(), ApiError> {
         let mut all = self.running();
         if all.len() >= self.most {
             return Err(ApiError {
@@ -68,17 +68,17 @@ impl Live {
         Ok(())
     }
 
-    pub(super) fn remove(&self, id: &str) {
+    pub(crate) fn remove(&self, id: &str) {
         self.running().remove(id);
     }
 
     /// An owner's response that runs.
-    pub(super) fn find(&self, owner: &str, id: &str) -> Option<Running> {
+    pub(crate) fn find(&self, owner: &str, id: &str) -> Option<RunningResponse> {
         let all = self.running();
         all.get(id).filter(|running| running.owner == owner).cloned()
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<String, Running>> {
+    fn running(&self) -> MutexGuard<'_, HashMap<String, RunningResponse>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

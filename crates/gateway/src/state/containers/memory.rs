@@ -10,18 +10,18 @@ const LEFT: u64 = 10;
 const MOST_LEFT: u64 = 1 << 30;
 
 /// What the machine has.
-pub(super) fn total() -> Option<u64> {
+pub(crate) fn total() -> Option<u64> {
     field(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
 }
 
 /// How many sandboxes there can be at a time: as many as take an eighth of the memory.
-pub(super) fn sandboxes() -> usize {
+pub(crate) fn sandboxes() -> usize {
     let fit = total().map_or(0, |total| total / 8 / SANDBOX);
     usize::try_from(fit).unwrap_or(usize::MAX).clamp(16, 512)
 }
 
 /// Whether so little is left that idle sandboxes should go.
-pub(super) fn is_scarce() -> bool {
+pub(crate) fn is_scarce() -> bool {
     fs::read_to_string("/proc/meminfo").is_ok_and(|told| scarce(&told))
 }
 

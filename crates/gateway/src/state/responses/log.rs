@@ -11,7 +11,7 @@ const MAX_BYTES: usize = 8 << 20;
 
 /// The events of a response, as frames. Each has its number.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(crate) struct Log {
     kept: Mutex<Kept>,
     /// Counts what happened, for those who wait.
     changes: watch::Sender<u64>,
@@ -28,7 +28,7 @@ struct Kept {
 
 /// What there is at a place of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum At {
+pub(crate) enum LogPosition {
     /// This frame.
     Frame(Arc<str>),
     /// A frame that is not kept any more; the first that is has this number.
@@ -38,7 +38,7 @@ pub(super) enum At {
 }
 
 impl Log {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             kept: Mutex::default(),
             changes: watch::Sender::new(0),
@@ -46,7 +46,7 @@ impl Log {
     }
 
     /// The log of a response that has ended, as [`text`](Self::text) gave it.
-    pub(super) fn from_text(text: &str) -> Self {
+    pub(crate) fn from_text(text: &str) -> Self {
         let log = Self::new();
         let (first, frames) = text.split_once('\n').unwrap_or_default();
         let frames = frames.split_inclusive("\n\n").map(Arc::from).collect();
@@ -60,14 +60,14 @@ impl Log {
     }
 
     /// Everything that is kept, as text.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let kept = self.kept();
         let frames = kept.frames.iter().map(|frame| &**frame);
         format!("{}\n{}", kept.first, frames.collect::<String>())
     }
 
     /// Adds an event.
-    pub(super) fn push(&self, event: &Event) {
+    pub(crate) fn push(&self, event: &Event) {
         {
             let mut kept = self.kept();
             let frame: Arc<str> = event.frame().into();
@@ -83,13 +83,13 @@ impl Log {
     }
 
     /// Says that nothing more comes.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.kept().over = true;
         self.changes.send_modify(|count| *count += 1);
     }
 
     /// What is at a number; waits for it if it is still to come.
-    pub(super) async fn at(&self, number: u64) -> At {
+    pub(crate) async fn at(&self, number: u64) -> LogPosition {
         let mut changes = self.changes.subscribe();
         loop {
             changes.borrow_and_update();
@@ -98,28 +98,28 @@ impl Log {
             }
             // The sender is ours, so that it is there.
             if changes.changed().await.is_err() {
-                return At::End;
+                return LogPosition::End;
             }
         }
     }
 
     /// Waits until nothing more comes.
-    pub(super) async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         let mut changes = self.changes.subscribe();
         while !self.kept().over && changes.changed().await.is_ok() {}
     }
 
-    fn now(&self, number: u64) -> Option<At> {
+    fn now(&self, number: u64) -> Option<LogPosition> {
         let kept = self.kept();
         let Some(place) = number.checked_sub(kept.first) else {
-            return Some(At::Gone(kept.first));
+            return Some(LogPosition::Gone(kept.first));
         };
         let frame = usize::try_from(place)
             .ok()
             .and_then(|place| kept.frames.get(place));
         frame
-            .map(|frame| At::Frame(Arc::clone(frame)))
-            .or(kept.over.then_some(At::End))
+            .map(|frame| LogPosition::Frame(Arc::clone(frame)))
+            .or(kept.over.then_some(LogPosition::End))
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -140,8 +140,8 @@ mod tests {
         })
     }
 
-    fn data(at: At) -> serde_json::Value {
-        let At::Frame(frame) = at else {
+    fn data(at: LogPosition) -> serde_json::Value {
+        let LogPosition::Frame(frame) = at else {
             panic!("no frame: {at:?}")
         };
         let data = frame
@@ -169,7 +169,7 @@ mod tests {
             (data(one)["delta"].as_str(), data(two)["delta"].as_str()),
             (Some("one"), Some("two"))
         );
-        assert_eq!(end, At::End);
+        assert_eq!(end, LogPosition::End);
         log.ended().await;
     }
 
@@ -180,7 +180,7 @@ mod tests {
         for _ in 0..5 {
             log.push(&delta(&mut numbers, "x".repeat(MAX_BYTES / 3)));
         }
-        assert_eq!(log.at(0).await, At::Gone(3));
+        assert_eq!(log.at(0).await, LogPosition::Gone(3));
         assert_eq!(data(log.at(3).await)["sequence_number"], 3);
     }
 

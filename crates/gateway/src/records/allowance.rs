@@ -102,7 +102,7 @@ impl Allowance {
     }
 
     /// How much is allowed.
-    pub(super) fn most(&self, quota: Quota) -> u64 {
+    pub(crate) fn most(&self, quota: Quota) -> u64 {
         self.0.get(&quota).copied().flatten().unwrap_or(u64::MAX)
     }
 }

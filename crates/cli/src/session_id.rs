@@ -7,7 +7,7 @@ use std::str::FromStr;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 
-use super::error::SessionError;
+use crate::session_error::SessionError;
 
 /// 80 random bits: enough that none is guessed or given twice.
 const BYTES: usize = 10;

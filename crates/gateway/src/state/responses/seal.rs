@@ -18,20 +18,20 @@ const SUMMARY: u8 = 1;
 
 /// A conversation in short.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Compacted {
-    pub(super) summary: String,
+pub(crate) struct Compacted {
+    pub(crate) summary: String,
     /// The container that it has used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) container: Option<String>,
+    pub(crate) container: Option<String>,
 }
 
 /// A key that seals and opens.
 #[derive(Debug)]
-pub(super) struct Seal(LessSafeKey);
+pub(crate) struct Seal(LessSafeKey);
 
 impl Seal {
     /// The gateway's own; it is made once and kept in the records.
-    pub(super) async fn of(gateway: &Gateway) -> Result<&Seal, ApiError> {
+    pub(crate) async fn of(gateway: &Gateway) -> Result<&Seal, ApiError> {
         let seal = gateway.responses.seal.get_or_try_init(|| async {
             let new = random::<32>();
             let key = gateway
@@ -49,7 +49,7 @@ impl Seal {
     }
 
     /// Seals a conversation for its owner.
-    pub(super) fn close(&self, owner: &str, compacted: &Compacted) -> Result<String, ApiError> {
+    pub(crate) fn close(&self, owner: &str, compacted: &Compacted) -> Result<String, ApiError> {
         // 96 random bits repeat among 2³² texts with a chance of 2⁻³³, and nobody compacts that often.
         let nonce = random::<NONCE_LEN>();
         let mut sealed = json!(compacted).to_string().into_bytes();
@@ -60,7 +60,7 @@ impl Seal {
     }
 
     /// The conversation, if it was sealed here, for this owner, and was not changed.
-    pub(super) fn open(&self, owner: &str, sealed: &str) -> Option<Compacted> {
+    pub(crate) fn open(&self, owner: &str, sealed: &str) -> Option<Compacted> {
         let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (version, rest) = sealed.split_first()?;
         if !matches!(*version, SUMMARY | VERSION) {

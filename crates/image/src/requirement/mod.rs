@@ -4,12 +4,13 @@
 //! This is PEP 508 without its URLs. Options, paths and editable installs are not part of it, so that a string that
 //! parses can be written into a requirements file without changing what uv does.
 
+mod marker;
+mod scan;
+
 use std::fmt;
 use std::str::FromStr;
 
-use super::marker;
-use super::scan::Scan;
-use crate::normalise;
+use scan::Scan;
 
 /// Maximum length of a requirement.
 const LONGEST: usize = 512;
@@ -181,6 +182,18 @@ fn version(scan: &mut Scan<'_>) -> Result<String, String> {
         return Err(format!("`{operator}{word}` is not a version to compare with"));
     }
     Ok(format!("{operator}{word}"))
+}
+
+/// The name by which the packaging world compares distributions.
+pub(crate) fn normalise(name: &str) -> String {
+    let mut normal = String::with_capacity(name.len());
+    for part in name.split(['-', '_', '.']).filter(|it| !it.is_empty()) {
+        if !normal.is_empty() {
+            normal.push('-');
+        }
+        normal.push_str(&part.to_ascii_lowercase());
+    }
+    normal
 }
 
 #[cfg(test)]

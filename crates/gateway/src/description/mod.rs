@@ -1,7 +1,7 @@
 //! `GET /openapi.json`: the routes, made from their handlers.
 //!
 //! Handlers carry `#[utoipa::path]` and are listed in `Routes` once. What the interpreter says is described by the schemas that it has for
-//! every interface; a type of `schemas` stands for each in a handler's annotation. The module `openai` describes the routes under OpenAI's names in short.
+//! every interface; a type of [`openapi`](crate::openapi) stands for each in a handler's annotation. The module `openai` describes the routes under OpenAI's names in short.
 
 mod openai;
 mod schemas;
@@ -12,8 +12,6 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use utoipa::OpenApi;
-
-pub(crate) use schemas::*;
 
 use crate::state::Gateway;
 use crate::{artifacts, execute, health, sessions};

@@ -12,12 +12,9 @@ use serde_json::json;
 use crate::answer::Link;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
-use crate::server::Shared;
 use crate::sessions::Use;
-
-pub(crate) mod uri;
-
-use uri::Named;
+use crate::shared::Shared;
+use crate::uri::{self, Named, media_type};
 
 /// Bytes of a resource; a larger one is for code in the session.
 pub(crate) const MOST_BYTES: u64 = 32 << 20;
@@ -180,28 +177,4 @@ fn too_large(uri: &str, bytes: u64) -> ErrorData {
 
 fn not_read(uri: &str, refusal: Refusal) -> ErrorData {
     ErrorData::resource_not_found(refusal.message, Some(json!({ "uri": uri })))
-}
-
-/// A file's media type by its name.
-pub(crate) fn media_type(name: &str) -> &'static str {
-    let extension = name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
-    match extension.as_str() {
-        "csv" => "text/csv",
-        "tsv" => "text/tab-separated-values",
-        "txt" | "log" => "text/plain",
-        "md" => "text/markdown",
-        "py" => "text/x-python",
-        "json" => "application/json",
-        "html" => "text/html",
-        "png" => "image/png",
-        "jpg" | "jpeg" => "image/jpeg",
-        "gif" => "image/gif",
-        "webp" => "image/webp",
-        "svg" => "image/svg+xml",
-        "pdf" => "application/pdf",
-        "parquet" => "application/vnd.apache.parquet",
-        "arrow" | "feather" => "application/vnd.apache.arrow.file",
-        "xlsx" => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        _ => "application/octet-stream",
-    }
 }

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use cellblock_agent::wire::{ApiError, Item};
+use cellblock_agent::wire::{ApiError, ErrorKind, Item};
 use serde_json::json;
 
-use super::{MAX_ITEMS, find, full};
+use super::{kept, resolve};
 use crate::now;
-use crate::records::{Added, ItemRow, Left, RecordsError};
-use crate::responses::{kept, resolve};
+use crate::records::{Added, ConversationRow, ItemRow, Left, RecordsError};
 use crate::state::{Caller, Gateway};
+
+/// Maximum number of items of a conversation: as many as a request may have as its input.
+pub(crate) const MAX_ITEMS: usize = 10_000;
 
 /// A conversation as a response goes on in it.
 #[derive(Debug)]
@@ -95,7 +97,7 @@ fn row(item: &Item, known: &[Item]) -> ItemRow {
 }
 
 /// The container that the code of items ran in last.
-pub(super) fn container(items: &[Item]) -> Option<String> {
+pub(crate) fn container(items: &[Item]) -> Option<String> {
     items.iter().rev().find_map(|item| match item {
         Item::CodeInterpreterCall(call) => Some(call.container_id.clone()),
         _ => None,
@@ -110,4 +112,26 @@ pub(crate) async fn sweep(gateway: &Gateway, retention: Duration) -> Result<(), 
         tracing::info!(conversations = deleted, "old conversations are deleted");
     }
     Ok(())
+}
+
+/// Finds an owner's conversation.
+pub(crate) async fn find(gateway: &Gateway, owner: &str, id: &str) -> Result<ConversationRow, ApiError> {
+    let found = gateway.records.conversation(owner, id).await?;
+    found.ok_or_else(|| unknown(id))
+}
+
+pub(crate) fn unknown(id: &str) -> ApiError {
+    ApiError {
+        kind: ErrorKind::NotFound,
+        code: Some("conversation_not_found".to_owned()),
+        message: format!("there is no conversation `{id}`; it may have been deleted"),
+        param: Some("conversation".to_owned()),
+    }
+}
+
+pub(crate) fn full(id: &str) -> ApiError {
+    let message = format!(
+        "conversation `{id}` would have more than {MAX_ITEMS} items, the maximum; delete some, or begin another conversation"
+    );
+    ApiError::invalid("conversation", "conversation_full", message)
 }

@@ -5,8 +5,8 @@ use axum::extract::{Path, State};
 use axum::routing::get;
 use serde_json::{Value, json};
 
-use super::Model;
 use crate::json::Json;
+use crate::models::Model;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::id::SessionId;
-use super::wire::MAX_MESSAGE;
 use crate::error::Error;
 use crate::exit_code::ExitCode;
+use crate::session_id::SessionId;
+
+/// Most bytes of a message: two texts of the largest file that may be written, each byte escaped.
+pub(crate) const MAX_MESSAGE: usize = 64 << 20;
 
 /// Why a session cannot be used.
 #[derive(Debug, thiserror::Error)]

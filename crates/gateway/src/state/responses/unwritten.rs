@@ -17,7 +17,7 @@ const MOST: usize = 256;
 
 /// The ends that are to be written, and whether responses can be.
 #[derive(Debug, Default)]
-pub(super) struct Unwritten {
+pub(crate) struct Unwritten {
     ends: Mutex<HashMap<String, Ended>>,
     broken: AtomicBool,
     /// Whether a task tries again.
@@ -26,18 +26,18 @@ pub(super) struct Unwritten {
 
 impl Unwritten {
     /// Whether responses cannot be written now.
-    pub(super) fn is_broken(&self) -> bool {
+    pub(crate) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Relaxed)
     }
 
     /// The end of an owner's response that is still to be written.
-    pub(super) fn find(&self, owner: &str, id: &str) -> Option<Ended> {
+    pub(crate) fn find(&self, owner: &str, id: &str) -> Option<Ended> {
         let ends = self.ends();
         ends.get(id).filter(|ended| ended.owner == owner).cloned()
     }
 
     /// Forgets one that was deleted.
-    pub(super) fn remove(&self, owner: &str, id: &str) {
+    pub(crate) fn remove(&self, owner: &str, id: &str) {
         let mut ends = self.ends();
         if ends.get(id).is_some_and(|ended| ended.owner == owner) {
             ends.remove(id);
@@ -58,13 +58,13 @@ impl Unwritten {
 }
 
 /// Keeps an end until it can be written.
-pub(super) fn add(gateway: &Gateway, ended: Ended) {
+pub(crate) fn add(gateway: &Gateway, ended: Ended) {
     gateway.responses.unwritten.add(ended);
     tend(gateway);
 }
 
 /// Notes whether something of a response could be written.
-pub(super) fn note<T>(gateway: &Gateway, written: Result<T, RecordsError>) -> Result<T, RecordsError> {
+pub(crate) fn note<T>(gateway: &Gateway, written: Result<T, RecordsError>) -> Result<T, RecordsError> {
     let unwritten = &gateway.responses.unwritten;
     match &written {
         Ok(_) => {}

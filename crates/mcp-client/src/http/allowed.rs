@@ -2,7 +2,7 @@
 
 use url::{Host as Named, Url};
 
-use super::http::{AddressError, is_loopback, parse};
+use super::address::{AddressError, is_loopback, parse};
 
 /// A pattern for the servers that an operator allows: a host, or all hosts below one, and a path
 /// with everything below it.

@@ -63,6 +63,30 @@ pub(crate) fn parse(uri: &str) -> Option<Named> {
     Some(Named::Dataset { session, name })
 }
 
+/// A file's media type by its name.
+pub(crate) fn media_type(name: &str) -> &'static str {
+    let extension = name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    match extension.as_str() {
+        "csv" => "text/csv",
+        "tsv" => "text/tab-separated-values",
+        "txt" | "log" => "text/plain",
+        "md" => "text/markdown",
+        "py" => "text/x-python",
+        "json" => "application/json",
+        "html" => "text/html",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "svg" => "image/svg+xml",
+        "pdf" => "application/pdf",
+        "parquet" => "application/vnd.apache.parquet",
+        "arrow" | "feather" => "application/vnd.apache.arrow.file",
+        "xlsx" => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        _ => "application/octet-stream",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

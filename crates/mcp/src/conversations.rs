@@ -3,16 +3,24 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ::http::HeaderMap;
+use ::http::request::Parts;
 use rmcp::model::RequestId;
 use tokio_util::sync::CancellationToken;
 
 use crate::owner::Owner;
 
+/// The first revision in which a client stops a call by closing its stream.
+const STREAMS_STOP: &str = "2026-07-28";
+const REVISION: &str = "mcp-protocol-version";
+/// The header that names a conversation.
+pub(crate) const CONVERSATION: &str = "mcp-session-id";
+
 /// What a client and its requests have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Conversation {
-    pub(super) owner: Owner,
-    pub(super) name: String,
+    owner: Owner,
+    name: String,
 }
 
 type Calls = HashMap<(Conversation, RequestId), CancellationToken>;
@@ -45,7 +53,7 @@ impl Conversations {
     }
 
     /// Stops a call, if it is at work.
-    pub(super) fn stop(&self, conversation: &Conversation, id: &RequestId) {
+    pub(crate) fn stop(&self, conversation: &Conversation, id: &RequestId) {
         let found = self.calls().get(&(conversation.clone(), id.clone())).cloned();
         if let Some(stop) = found {
             stop.cancel();
@@ -61,6 +69,21 @@ impl Drop for Followed {
     fn drop(&mut self) {
         self.conversations.calls().remove(&self.call);
     }
+}
+
+/// The conversation of an owner that a request belongs to.
+pub(crate) fn conversation(parts: &Parts, owner: Owner) -> Option<Conversation> {
+    let name = parts.headers.get(CONVERSATION)?.to_str().ok()?;
+    (!stops_by_stream(&parts.headers)).then(|| Conversation {
+        owner,
+        name: name.to_owned(),
+    })
+}
+
+/// Whether this client stops calls by closing their streams. Revisions are dates.
+pub(crate) fn stops_by_stream(headers: &HeaderMap) -> bool {
+    let revision = headers.get(REVISION).and_then(|value| value.to_str().ok());
+    revision.is_some_and(|revision| revision >= STREAMS_STOP)
 }
 
 #[cfg(test)]

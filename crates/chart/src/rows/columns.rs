@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Rows, time};
+use super::{Cell, Rows};
+use crate::time;
 
 /// Descriptions of the rows' keys. A kernel sends it to have a specification checked; omitted facts
 /// are not checked.
@@ -56,7 +57,7 @@ pub enum ColumnKind {
 }
 
 impl ColumnKind {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Number => "numbers",
             Self::Text => "texts",

@@ -1,68 +1,11 @@
 //! Schemas of the JSON that every interface writes, under the names that handlers give it.
 
-use std::borrow::Cow;
-
 use cellblock_interpreter::workbench;
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Value, json};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema};
-use utoipa::{PartialSchema, ToSchema};
 
 use crate::sessions;
-
-/// Names types for annotations. Their schemas are filled in by [`fill`].
-macro_rules! names {
-    ($($(#[$doc:meta])* $name:ident)*) => {$(
-        $(#[$doc])*
-        #[derive(Debug)]
-        pub(crate) struct $name;
-
-        impl PartialSchema for $name {
-            fn schema() -> RefOr<Schema> {
-                ObjectBuilder::new().into()
-            }
-        }
-
-        impl ToSchema for $name {
-            fn name() -> Cow<'static, str> {
-                Cow::Borrowed(stringify!($name))
-            }
-        }
-    )*};
-}
-
-names! {
-    /// An error of the API.
-    Error
-    /// A session.
-    Session
-    /// A cell that was run.
-    Cell
-    /// An event of a cell.
-    CellEvent
-    /// An input that was bound.
-    InputBound
-    /// Files of a sandbox.
-    FileList
-    /// A file that was written.
-    FileWritten
-    /// A deleted object.
-    Deleted
-    /// Result of an interrupt.
-    Interrupted
-    /// A dataset.
-    Mounted
-    /// A recorded tool result.
-    Alias
-    SessionList
-    CellList
-    VariableList
-    MountedList
-    ToolList
-    AliasList
-}
 
 /// Puts the schemas where the names are.
 pub(super) fn fill(document: &mut Value) {

@@ -1,0 +1,19 @@
+//! Styles of text on a terminal.
+
+use anstyle::{AnsiColor, Style};
+
+/// What is to be noticed first.
+pub(crate) const STRONG: Style = Style::new().bold();
+/// What is to be seen only when looked for.
+pub(crate) const FAINT: Style = Style::new().dimmed();
+/// The error.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// What is worth knowing.
+pub(crate) const NOTE: Style = AnsiColor::Yellow.on_default().bold();
+/// What is fine.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
+
+/// Text in a style; where colour is not wanted the writer takes the style out.
+pub(crate) fn styled(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}

@@ -1,0 +1,59 @@
+//! Names of schemas, for the annotations of handlers.
+
+use std::borrow::Cow;
+
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+/// Names types for annotations. [`description`](crate::description) fills in their schemas.
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $name;
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                ObjectBuilder::new().into()
+            }
+        }
+
+        impl ToSchema for $name {
+            fn name() -> Cow<'static, str> {
+                Cow::Borrowed(stringify!($name))
+            }
+        }
+    )*};
+}
+
+names! {
+    /// An error of the API.
+    Error
+    /// A session.
+    Session
+    /// A cell that was run.
+    Cell
+    /// An event of a cell.
+    CellEvent
+    /// An input that was bound.
+    InputBound
+    /// Files of a sandbox.
+    FileList
+    /// A file that was written.
+    FileWritten
+    /// A deleted object.
+    Deleted
+    /// Result of an interrupt.
+    Interrupted
+    /// A dataset.
+    Mounted
+    /// A recorded tool result.
+    Alias
+    SessionList
+    CellList
+    VariableList
+    MountedList
+    ToolList
+    AliasList
+}

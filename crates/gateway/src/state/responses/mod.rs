@@ -1,0 +1,10 @@
+//! What responses share while the process lives: those that run in the background, and the key of what is sealed.
+
+mod live;
+mod log;
+mod seal;
+pub(crate) mod unwritten;
+
+pub(crate) use live::{Live, RunningResponse};
+pub(crate) use log::{Log, LogPosition};
+pub(crate) use seal::{Compacted, Seal};
