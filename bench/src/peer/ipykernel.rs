@@ -89,7 +89,7 @@ impl IpykernelProbe {
         let mut driver = self.driver.borrow_mut();
         match self.part {
             IpykernelPart::First => {
-                samples.times(WHO, "first", driver.times(&json!({"do": "first", "code": SUM}))?)
+                samples.times(WHO, "first", driver.times(&json!({"do": "first", "code": SUM}))?);
             }
             IpykernelPart::Chart => samples.times(
                 WHO,

@@ -2,7 +2,7 @@
 //!
 //! - [`launcher`]: a process per host that creates rooms and forks kernels.
 //! - [`init`]: the first process of a room: reaps, runs commands, serves files. The protocol calls
-//! it *the guest*.
+//!   it *the guest*.
 //! - `python/cellblock_kernel`: the kernel, embedded in the binary by [`kernel_package`].
 //!
 //! A program becomes one of the first two before its `main` runs: see [`can_become_launcher`].

@@ -2,8 +2,8 @@
 //!
 //! Main items:
 //! - [`keep`] creates the outer confinement: user, pid, mount and network namespaces with a small
-//! read-only file tree. The template and every room run inside it, and killing its first process
-//! ends all of them.
+//!   read-only file tree. The template and every room run inside it, and killing its first process
+//!   ends all of them.
 //! - [`Room`](room::Room) is one sandbox: a namespace set of its own below the keep, with fresh `/proc`, `/tmp` and `/workspace`.
 //! - [`Protection`](protection::Protection) names each kernel mechanism, and [`protection::Report`] says which are active.
 //!

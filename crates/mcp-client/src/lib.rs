@@ -2,9 +2,9 @@
 //! called on the host.
 //!
 //! - [`ForeignServer`] is a server, either a program that is started here or one behind a URL, with
-//! either revision of the protocol.
+//!   either revision of the protocol.
 //! - [`RequestedServers`] provides those that a request names, if they match an operator's
-//! [patterns](UrlPattern).
+//!   [patterns](UrlPattern).
 //!
 //! Everything that a server sends is hostile: its sizes, its forms, its silence. Each has a limit,
 //! and exceeding it is a [`ToolServerError`](cellblock_agent::ToolServerError) in words with which

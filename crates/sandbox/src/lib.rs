@@ -1,9 +1,9 @@
 //! Sandboxes: creating them, keeping them warm, limiting and ending them.
 //!
 //! - [`backend::Backend`] creates a [`backend::Sandbox`]; [`backend::process::ProcessBackend`] does
-//! so with Linux mechanisms.
+//!   so with Linux mechanisms.
 //! - [`Pool`](pool::Pool) keeps sandboxes with running kernels ready and provides them as
-//! [`Lease`](pool::Lease)s.
+//!   [`Lease`](pool::Lease)s.
 //!
 //! ```text
 //! image ──> backend ──> sandbox (guest) ──> kernel ──> lease, for one session, then destroyed

@@ -1,12 +1,12 @@
 //! The wire forms of the Responses API and of Chat Completions, as real clients require them.
 //!
 //! - [`Request`] is the body of `POST /v1/responses`; an error in one is an [`ApiError`] that names
-//! the parameter.
+//!   the parameter.
 //! - [`Response`] and [`Item`] are the response; nullable keys are always present.
 //! - [`ChatRequest`] is the body of `POST /v1/chat/completions`, read as a [`Request`]; [`Pieces`]
-//! and [`Completion`] are its response.
+//!   and [`Completion`] are its response.
 //! - [`Draft`] writes a response step by step, and returns the [`Event`]s of each step in an order
-//! that clients accept.
+//!   that clients accept.
 //!
 //! `code_interpreter_call` and its events have OpenAI's names, without a prefix; they occur only if
 //! a request contains that tool.

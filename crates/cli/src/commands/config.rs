@@ -38,10 +38,12 @@ async fn act(command: ConfigCommand) -> Result<String> {
             for warning in &plan.loaded.warnings {
                 let _ = writeln!(text, "warning: {warning}");
             }
-            text += &match &plan.loaded.file {
-                Some(file) => format!("{}: nothing is wrong", file.display()),
-                None => "there is no file; nothing is wrong with the environment and the defaults".to_owned(),
-            };
+            match &plan.loaded.file {
+                Some(file) => {
+                    let _ = write!(text, "{}: nothing is wrong", file.display());
+                }
+                None => text += "there is no file; nothing is wrong with the environment and the defaults",
+            }
             Ok(text)
         }
         ConfigCommand::Show { file, config } => Ok(load(file.or(config))?.show()),

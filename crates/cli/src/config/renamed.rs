@@ -115,7 +115,9 @@ mod tests {
             let (mut text, server) = (String::new(), sections.first() == Some(&"providers"));
             for (depth, section) in sections.iter_mut().enumerate() {
                 *section = if *section == "*" { "name" } else { *section };
-                text += &format!("{}{section}:\n", "  ".repeat(depth));
+                for part in ["  ".repeat(depth).as_str(), section, ":\n"] {
+                    text += part;
+                }
                 if server && depth == 1 {
                     text += "    type: chat\n    base_url: http://127.0.0.1/v1\n";
                 }
