@@ -88,11 +88,10 @@ pub fn check(root: &Path) -> Result<Report> {
     };
     report.violations.extend(footprint::violations(root)?);
     let checked = check_each(&files, &phrases);
-    let cycles = Cycles::of(&files).check(&cycles::BUDGET.read(root)?);
     let types = Types::of(&files).check(&types::BUDGET.read(root)?);
     report.violations.extend(checked.violations);
     report.violations.extend(strings::unused(&files));
-    report.violations.extend(cycles);
+    report.violations.extend(Cycles::of(&files).violations());
     report.violations.extend(types);
     report.notes.extend(phrases::note(&checked.phrases, &phrases));
     Ok(report)
@@ -102,7 +101,6 @@ pub fn check(root: &Path) -> Result<Report> {
 pub fn update(root: &Path) -> Result<()> {
     let files = tree::files(root)?;
     let phrases = check_each(&files, &Counts::new()).phrases;
-    cycles::BUDGET.write(root, &Cycles::of(&files).found())?;
     types::BUDGET.write(root, &Types::of(&files).found())?;
     phrases::BUDGET.write(root, &phrases)
 }

@@ -1,19 +1,13 @@
 //! No cycle of imports inside a crate crosses a folder.
 //!
 //! The nodes are a crate's top-level modules, the edges their imports. Modules that are single files may import each other;
-//! a cycle through a folder is a violation. Folders' imports on cycles that were there before this check are in a list.
+//! a cycle through a folder is a violation.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Violation;
-use super::budget::{Budget, Counts};
 use super::modules::{self, Used};
 use super::tree::File;
-
-pub(super) const BUDGET: Budget = Budget {
-    file: "cycles.txt",
-    title: "Imports of and by folders of a crate that are on a cycle.",
-};
 
 /// One import that an edge stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,38 +56,14 @@ impl Cycles {
         Self(packages)
     }
 
-    /// Names every import that is on a cycle through a folder.
-    pub(super) fn found(&self) -> Counts {
-        let of = |(name, package): (&String, &Package)| -> Vec<String> {
+    /// Rejects every import that is on a cycle through a folder.
+    pub(super) fn violations(&self) -> Vec<Violation> {
+        let of = |package: &Package| -> Vec<Violation> {
             let edges = package.cyclic().into_iter();
-            edges.map(|(from, to)| key(name, from, to)).collect()
+            edges.map(|(from, to)| package.violation(from, to)).collect()
         };
-        self.0.iter().flat_map(of).map(|name| (name, 1)).collect()
+        self.0.values().flat_map(of).collect()
     }
-
-    /// Rejects imports on cycles that are not in the list, and entries of the list that are no longer needed.
-    pub(super) fn check(&self, allowed: &Counts) -> Vec<Violation> {
-        let mut violations = Vec::new();
-        for (name, package) in &self.0 {
-            for (from, to) in package.cyclic() {
-                if !allowed.contains_key(&key(name, from, to)) {
-                    violations.push(package.violation(from, to));
-                }
-            }
-        }
-        let found = self.found();
-        let gone = allowed.keys().filter(|name| !found.contains_key(*name));
-        violations.extend(gone.map(|name| Violation {
-            path: BUDGET.path(),
-            line: 1,
-            message: format!("`{name}` is no longer on a cycle; run `cargo xtask tidy --update`"),
-        }));
-        violations
-    }
-}
-
-fn key(package: &str, from: &str, to: &str) -> String {
-    format!("{package}: {from} -> {to}")
 }
 
 impl Package {
@@ -211,10 +181,8 @@ mod tests {
         Cycles::of(&files)
     }
 
-    fn messages(cycles: &Cycles, allowed: &[&str]) -> Vec<String> {
-        let allowed = allowed.iter().map(|name| ((*name).to_owned(), 1)).collect();
-        let violations = cycles.check(&allowed);
-        violations.iter().map(ToString::to_string).collect()
+    fn messages(cycles: &Cycles) -> Vec<String> {
+        cycles.violations().iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -228,9 +196,9 @@ mod tests {
             ("e.rs", "use crate::a;"),
         ]);
         assert_eq!(
-            messages(&found, &["crates/x: d -> a"]),
-            ["crates/x/src/a/b.rs:2: `a` imports `c`, which makes a cycle: \
-              `c` imports `d` (crates/x/src/c.rs:1), `d` imports `a` (crates/x/src/d.rs:1)"]
+            messages(&found)[0],
+            "crates/x/src/a/b.rs:2: `a` imports `c`, which makes a cycle: \
+             `c` imports `d` (crates/x/src/c.rs:1), `d` imports `a` (crates/x/src/d.rs:1)"
         );
     }
 
@@ -241,17 +209,6 @@ mod tests {
             ("b.rs", "use crate::a;"),
             ("c/mod.rs", "use crate::a;"),
         ]);
-        assert_eq!(messages(&found, &[]), [""; 0]);
-    }
-
-    #[test]
-    fn an_entry_of_the_list_that_is_on_no_cycle_is_rejected() {
-        let found = cycles(&[("a/mod.rs", "use crate::b;"), ("b.rs", "")]);
-        assert_eq!(
-            messages(&found, &["crates/x: a -> b"]),
-            [
-                "xtask/tidy/cycles.txt:1: `crates/x: a -> b` is no longer on a cycle; run `cargo xtask tidy --update`"
-            ]
-        );
+        assert_eq!(messages(&found), [""; 0]);
     }
 }

@@ -33,7 +33,9 @@ impl Serving {
     pub async fn run(self) -> Result<(), ServeError> {
         let (gateway, acceptor) = (self.gateway, self.acceptor);
         gateway.tasks.spawn(crate::containers::sweep(gateway.clone()));
-        gateway.tasks.spawn(crate::sessions::sweep(gateway.clone()));
+        gateway
+            .tasks
+            .spawn(crate::state::sessions::sweep(gateway.clone()));
         if let Some(listener) = self.metrics {
             if let Ok(address) = listener.local_addr() {
                 tracing::info!(%address, "listening for metrics");

@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use super::answer::Listed;
 use super::body;
-use super::held::HostedSession;
 use super::inputs::{Given, file_of};
 use crate::json::Json;
 use crate::problem::Problem;
+use crate::state::sessions::HostedSession;
 use crate::state::{Caller, Gateway};
 
 /// A tool result to record.

@@ -8,7 +8,7 @@ use cellblock_interpreter::input::InputFormat;
 use cellblock_interpreter::limits::Limits;
 use serde::Serialize;
 
-use super::held::{HostedSession, lock};
+use crate::state::sessions::{HostedSession, lock};
 
 /// A list.
 #[derive(Debug, Serialize)]

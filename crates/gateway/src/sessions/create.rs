@@ -18,12 +18,11 @@ use serde_json::{Map, Value};
 
 use super::answer::{SessionAnswer, ToolsetName};
 use super::body;
-use super::cells::Kept;
-use super::held::{RestSession, Terms};
 use super::inputs::{self, Given};
 use super::limits;
 use crate::json::Json;
 use crate::problem::Problem;
+use crate::state::sessions::{RestSession, SessionTerms, StoredCells};
 use crate::state::{Caller, Gateway};
 
 /// Sets of names that a kernel knows.
@@ -106,7 +105,7 @@ pub(crate) async fn create(
         terms,
         session,
         tools,
-        cells: Mutex::new(Kept::new(options.max_cells, options.max_cell_bytes)),
+        cells: Mutex::new(StoredCells::new(options.max_cells, options.max_cell_bytes)),
         inputs: Mutex::default(),
         data: AtomicU64::new(0),
         _permit: permit,
@@ -132,7 +131,7 @@ fn toolset(gateway: &Gateway, name: Option<&str>) -> Result<ToolsetKind, Problem
         })
 }
 
-fn terms(gateway: &Gateway, toolset: ToolsetKind, request: &CreateRequest) -> Result<Terms, Problem> {
+fn terms(gateway: &Gateway, toolset: ToolsetKind, request: &CreateRequest) -> Result<SessionTerms, Problem> {
     let usual = SessionOptions::default();
     if toolset.on_results
         && (!request.limits.is_empty()
@@ -172,7 +171,7 @@ fn terms(gateway: &Gateway, toolset: ToolsetKind, request: &CreateRequest) -> Re
                 })?
         }
     };
-    Ok(Terms {
+    Ok(SessionTerms {
         limits: limits::lowered(
             gateway.interpreter()?.limits(),
             gateway.options.max_cell_timeout,

@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::body;
-use super::held::{Bound, RestSession, lock};
 use crate::artifacts;
 use crate::json::Json;
 use crate::problem::Problem;
+use crate::state::sessions::{RestSession, SessionInput, lock};
 use crate::state::{Caller, Gateway};
 
 /// Data in a request: one of `value`, `data` and `artifact`.
@@ -192,7 +192,7 @@ async fn bind(
         return Err(error.into());
     }
     held.release(before);
-    lock(&held.inputs).insert(name.to_owned(), Bound { format, bytes });
+    lock(&held.inputs).insert(name.to_owned(), SessionInput { format, bytes });
     Ok(InputBound {
         object: "session.input",
         name: name.to_owned(),

@@ -6,10 +6,10 @@ use cellblock_interpreter::toolset::python;
 use serde::Serialize;
 
 use super::answer::{Deleted, Listed, SessionAnswer};
-use super::held::lock;
 use super::run::attended;
 use crate::json::Json;
 use crate::problem::Problem;
+use crate::state::sessions::lock;
 use crate::state::{Caller, Gateway};
 
 /// Result of an interrupt.

@@ -10,11 +10,9 @@ pub(crate) mod cells;
 pub(crate) mod create;
 pub(crate) mod datasets;
 pub(crate) mod files;
-mod held;
 pub(crate) mod inputs;
 mod limits;
 pub(crate) mod manage;
-mod registry;
 pub(crate) mod run;
 pub(crate) mod stream;
 pub(crate) mod tools;
@@ -24,8 +22,6 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post, put};
 
 use crate::state::Gateway;
-
-pub(crate) use registry::{Sessions, sweep};
 
 /// The routes.
 pub(crate) fn routes() -> Router<Gateway> {

@@ -17,12 +17,12 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::body;
-use super::cells::{CellAnswer, KeptCell};
-use super::held::{HostedSession, RestSession, lock};
+use super::cells::CellAnswer;
 use super::stream::{self, Teller};
 use crate::artifacts;
 use crate::problem::Problem;
 use crate::quotas::CellPermit;
+use crate::state::sessions::{HostedSession, RestSession, StoredCell, lock};
 use crate::state::{Caller, Gateway};
 
 /// A cell to run.
@@ -146,7 +146,7 @@ pub(super) async fn finish(
     };
     let json =
         serde_json::to_string(&answer).map_err(|error| Problem::internal("write the answer", &error))?;
-    let kept = KeptCell {
+    let kept = StoredCell {
         cell: number,
         json: json.clone(),
     };

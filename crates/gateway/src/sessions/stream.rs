@@ -15,8 +15,8 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::held::{HostedSession, lock};
 use crate::problem::Problem;
+use crate::state::sessions::{HostedSession, lock};
 
 /// Events that wait for a client.
 const WAITING: usize = 64;

@@ -15,12 +15,12 @@ use serde_json::Value;
 
 use super::answer::Listed;
 use super::body;
-use super::held::HostedSession;
 use super::inputs::unknown;
 use super::run::{attended, finish};
 use crate::artifacts;
 use crate::json::Json;
 use crate::problem::Problem;
+use crate::state::sessions::HostedSession;
 use crate::state::{Caller, Gateway};
 
 /// A tool, for listing to a model.

@@ -3,6 +3,7 @@
 mod caller;
 pub(crate) mod containers;
 pub(crate) mod responses;
+pub(crate) mod sessions;
 mod slots;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use tokio_util::task::TaskTracker;
 
 pub use caller::Caller;
 pub use containers::Containers;
+use sessions::Sessions;
 use slots::Slots;
 
 use crate::engine::Engine;
@@ -23,7 +25,6 @@ use crate::models::Models;
 use crate::options::Options;
 use crate::quotas::{Allowance, Quotas};
 use crate::records::Records;
-use crate::sessions::Sessions;
 
 /// A gateway: what its routes share.
 #[derive(Clone, Debug)]

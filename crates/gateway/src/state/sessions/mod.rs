@@ -1,17 +1,22 @@
-//! All sessions of the API, by their ids.
+//! Sessions of the REST API, by their ids.
+
+mod cells;
+mod rest;
 
 use std::sync::Arc;
 
 use cellblock_interpreter::hosting::{HostingError, HostingLimits, Registry};
 
-use super::held::{HostedSession, RestSession};
 use crate::options::SessionsOptions;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
+pub(crate) use cells::{StoredCell, StoredCells};
+pub(crate) use rest::{HostedSession, RestSession, SessionInput, SessionTerms, lock};
+
 /// The sessions that there are.
 #[derive(Debug)]
-pub(crate) struct Sessions(pub(super) Registry<RestSession>);
+pub(crate) struct Sessions(pub(crate) Registry<RestSession>);
 
 impl Sessions {
     /// None yet.
@@ -24,7 +29,7 @@ impl Sessions {
     }
 
     /// The session of this id, if it is the caller's.
-    pub(super) fn find(&self, caller: &Caller, id: &str) -> Result<Arc<HostedSession>, Problem> {
+    pub(crate) fn find(&self, caller: &Caller, id: &str) -> Result<Arc<HostedSession>, Problem> {
         let found = self.0.get(&caller.owner, id);
         found.ok_or_else(|| not_found("there is no such session; it may have expired"))
     }

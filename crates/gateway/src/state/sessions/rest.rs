@@ -12,7 +12,7 @@ use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::toolset::{Toolset, ToolsetKind};
 use cellblock_interpreter::{Error, Session};
 
-use super::cells::Kept;
+use super::StoredCells;
 use crate::problem::Problem;
 use crate::quotas::SandboxPermit;
 
@@ -22,37 +22,37 @@ pub(crate) type HostedSession = Resident<RestSession>;
 /// What the API keeps of a session.
 #[derive(Debug)]
 pub(crate) struct RestSession {
-    pub(super) toolset: ToolsetKind,
-    pub(super) terms: Terms,
-    pub(super) session: Session,
-    pub(super) tools: Arc<dyn Toolset>,
-    pub(super) cells: Mutex<Kept>,
-    pub(super) inputs: Mutex<BTreeMap<String, Bound>>,
+    pub(crate) toolset: ToolsetKind,
+    pub(crate) terms: SessionTerms,
+    pub(crate) session: Session,
+    pub(crate) tools: Arc<dyn Toolset>,
+    pub(crate) cells: Mutex<StoredCells>,
+    pub(crate) inputs: Mutex<BTreeMap<String, SessionInput>>,
     /// Bytes of its inputs and datasets.
-    pub(super) data: AtomicU64,
-    pub(super) _permit: SandboxPermit,
+    pub(crate) data: AtomicU64,
+    pub(crate) _permit: SandboxPermit,
 }
 
 /// How a session was set up.
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
-    pub(super) limits: Limits,
-    pub(super) prelude: Vec<String>,
-    pub(super) guard: Guard,
-    pub(super) rescue: Rescue,
-    pub(super) idle: Duration,
+pub(crate) struct SessionTerms {
+    pub(crate) limits: Limits,
+    pub(crate) prelude: Vec<String>,
+    pub(crate) guard: Guard,
+    pub(crate) rescue: Rescue,
+    pub(crate) idle: Duration,
 }
 
 /// An input that is bound.
 #[derive(Clone, Debug)]
-pub(super) struct Bound {
-    pub(super) format: InputFormat,
-    pub(super) bytes: u64,
+pub(crate) struct SessionInput {
+    pub(crate) format: InputFormat,
+    pub(crate) bytes: u64,
 }
 
 impl RestSession {
     /// Counts bytes of data that it is to keep.
-    pub(super) fn claim(&self, bytes: u64, limit: u64) -> Result<(), Problem> {
+    pub(crate) fn claim(&self, bytes: u64, limit: u64) -> Result<(), Problem> {
         let add = |now: u64| now.checked_add(bytes).filter(|sum| *sum <= limit);
         let claimed = self.data.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
         claimed
@@ -61,7 +61,7 @@ impl RestSession {
     }
 
     /// Gives up bytes of data.
-    pub(super) fn release(&self, bytes: u64) {
+    pub(crate) fn release(&self, bytes: u64) {
         self.data.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
@@ -87,7 +87,7 @@ impl Hosted for RestSession {
     }
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing below the locks leaves them half changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
