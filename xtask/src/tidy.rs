@@ -26,9 +26,7 @@ mod tree;
 mod types;
 mod unsafety;
 
-use budget::Counts;
 use cycles::Cycles;
-use phrases::Found;
 use tree::File;
 use types::Types;
 
@@ -81,81 +79,55 @@ pub fn run(root: &Path) -> Result<bool> {
 /// Checks the tree at `root`.
 pub fn check(root: &Path) -> Result<Report> {
     let files = tree::files(root)?;
-    let phrases = phrases::BUDGET.read(root)?;
     let mut report = Report {
         violations: imports::check(&imports::packages(root)?),
         notes: files.iter().filter_map(sizes::note).collect(),
     };
     report.violations.extend(footprint::violations(root)?);
-    let checked = check_each(&files, &phrases);
     let types = Types::of(&files).check(&types::BUDGET.read(root)?);
-    report.violations.extend(checked.violations);
+    report.violations.extend(check_each(&files));
     report.violations.extend(strings::unused(&files));
     report.violations.extend(Cycles::of(&files).violations());
     report.violations.extend(types);
-    report.notes.extend(phrases::note(&checked.phrases, &phrases));
     Ok(report)
 }
 
-/// Writes the lists of known violations below `xtask/tidy` anew. Fails if one would grow.
+/// Writes the list of known violations below `xtask/tidy` anew. Fails if it would grow.
 pub fn update(root: &Path) -> Result<()> {
-    let files = tree::files(root)?;
-    let phrases = check_each(&files, &Counts::new()).phrases;
-    types::BUDGET.write(root, &Types::of(&files).found())?;
-    phrases::BUDGET.write(root, &phrases)
-}
-
-/// What the checks of single files found.
-#[derive(Default)]
-struct Checked {
-    violations: Vec<Violation>,
-    phrases: Counts,
+    types::BUDGET.write(root, &Types::of(&tree::files(root)?).found())
 }
 
 /// Checks every file by itself, on all processors: reading the tokens of all Rust files takes a second or two.
-fn check_each(files: &[File], allowed: &Counts) -> Checked {
+fn check_each(files: &[File]) -> Vec<Violation> {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     // Files of one folder are alike, so each processor gets every n-th file.
-    let part = |first: usize| {
-        let mut checked = Checked::default();
-        for file in files.iter().skip(first).step_by(processors) {
-            checked.add(file, allowed);
-        }
-        checked
+    let part = |first: usize| -> Vec<Violation> {
+        let own = files.iter().skip(first).step_by(processors);
+        own.flat_map(check_one).collect()
     };
-    let mut all = Checked::default();
+    let mut all = Vec::new();
     thread::scope(|scope| {
         let parts: Vec<_> = (0..processors)
             .map(|first| scope.spawn(move || part(first)))
             .collect();
         for part in parts {
-            let part = part.join().expect("no check panics");
-            all.violations.extend(part.violations);
-            all.phrases.extend(part.phrases);
+            all.extend(part.join().expect("no check panics"));
         }
     });
-    all.violations
-        .sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
+    all.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
     all
 }
 
-impl Checked {
-    fn add(&mut self, file: &File, allowed: &Counts) {
-        let checks = [
-            banners::check,
-            docs::check,
-            names::check,
-            sizes::check,
-            skips::check,
-            strings::check,
-            unsafety::check,
-        ];
-        self.violations
-            .extend(checks.iter().flat_map(|check| check(file)));
-        let found = Found::of(file);
-        self.violations.extend(found.check(file, allowed));
-        if found.count() > 0 {
-            self.phrases.insert(file.path.clone(), found.count());
-        }
-    }
+fn check_one(file: &File) -> Vec<Violation> {
+    let checks = [
+        banners::check,
+        docs::check,
+        names::check,
+        phrases::check,
+        sizes::check,
+        skips::check,
+        strings::check,
+        unsafety::check,
+    ];
+    checks.iter().flat_map(|check| check(file)).collect()
 }

@@ -1,4 +1,4 @@
-//! What `cellblock` itself could not do, told with its causes and what to do about it.
+//! Failures of `cellblock` itself, reported with their causes and a remedy.
 
 use std::error::Error as StdError;
 use std::io::{self, Write};

@@ -182,7 +182,7 @@ fn parse_share(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
         _ => Err(format!(
-            "`{text}` is no share; give a number from 0 to 1, such as 0.5"
+            "`{text}` is not a share; give a number from 0 to 1, such as 0.5"
         )),
     }
 }
@@ -195,8 +195,8 @@ mod tests {
     fn a_share_is_between_none_and_all() {
         assert_eq!(parse_share("0.5"), Ok(0.5));
         for text in ["-0.1", "1.1", "half", "nan"] {
-            let told = format!("`{text}` is no share; give a number from 0 to 1, such as 0.5");
-            assert_eq!(parse_share(text), Err(told));
+            let message = format!("`{text}` is not a share; give a number from 0 to 1, such as 0.5");
+            assert_eq!(parse_share(text), Err(message));
         }
     }
 
@@ -232,9 +232,9 @@ mod tests {
 
     #[test]
     fn a_file_without_types_is_refused_with_the_accepted_forms() {
-        let told = recorded("rows.csv", b"a,b\n1,2\n").unwrap_err().to_string();
+        let message = recorded("rows.csv", b"a,b\n1,2\n").unwrap_err().to_string();
         for form in ["JSON", "NDJSON", "Parquet", "Arrow", "--input"] {
-            assert!(told.contains(form), "{told}");
+            assert!(message.contains(form), "{message}");
         }
     }
 }

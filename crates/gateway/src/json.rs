@@ -1,4 +1,4 @@
-//! Bodies of JSON, whose mistakes are told in the API's form.
+//! JSON bodies, whose errors are reported in the API's form.
 
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequest, Request};

@@ -43,7 +43,7 @@ pub use models::{Model, Models, Offer};
 pub use options::Options;
 pub use state::{Caller, Containers, Gateway, Shared};
 
-/// Where events go that whoever watches over security wants to see.
+/// Target of events that matter for security.
 pub(crate) const SECURITY: &str = "cellblock::security";
 
 /// Bytes of the operating system's generator.

@@ -89,7 +89,7 @@ impl Problem {
         self.0.status
     }
 
-    /// What is told.
+    /// Returns the error as the client receives it.
     pub(crate) fn error(&self) -> &ApiError {
         &self.0.error
     }
@@ -123,7 +123,7 @@ impl From<RecordsError> for Problem {
     }
 }
 
-/// What is the caller's to repair is told in its own words; the rest may name paths of the host, and stays in the log.
+/// Errors that the caller can repair keep their message; all others may name paths of the host, and stay in the log.
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         if matches!(error, Error::Closed) {
@@ -219,10 +219,10 @@ mod tests {
     #[test]
     fn each_kind_of_failure_has_the_status_that_says_who_has_to_act() {
         let name = "sales".to_owned();
-        let reason = "it is no table".to_owned();
+        let reason = "it is not a table".to_owned();
         let caller = Problem::from(Error::Input { name, reason });
         assert_eq!(caller.status(), StatusCode::BAD_REQUEST);
-        assert_eq!(caller.error().message, "bind input `sales`: it is no table");
+        assert_eq!(caller.error().message, "bind input `sales`: it is not a table");
 
         let path = "/workspace/x".to_owned();
         let missing = Problem::from(Error::NoFile { path });

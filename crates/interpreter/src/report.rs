@@ -157,7 +157,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl CellReport {
-    /// The report of an execution. `place` says which file of the host holds an artifact, where whoever reads the report may know.
+    /// Returns the report of an execution. `place` returns the host's file of an artifact if the reader may know it.
     pub fn new(execution: Execution, place: impl Fn(ArtifactId) -> Option<PathBuf>) -> Self {
         let outcome = execution.outcome.name();
         let artifacts = artifacts(&execution, place);

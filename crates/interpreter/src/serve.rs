@@ -28,7 +28,7 @@ pub struct Terms {
 }
 
 impl Interpreter {
-    /// Gives a sandbox to whoever speaks on a transport, which must have been found allowed to have one, and serves it until the connection
+    /// Serves a sandbox to the client of a transport, which must have been authorized, until the connection
     /// ends. What was held for it is given back when this completes or is dropped. The error says why a connection was cut.
     pub async fn serve<T, E>(&self, transport: T, terms: Terms) -> Result<()>
     where

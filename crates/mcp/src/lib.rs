@@ -6,7 +6,7 @@
 //! - [`Meter`] says how much an owner may have and run.
 //!
 //! A session is named by an explicit handle, belongs to the [`Owner`] who made it, and expires. Nothing here knows OpenAI's names, a
-//! terminal, or how callers are authenticated: `http::service` is told who calls.
+//! terminal, or how callers are authenticated: `http::service` is given the caller.
 
 mod answer;
 mod conversations;

@@ -12,7 +12,7 @@ use crate::meter::{Meter, Unmetered};
 /// How a server is set up.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which tools it offers, besides those for sessions and files.
+    /// Toolsets that it offers, in addition to the tools for sessions and files.
     pub toolsets: Vec<ToolsetKind>,
     /// Tokens of text that one answer may have; a token is taken to be four characters.
     pub tokens: usize,

@@ -52,7 +52,7 @@ pub(crate) async fn get(
             let refuse = |refusal: Refusal| ErrorData::invalid_params(refusal.message, None);
             Some(server.sessions.find(owner, handle).map_err(refuse)?)
         }
-        Some(_) => return Err(ErrorData::invalid_params("`session` is no text", None)),
+        Some(_) => return Err(ErrorData::invalid_params("`session` must be a string", None)),
     };
     let text = if *toolset == python::KIND {
         interpreter(session.as_ref())

@@ -33,7 +33,7 @@ use crate::{prompts, resources};
 const FRESH: u64 = 300_000;
 /// How long calls may take to end that were interrupted.
 const LAST: Duration = Duration::from_secs(3);
-/// What is told of a call that the server's end has stopped.
+/// Note for a call that the server's end has stopped.
 const STOPPING: &str =
     "the server is stopping, and its sessions end: tell the user, or begin again when it is back";
 /// Resources of one page.
@@ -57,7 +57,7 @@ pub(crate) type OwnerOf = Arc<dyn Fn(&::http::request::Parts) -> Option<Owner> +
 /// Who may ask.
 #[derive(Clone)]
 pub(crate) enum Access {
-    /// Whoever is connected.
+    /// The client at the other end of the connection.
     Connected(Owner),
     /// Those whom a request names.
     Requests(OwnerOf),
@@ -71,7 +71,7 @@ struct Serving {
     /// Calls that a request of their conversation may stop.
     conversations: Conversations,
     calls: TaskTracker,
-    /// Told when calls have to end, and no others may begin.
+    /// Canceled when calls have to end, and no others may begin.
     ending: CancellationToken,
 }
 
@@ -133,7 +133,7 @@ impl Server {
         if timeout(LAST, self.serving.calls.wait()).await.is_err() {
             tracing::warn!(
                 calls = self.serving.calls.len(),
-                "calls do not end when they are told to"
+                "calls do not end although they were interrupted"
             );
         }
         self.serving.tasks.shutdown();

@@ -1,13 +1,7 @@
 //! Docs, messages and doc comments are free of a few phrases that readers stumble over.
 
 use super::Violation;
-use super::budget::{Budget, Counts};
 use super::tree::File;
-
-pub(super) const BUDGET: Budget = Budget {
-    file: "phrases.txt",
-    title: "Files with phrases of xtask/src/tidy/phrases.rs.",
-};
 
 /// A sequence of words, and what to write instead.
 struct Phrase {
@@ -70,64 +64,35 @@ const PHRASES: &[Phrase] = &[
 const PLAIN_BEFORE: &str = "there";
 const PLAIN_AFTER: [&str; 3] = ["longer", "more", "different"];
 
-/// The phrases of one file: the line of each, and which it is.
-#[derive(Debug)]
-pub(super) struct Found(Vec<(usize, usize)>);
-
-impl Found {
-    /// Reads the prose of a file: documents, strings and doc comments of Rust, and the kernel's Python.
-    pub(super) fn of(file: &File) -> Self {
-        let words = words(file);
-        let matches = |start: usize, phrase: &Phrase| {
-            let here = words[start..].iter().map(|(_, word)| word.as_str());
-            here.take(phrase.words.len()).eq(phrase.words.iter().copied())
-        };
-        let word = |index: usize| words.get(index).map_or("", |(_, word)| word.as_str());
-        let plain = |start: usize, phrase: &Phrase| {
-            phrase.words == ["is", "no"]
-                && (start > 0 && word(start - 1) == PLAIN_BEFORE || PLAIN_AFTER.contains(&word(start + 2)))
-        };
-        let mut found = Vec::new();
-        for (start, (line, _)) in words.iter().enumerate() {
-            let phrases = PHRASES.iter().enumerate();
-            let here = phrases.filter(|(_, phrase)| matches(start, phrase) && !plain(start, phrase));
-            found.extend(here.map(|(phrase, _)| (*line, phrase)));
-        }
-        Self(found)
-    }
-
-    /// Counts the phrases.
-    pub(super) fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Rejects the phrases of a file that has more than the list allows.
-    pub(super) fn check(&self, file: &File, allowed: &Counts) -> Vec<Violation> {
-        let allowed = allowed.get(&file.path).copied().unwrap_or_default();
-        if self.count() <= allowed {
-            return Vec::new();
-        }
-        let refused = |(line, phrase): &(usize, usize)| {
-            let Phrase { words, instead } = &PHRASES[*phrase];
-            let message = format!(
-                "\"{}\": write \"{instead}\" ({} such phrases in this file, {allowed} allowed)",
-                words.join(" "),
-                self.count()
-            );
-            Violation::new(file, *line, message)
-        };
-        self.0.iter().map(refused).collect()
-    }
+/// Rejects the phrases in the prose of a file: documents, strings and doc comments of Rust, and the kernel's Python.
+pub(super) fn check(file: &File) -> Vec<Violation> {
+    let rejected = |(line, Phrase { words, instead }): (usize, &Phrase)| {
+        let message = format!("\"{}\": write \"{instead}\"", words.join(" "));
+        Violation::new(file, line, message)
+    };
+    found(file).into_iter().map(rejected).collect()
 }
 
-/// Notes that the list allows more than there is.
-pub(super) fn note(found: &Counts, allowed: &Counts) -> Option<String> {
-    let fewer = allowed
-        .iter()
-        .filter(|(path, count)| found.get(*path).copied().unwrap_or_default() < **count)
-        .count();
-    (fewer > 0)
-        .then(|| format!("{fewer} files have fewer phrases than allowed; run `cargo xtask tidy --update`"))
+/// Finds the phrases of a file with their lines.
+fn found(file: &File) -> Vec<(usize, &'static Phrase)> {
+    let words = words(file);
+    let matches = |start: usize, phrase: &Phrase| {
+        let here = words[start..].iter().map(|(_, word)| word.as_str());
+        here.take(phrase.words.len()).eq(phrase.words.iter().copied())
+    };
+    let word = |index: usize| words.get(index).map_or("", |(_, word)| word.as_str());
+    let plain = |start: usize, phrase: &Phrase| {
+        phrase.words == ["is", "no"]
+            && (start > 0 && word(start - 1) == PLAIN_BEFORE || PLAIN_AFTER.contains(&word(start + 2)))
+    };
+    let mut found = Vec::new();
+    for (start, (line, _)) in words.iter().enumerate() {
+        let here = PHRASES
+            .iter()
+            .filter(|phrase| matches(start, phrase) && !plain(start, phrase));
+        found.extend(here.map(|phrase| (*line, phrase)));
+    }
+    found
 }
 
 /// Lists the words of a file's prose in lowercase, with their lines.
@@ -163,10 +128,8 @@ mod tests {
     use super::*;
 
     fn found(path: &str, text: &str) -> Vec<(usize, &'static str)> {
-        let found = Found::of(&File::of(path, text)).0.into_iter();
-        found
-            .map(|(line, phrase)| (line, PHRASES[phrase].words[0]))
-            .collect()
+        let found = super::found(&File::of(path, text)).into_iter();
+        found.map(|(line, phrase)| (line, phrase.words[0])).collect()
     }
 
     #[test]
@@ -196,19 +159,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_more_than_its_share_is_rejected() {
-        let file = File::of("a.md", "told\ntold\n");
-        let allowed = |count| Counts::from([("a.md".to_owned(), count)]);
-        let found = Found::of(&file);
-        assert_eq!(found.check(&file, &allowed(2)), []);
+    fn a_phrase_is_rejected_with_its_line_and_other_words() {
+        let violations = check(&File::of("a.md", "It was\ntold."));
         assert_eq!(
-            found.check(&file, &allowed(1))[1].to_string(),
-            "a.md:2: \"told\": write \"reported, returned or sent\" (2 such phrases in this file, 1 allowed)"
-        );
-        assert_eq!(note(&allowed(2), &allowed(2)), None);
-        assert_eq!(
-            note(&allowed(1), &allowed(2)).unwrap(),
-            "1 files have fewer phrases than allowed; run `cargo xtask tidy --update`"
+            violations[0].to_string(),
+            "a.md:2: \"told\": write \"reported, returned or sent\""
         );
     }
 }

@@ -155,10 +155,10 @@ mod tests {
         };
         assert_eq!(parse_dataset("north region/q1=a=b.csv"), Ok(dataset));
         for text in ["sales.csv", "=sales.csv", "sales="] {
-            let told = format!(
+            let message = format!(
                 "`{text}` is not NAME=PATH; write what the file is called in the session and where it is, such as `sales=data/sales.csv`"
             );
-            assert_eq!(parse_dataset(text), Err(told));
+            assert_eq!(parse_dataset(text), Err(message));
         }
     }
 
@@ -166,10 +166,10 @@ mod tests {
     fn idle_time_is_more_than_none_and_less_than_for_ever() {
         assert_eq!(parse_idle("0.5"), Ok(Duration::from_millis(500)));
         for text in ["0", "-1", "inf", "NaN", "2592001", "1e300"] {
-            let told = parse_idle(text).unwrap_err();
+            let message = parse_idle(text).unwrap_err();
             assert!(
-                told.starts_with("a session cannot be idle for "),
-                "{text}: {told}"
+                message.starts_with("a session cannot be idle for "),
+                "{text}: {message}"
             );
         }
         assert_eq!(

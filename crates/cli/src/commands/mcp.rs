@@ -73,7 +73,7 @@ async fn started(args: &McpArgs) -> Result<Interpreter> {
     Ok(interpreter.await?)
 }
 
-/// Tells the person who looks at stderr; the client is told less.
+/// Reports the whole error on stderr; the client receives less.
 fn told(error: Error) -> StartError {
     error::tell(&error);
     error.into()
@@ -101,7 +101,7 @@ fn options(args: &McpArgs) -> Result<Options> {
     Ok(options)
 }
 
-/// Told when the process is asked to end.
+/// Returns a token that is canceled by a signal to end the process.
 fn stop_at_signals() -> Result<CancellationToken> {
     let stop = CancellationToken::new();
     let mut interrupted = signal(SignalKind::interrupt()).map_err(Error::process("listen for Ctrl-C"))?;

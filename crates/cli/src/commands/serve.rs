@@ -35,7 +35,7 @@ const EXECUTES: &str = "code runs at the server at `sandbox_url`, which only exe
 const SERVES_NOTHING: &str = "serve: the server at `sandbox_url` has no sandboxes, so there are none that `remote.serve` could give to others; \
                               remove one of the two";
 
-/// Serves until it is told to stop.
+/// Serves until a signal stops it.
 pub(crate) async fn run(args: ServeArgs) -> ExitCode {
     match serve(&args).await {
         Ok(()) => ExitCode::Success,

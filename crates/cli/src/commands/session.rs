@@ -30,7 +30,7 @@ pub(crate) mod host;
 
 /// Where files go, unless a directory is named.
 const OUT: &str = "cellblock-out";
-/// How long a host may take to end when it is told to; it gives up on its clients and its sandbox before that.
+/// Maximum time in which a host ends after it was asked to; it gives up on its clients and its sandbox before that.
 const ENDING: Duration = Duration::from_secs(20);
 /// How long a process may take to be gone that was killed.
 const DYING: Duration = Duration::from_secs(10);
@@ -286,7 +286,7 @@ async fn ask_once(id: &SessionId, ask: &Ask) -> Result<Answer> {
     Cancel::listen()?.unless(asked.answer()).await
 }
 
-/// A dataset as the host is told of it: it is there, and named from the root.
+/// Returns a dataset as it is sent to the host: its file exists, and its path is absolute.
 fn dataset(given: &DatasetArg, as_csv: bool) -> Result<Dataset> {
     let opened = File::open(&given.path).and_then(|file| file.metadata());
     let found = opened.map_err(Error::user_file("read", &given.path))?;

@@ -18,7 +18,7 @@ use super::{Settings, env, renamed, yaml};
 pub(crate) const DEFAULT_FILE: &str = "cellblock.yaml";
 /// The records, below the directory of the state.
 pub(crate) const RECORDS: &str = "records.sqlite";
-/// More is no configuration.
+/// Maximum size of a configuration in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Where a configuration comes from.
@@ -133,7 +133,7 @@ impl Loaded {
         base.map_or_else(|| path.to_owned(), |base| base.join(path))
     }
 
-    /// What the gateway is told.
+    /// Returns the options of the gateway.
     pub(crate) fn options(&self) -> Options {
         let mut options = self.settings.options();
         let tls = &self.settings.tls;

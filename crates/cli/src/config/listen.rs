@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Listen(pub(crate) SocketAddr);
 
-/// What is no address.
+/// A text that is not a valid address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid address `{0}`: expected an address and a port, such as `127.0.0.1:8080`, or a port")]
 pub(crate) struct ListenError(String);

@@ -47,7 +47,7 @@ struct Shared<T> {
 #[derive(Debug)]
 struct Ends([Signal; 3]);
 
-/// Serves until the end. Who asked for it is given back, to be told when all is over.
+/// Serves until the end. Returns the clients that asked for the end and wait for it.
 pub(crate) async fn serve<T: Toolbox>(
     listener: UnixListener,
     toolbox: T,

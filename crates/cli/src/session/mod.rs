@@ -14,9 +14,9 @@
 //!                     log     what the host writes to stderr
 //! ```
 //!
-//! The directories let nobody in but their owner, the socket checks the user again, and the id is random. A host ends when it is told to,
-//! by SIGTERM, and when nothing was asked of it for its idle time; each time it gives back what it has and removes its directory. What one
-//! that was killed leaves is swept by the next command that looks.
+//! Only their owner can enter the directories, the socket checks the user again, and the id is random. A host ends on request, by
+//! SIGTERM, and after its idle time without a request; then it closes its sandbox and removes its directory. The next command that
+//! looks sweeps the directory of a host that was killed.
 
 pub(crate) mod client;
 pub(crate) mod host;

@@ -37,7 +37,7 @@ pub(crate) struct Place {
     id: SessionId,
 }
 
-/// A session's lock, held. Whoever shares the descriptor shares the lock, also across `exec`.
+/// A session's lock, held. Processes that share the descriptor share the lock, also across `exec`.
 #[derive(Debug)]
 pub(crate) struct Held(File);
 
@@ -173,7 +173,7 @@ impl Place {
         self.take_away()
     }
 
-    /// Removes the directory of a session that ends. For whoever holds its lock.
+    /// Removes the directory of a session that ends. The caller holds its lock.
     pub(crate) fn remove(&self) -> Result<()> {
         let _registry = self.places.lock()?;
         self.take_away()

@@ -8,7 +8,7 @@ use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// What a session's host is told to make. Its paths are absolute, as the host lives in `/`.
+/// What a session's host opens. Its paths are absolute, because the host's working directory is `/`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Plan {

@@ -31,7 +31,7 @@ pub(crate) enum Frame {
     Stderr(Vec<u8>),
 }
 
-/// A question, and the generation of whoever asks.
+/// A request, and the generation of the client that sends it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Envelope {
     pub(crate) generation: u32,
@@ -102,7 +102,7 @@ pub(crate) struct Description {
 pub(crate) struct Added {
     /// The path in the sandbox.
     pub(crate) path: String,
-    /// What has to be known besides, such as a name that was taken.
+    /// Notes for the user, such as a name that was taken.
     pub(crate) notes: Vec<String>,
 }
 

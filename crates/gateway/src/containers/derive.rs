@@ -66,7 +66,7 @@ async fn tell(gateway: &Gateway, held: &HeldContainer, mut derived: Derived) -> 
     }
 }
 
-/// What the model reads: the call as derivations are told, and its pictures.
+/// Returns what the model reads: the report of a derivation, and its pictures.
 fn read(result: Output, text: String) -> Output {
     let pictures = match result {
         Output::Text(_) => Vec::new(),

@@ -30,16 +30,16 @@ use crate::records::Page;
 use crate::state::containers::HeldContainer;
 use crate::state::{Caller, Gateway};
 
-/// What a model is told whose sandbox has ended, and whose files are there again.
+/// Note for a model whose sandbox has ended, and whose files are there again.
 const REVIVED: &str = "The sandbox in which code of earlier turns ran has ended. The variables, imports and functions of that code are gone; \
                        the files that it had saved in the current directory are there again. Define again what you need.";
-/// What a model is told whose container cannot be had again.
+/// Note for a model whose container is gone.
 const NEW: &str = "The sandbox in which code of earlier turns ran is not available any more. The variables, imports, functions and files of \
                    that code are gone. Define again what you need.";
 
 /// What runs the code of a response, in the container that its request names, and reads the files of its messages. With `auto` that is the
-/// container that the conversation has `used`; one that has ended begins anew with its files. What is wrong is told here, before anything is
-/// asked of a model. A `brief` container ends soon after its response, unless another one comes back to it.
+/// container that the conversation has `used`; one that has ended begins anew with its files. Errors are reported before the first
+/// request to a model. A `brief` container ends soon after its response, unless another one comes back to it.
 pub(crate) async fn runner(
     gateway: &Gateway,
     caller: &Caller,

@@ -29,9 +29,9 @@ pub(super) struct Places {
     pub(super) attached: Mutex<Vec<Attached>>,
     /// Whether files are attached to containers, rather than read to the model.
     pub(super) interpreter: bool,
-    /// Paths that the model is told of.
+    /// Paths that are listed for the model.
     pub(super) files: Vec<String>,
-    /// What it is told of a sandbox that has ended.
+    /// Note about a sandbox that has ended.
     pub(super) lost: Option<String>,
 }
 

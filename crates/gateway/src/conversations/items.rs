@@ -35,7 +35,7 @@ pub(super) async fn list(
         .conversation_items(&caller.owner, &id, page)
         .await?;
     let outputs = wants_outputs(&address);
-    Ok(Json(listing::told(found, |row| told(row, outputs))?))
+    Ok(Json(listing::told(found, |row| shown(row, outputs))?))
 }
 
 pub(super) async fn add(
@@ -67,7 +67,7 @@ pub(super) async fn add(
         Added::Full => return Err(conversation::full(&id).into()),
     }
     let outputs = wants_outputs(&address);
-    let data: Vec<_> = items.iter().map(|row| told(row, outputs)).collect();
+    let data: Vec<_> = items.iter().map(|row| shown(row, outputs)).collect();
     let first = items.first().map(|row| row.id.clone());
     let last = items.last().map(|row| row.id.clone());
     Ok(Json(json!({
@@ -87,7 +87,7 @@ pub(super) async fn retrieve(
         .conversation_item(&caller.owner, &id, &item)
         .await?;
     let row = found.ok_or_else(|| no_item(&id, &item))?;
-    Ok(Json(told(&row, wants_outputs(&address))))
+    Ok(Json(shown(&row, wants_outputs(&address))))
 }
 
 /// Deletes an item; its conversation is the answer.
@@ -107,8 +107,8 @@ pub(super) async fn remove(
     Ok(Json(routes::object(&conversation)?))
 }
 
-/// An item as clients are told it.
-fn told(row: &ItemRow, outputs: bool) -> Value {
+/// Returns an item as clients receive it.
+fn shown(row: &ItemRow, outputs: bool) -> Value {
     let mut item: Value = kept(&row.body).unwrap_or_else(|_| json!({"id": row.id}));
     if !outputs && item["type"] == "code_interpreter_call" {
         item["outputs"] = Value::Null;

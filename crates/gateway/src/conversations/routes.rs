@@ -95,7 +95,7 @@ async fn remove(
     ))
 }
 
-/// A conversation as clients are told it.
+/// Returns a conversation as clients receive it.
 pub(super) fn object(row: &ConversationRow) -> Result<Value, ApiError> {
     let metadata: Value = crate::responses::kept(&row.metadata)?;
     Ok(json!({"id": row.id, "object": "conversation", "created_at": row.created_at, "metadata": metadata}))

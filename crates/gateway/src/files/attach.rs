@@ -83,7 +83,7 @@ impl<'a> Attachments<'a> {
         self.files
     }
 
-    /// Says what is wrong with the files of a request's input. All files are told, in the order in which they came.
+    /// Checks the files of a request's input. Returns all of them in their order, or the first error.
     pub(crate) async fn check(mut self, items: &[Item]) -> Result<Vec<Attached>, ApiError> {
         for (index, item) in items.iter().enumerate() {
             let (key, parts) = match item {
@@ -138,7 +138,7 @@ impl<'a> Attachments<'a> {
                 let sent = self.uploaded(&id, &format!("{param}.file_id")).await?;
                 let shown = self.picture(&sent, detail).await?;
                 shown.ok_or_else(|| {
-                    let message = format!("`{param}` is no picture in PNG, JPEG, GIF or WebP");
+                    let message = format!("`{param}` is not a picture in PNG, JPEG, GIF or WebP");
                     ApiError::invalid(param, "invalid_value", message)
                 })
             }

@@ -171,7 +171,7 @@ async fn delete(
     Ok(Json(deleted(&id, "file")))
 }
 
-/// A file as it is told.
+/// Returns a file as clients receive it.
 fn object(row: &FileRow) -> Value {
     json!({
         "id": row.id,

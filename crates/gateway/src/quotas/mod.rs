@@ -180,7 +180,7 @@ impl Quotas {
         Ok(())
     }
 
-    /// Asks to keep more bytes beside those that are kept for an owner, which whoever keeps them knows.
+    /// Checks that an owner may store `more` bytes in addition to the `kept` ones, which the caller counts.
     pub async fn store(&self, owner: &str, kept: u64, more: u64) -> Result<(), ApiError> {
         self.load(owner).await?;
         let most = self.ledger().account(owner).most(Quota::StoredBytes);

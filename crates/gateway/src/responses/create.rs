@@ -19,7 +19,7 @@ use crate::problem::Problem;
 use crate::state::responses::{Log, RunningResponse};
 use crate::state::{Caller, Gateway};
 
-/// Asks for events besides those that everybody gets.
+/// Requests events in addition to those that every client gets.
 const EVENTS: &str = "x-cellblock-events";
 
 pub(super) async fn create(
@@ -81,7 +81,7 @@ pub(crate) fn read(body: Result<Bytes, BytesRejection>) -> Result<Bytes, ApiErro
     })
 }
 
-/// How events are told to who sent these headers.
+/// Returns the dialect of events for the client that sent these headers.
 pub(super) fn dialect(gateway: &Gateway, headers: &HeaderMap) -> Dialect {
     let asked = headers.get_all(EVENTS).iter();
     let asked = asked.filter_map(|value| value.to_str().ok());

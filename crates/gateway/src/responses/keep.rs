@@ -250,7 +250,7 @@ fn fetched(call: &McpCall, conversation: &[Item]) -> Option<[usize; 2]> {
     ran(made?, conversation)
 }
 
-/// Whether a call is one of code. What stands in a namespace is the client's, whatever its name.
+/// Returns whether a call runs code. A function in a namespace is the client's, whatever its name.
 fn is_interpreter(call: &FunctionCall) -> bool {
     call.namespace.is_none() && call.name == INTERPRETER
 }

@@ -41,7 +41,7 @@ pub(super) struct Earlier {
     stored: bool,
 }
 
-/// Makes a request ready. What is wrong with it is told before anything runs.
+/// Prepares a request. Its errors are reported before anything runs.
 pub(super) async fn prepare(
     gateway: &Gateway,
     caller: &Caller,

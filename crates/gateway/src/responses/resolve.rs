@@ -14,7 +14,7 @@ pub(crate) struct Resolved {
     pub(crate) leads: Vec<Lead>,
 }
 
-/// Puts what stands in place of something else, such as the reference to an item, into what it stands for.
+/// Replaces references, such as that to an item, with what they refer to.
 pub(crate) async fn resolve(
     gateway: &Gateway,
     caller: &Caller,

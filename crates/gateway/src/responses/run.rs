@@ -1,4 +1,4 @@
-//! Plays a turn: its events to who listens, and its outcome into the records before anybody is told of the end.
+//! Runs a turn: sends its events to the listeners, and writes its outcome to the records before anybody sees the end.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ struct Relay {
     dialect: Dialect,
     numbers: Numbers,
     patience: Duration,
-    /// Whether its beginning was told already.
+    /// Whether its beginning was announced.
     announced: bool,
     /// Items that are whole, for a response that breaks off without one.
     done: Vec<Item>,
@@ -103,7 +103,7 @@ struct Relay {
 /// Why nobody listens any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
-    /// Whoever wanted it does not any more.
+    /// The client canceled it.
     Cancelled,
     /// The client is gone.
     Gone,
@@ -253,7 +253,7 @@ impl Relay {
         }
     }
 
-    /// Tells what happens, but for the last event, which is given back: who is told of the end can rely on what was kept.
+    /// Sends all events except the last, which is returned: a client that sees the end can rely on the records.
     async fn follow(
         &mut self,
         mut events: mpsc::Receiver<Event>,

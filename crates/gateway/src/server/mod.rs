@@ -35,7 +35,7 @@ use crate::{
     responses, sessions, welcome,
 };
 
-/// Where metrics are told.
+/// Path of the metrics.
 const METRICS: &str = "/metrics";
 
 impl Gateway {

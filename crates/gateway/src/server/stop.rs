@@ -29,7 +29,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Answers until the gateway is told to stop; then lets what runs come to its end, for a while.
+    /// Answers until the gateway is stopped; then lets running requests end, for a while.
     pub async fn run(self) -> Result<(), ServeError> {
         let (gateway, acceptor) = (self.gateway, self.acceptor);
         gateway.tasks.spawn(crate::containers::sweep(gateway.clone()));
@@ -58,7 +58,7 @@ impl Serving {
 }
 
 impl Gateway {
-    /// Answers on a listener until it is told to stop; then lets what runs come to its end, for a while.
+    /// Answers on a listener until it is stopped; then lets running requests end, for a while.
     ///
     /// When this returns no turn runs any more. Sandboxes that sessions still hold end with the interpreter, when the gateway is dropped.
     pub async fn serve(&self, listener: TcpListener) -> Result<(), ServeError> {
@@ -102,7 +102,7 @@ impl Gateway {
         })
     }
 
-    /// Begins to stop; when it is told so again, it stops at once.
+    /// Begins to stop; a second call stops at once.
     pub fn stop(&self) {
         if self.stopping.is_cancelled() {
             self.hurrying.cancel();

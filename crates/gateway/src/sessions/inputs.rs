@@ -151,7 +151,10 @@ pub(super) async fn file_of(
         } => {
             let format = format.ok_or_else(wants_format)?;
             let bytes = STANDARD.decode(data).map_err(|error| {
-                Problem::invalid(&format!("{field}.data"), format!("it is no base64: {error}"))
+                Problem::invalid(
+                    &format!("{field}.data"),
+                    format!("it is not valid base64: {error}"),
+                )
             })?;
             gateway.quotas.upload(&caller.owner, bytes.len() as u64).await?;
             Ok((file_with(&bytes)?, bytes.len() as u64, format))

@@ -1,6 +1,6 @@
 //! Our own REST: sessions, their cells, inputs, files, datasets and tools.
 //!
-//! A session is used by one request at a time; others wait for their turn, or are told that too many do. What somebody else's session is, is
+//! A session is used by one request at a time; others wait for their turn, or are rejected if too many wait. A session of another owner is
 //! not found.
 
 pub(crate) mod aliases;

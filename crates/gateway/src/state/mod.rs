@@ -53,15 +53,15 @@ pub struct Shared {
     pub(crate) sessions: Sessions,
     /// Executions that may run at a time.
     pub(crate) slots: Slots,
-    /// Told when it begins to stop: nothing new is taken on.
+    /// Canceled when it begins to stop: new work is rejected.
     pub stopping: CancellationToken,
-    /// Told when what still runs has to end, some time after that: turns fail, streams are closed, sandboxes go.
+    /// Canceled some time after that, when running work has to end: turns fail, streams and sandboxes are closed.
     pub ending: CancellationToken,
     /// What responses share.
     pub(crate) responses: responses::Live,
     /// What goes on without a client and is waited for at the end.
     pub tasks: TaskTracker,
-    /// Told when nothing is waited for any more.
+    /// Canceled by a second signal: stop without waiting.
     pub(crate) hurrying: CancellationToken,
 }
 

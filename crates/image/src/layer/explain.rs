@@ -139,9 +139,11 @@ mod tests {
 
     #[test]
     fn a_missing_version_is_explained_without_paths_of_the_host() {
-        let said = format!(
-            "{NO_SOLUTION}there is no version of six==99 at /srv/x and http://index/simple you require it.\n\nhint: more"
-        );
+        let said = [
+            NO_SOLUTION,
+            "there is no version of six==99 at /srv/x and http://index/simple you require it.\n\nhint: more",
+        ]
+        .concat();
         let LayerError::Unsatisfiable { explanation } = explained(&said) else {
             panic!("another meaning")
         };

@@ -77,13 +77,13 @@ pub(super) struct Actor {
     pub(super) datasets: Vec<Dataset>,
     /// Which tool results are in the sandbox.
     pub(super) bound: Option<Bound>,
-    /// What went wrong between cells, until a cell has told: lost variables and files, inputs that could not be copied into a new sandbox.
-    pub(super) untold: Vec<String>,
+    /// Failures between cells that no cell has reported yet: lost variables and files, inputs that could not be copied into a new sandbox.
+    pub(super) unreported: Vec<String>,
     /// Whether a cell has run in the kernel that is there, so that its loss is one of variables.
     pub(super) has_variables: bool,
     /// Whether a cell has run in the sandbox that is there, so that its loss is one of files.
     pub(super) has_files: bool,
-    /// What the next command is told when the sandbox with its files was lost.
+    /// Note for the next command after the sandbox with its files was lost.
     pub(super) lost_files: Option<String>,
     pub(super) layers: Vec<String>,
     /// Cells that were run.
@@ -116,7 +116,7 @@ impl Actor {
             inputs: Vec::new(),
             datasets: Vec::new(),
             bound: None,
-            untold: Vec::new(),
+            unreported: Vec::new(),
             has_variables: false,
             has_files: false,
             lost_files: None,
@@ -280,13 +280,13 @@ impl Actor {
             references,
         };
         let started = std::time::Instant::now();
-        let before = std::mem::take(&mut self.untold);
+        let before = std::mem::take(&mut self.unreported);
         (self.has_files, self.has_variables) = (true, true);
         self.lost_files = None;
         let ran = match self.run(&message, timeout, events, Some(asker), true).await {
             Ok(ran) => ran,
             Err(error) => {
-                self.untold = before;
+                self.unreported = before;
                 return Err(error);
             }
         };
@@ -321,11 +321,11 @@ impl Actor {
         })
     }
 
-    /// What a model must be told besides the outcome.
+    /// Returns the note for the model, in addition to the outcome.
     fn note(&mut self, before: Vec<String>, of_outcome: Option<String>) -> Option<String> {
         let notes: Vec<_> = before
             .into_iter()
-            .chain(self.untold.drain(..))
+            .chain(self.unreported.drain(..))
             .chain(of_outcome)
             .collect();
         (!notes.is_empty()).then(|| notes.join(". "))

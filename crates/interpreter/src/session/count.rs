@@ -9,7 +9,7 @@ use super::command::{CommandEnd, Executed};
 use crate::error::Result;
 use crate::execution::{Execution, Outcome};
 
-/// Where events go that whoever watches over security wants to see.
+/// Target of events that matter for security.
 const SECURITY: &str = "cellblock::security";
 /// Where a line goes for each cell and command.
 const CELLS: &str = "cellblock::cells";

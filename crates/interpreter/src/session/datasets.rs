@@ -67,7 +67,7 @@ impl Actor {
         })
     }
 
-    /// Shows all datasets in a new sandbox. One that cannot be shown is told of, and the session goes on without it.
+    /// Shows all datasets in a new sandbox. One that cannot be shown is reported, and the session continues without it.
     pub(super) async fn show_all(&mut self) -> Result<()> {
         for dataset in std::mem::take(&mut self.datasets) {
             let shown = self.show(&dataset).await;
@@ -86,7 +86,7 @@ impl Actor {
                 let told = format!("`{path}` could not be brought into a new sandbox");
                 let lost: Vec<_> = self.lost_files.take().into_iter().chain([told.clone()]).collect();
                 self.lost_files = Some(lost.join(". "));
-                self.untold.push(told);
+                self.unreported.push(told);
             }
         }
         Ok(())

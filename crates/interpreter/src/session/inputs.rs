@@ -50,7 +50,7 @@ impl Actor {
                 // The reason names a path of the host, which is nothing for a model.
                 Err(Error::Input { name, reason }) => {
                     tracing::warn!(name, reason, "gave up an input");
-                    self.untold.push(format!(
+                    self.unreported.push(format!(
                         "input `{name}` could not be copied into a new sandbox and is no longer bound"
                     ));
                 }

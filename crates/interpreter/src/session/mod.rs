@@ -276,7 +276,7 @@ impl Session {
     }
 
     /// Stops the cell that runs now, or is the next to run, if there is one; one that was not begun yet ends before its code does
-    /// anything. Its variables are kept unless it does not listen. What is asked for afterwards is not stopped.
+    /// anything. Its variables are kept unless it does not listen. Later requests are not stopped.
     pub fn interrupt(&self) {
         self.interrupts.interrupt();
     }

@@ -117,7 +117,7 @@ impl Actor {
             Aftermath::Kept | Aftermath::Rescued => "variables are as they were".to_owned(),
         };
         if had_state {
-            self.untold
+            self.unreported
                 .push(format!("the kernel ended after the previous cell; {state}"));
         }
     }

@@ -27,8 +27,8 @@ const FILES_LOST: &str = "the sandbox was lost and replaced; all files are gone.
 impl Actor {
     pub(super) fn discard(&mut self) {
         if self.has_files || self.has_variables {
-            self.untold.clear();
-            self.untold.push(SANDBOX_LOST.to_owned());
+            self.unreported.clear();
+            self.unreported.push(SANDBOX_LOST.to_owned());
             self.lost_files = Some(FILES_LOST.to_owned());
         }
         (self.has_files, self.has_variables) = (false, false);
@@ -55,12 +55,12 @@ impl Actor {
         }
         self.discard();
         if told {
-            self.untold.clear();
+            self.unreported.clear();
             self.lost_files = Some(format!(
                 "the session was idle for {} s, so its sandbox was ended; all files are gone. Write them again",
                 self.options.idle.as_secs_f64()
             ));
-            self.untold.push(format!(
+            self.unreported.push(format!(
                 "the session was idle for {} s, so its sandbox was ended; all variables and files are gone. \
                  Run what defines your variables and writes your files again",
                 self.options.idle.as_secs_f64()
@@ -187,7 +187,7 @@ impl Actor {
     pub(super) fn lose_kernel(&mut self) {
         self.kernel = None;
         if std::mem::take(&mut self.has_variables) {
-            self.untold.push(KERNEL_LOST.to_owned());
+            self.unreported.push(KERNEL_LOST.to_owned());
         }
     }
 

@@ -126,7 +126,7 @@ fn definition() -> ToolDefinition {
                 "requirements": {
                     "type": "array",
                     "items": {"type": "string"},
-                    "description": "Packages that it needs besides those of the image, such as \"six==1.17.0\".",
+                    "description": "Packages that it needs in addition to those of the image, such as \"six==1.17.0\".",
                 },
                 "timeout": {"type": "number", "exclusiveMinimum": 0, "description": "Seconds that it may run."},
             },

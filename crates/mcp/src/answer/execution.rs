@@ -12,9 +12,9 @@ use super::shape::{Column, Failure, Link, Ran, Shown};
 use super::{Answer, LINKS};
 use crate::sessions::{Entry, Made};
 
-/// Outputs that are told as data.
+/// Maximum number of outputs that are reported as data.
 const OUTPUTS: usize = 50;
-/// Findings and skipped files that are told.
+/// Maximum number of findings, and of skipped files, that are reported.
 const FINDINGS: usize = 20;
 /// The fewest tokens that outputs get, however long the rest is.
 const LEAST: usize = 200;
@@ -243,7 +243,7 @@ fn kind(output: &Output) -> &'static str {
     }
 }
 
-/// A value that is small enough to be told whole.
+/// Returns a value that is small enough to be reported as a whole.
 fn value(output: &Output, tokens: usize) -> Value {
     let value = match output {
         Output::Primitive(primitive) => match &primitive.value {

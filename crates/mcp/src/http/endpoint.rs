@@ -1,4 +1,4 @@
-//! What stands before the protocol's own service: where the revisions before 2026-07-28 have no connection by which a call could be told to stop,
+//! The layer above the protocol's own service: revisions before 2026-07-28 have no connection by which a call can be stopped, so
 //! it follows their conversations.
 //!
 //! Such a client says in a request of its own that it gives a call up. Its `initialize` is answered with a name for the conversation, which it sends

@@ -47,7 +47,7 @@ pub struct HttpOptions {
     pub allowed_origins: Vec<String>,
     /// The most bytes of a request.
     pub max_body: usize,
-    /// Told when the server stops: streams end where they are.
+    /// Canceled when the server stops: streams end where they are.
     pub stopping: CancellationToken,
 }
 
@@ -63,8 +63,8 @@ impl Default for HttpOptions {
     }
 }
 
-/// What a client is told of a request that was not let through to the service: an error that answers no request in
-/// particular, for it was not read.
+/// The answer to a request that did not reach the service: an error without the ID of a request, because the request
+/// was not read.
 pub fn refusal(why: &str) -> String {
     let error = ErrorData::invalid_request(why.to_owned(), None);
     json!({"jsonrpc": "2.0", "id": null, "error": error}).to_string()

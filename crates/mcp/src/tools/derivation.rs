@@ -180,11 +180,11 @@ fn bounded(mut envelope: Envelope, session: &str, tokens: usize) -> Value {
         .is_some_and(|it| it.to_string().len() > room)
     {
         envelope.result = None;
-        let told = "the result is too long to be repeated here: derive further from its alias";
+        let more = "the result is too long to be repeated here: derive further from its alias";
         envelope.note = Some(
             envelope
                 .note
-                .map_or_else(|| told.to_owned(), |note| format!("{note}; {told}")),
+                .map_or_else(|| more.to_owned(), |note| format!("{note}; {more}")),
         );
     }
     for artifact in &mut envelope.artifacts {

@@ -92,7 +92,7 @@ struct Downloaded {
     media_type: String,
     /// Its URI, for `resources/read`.
     uri: String,
-    /// Its text, as far as there is room for it; null where it is no text.
+    /// Its text, as far as there is room for it; null if it is not text.
     text: Option<String>,
     /// Whether there is more of it.
     truncated: bool,
@@ -227,7 +227,7 @@ pub(super) async fn download(server: &Shared, call: &mut Call) -> Result<Answer,
         match &shown {
             Some(shown) => answer.text(shown.clone()),
             None => answer.text(format!(
-                "{path} is no text: {} bytes of {}",
+                "{path} is not text: {} bytes of {}",
                 content.len(),
                 link.media_type
             )),

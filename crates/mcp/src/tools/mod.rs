@@ -55,7 +55,7 @@ pub(crate) struct Call {
     pub(crate) owner: Owner,
     pub(crate) arguments: Value,
     pub(crate) progress: Progress,
-    /// Told when the client gave the call up.
+    /// Canceled when the client gave the call up.
     pub(crate) stop: CancellationToken,
 }
 

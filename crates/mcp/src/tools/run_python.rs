@@ -29,7 +29,7 @@ struct Arguments {
     /// Seconds after which the code is interrupted.
     #[serde(default)]
     timeout_seconds: Option<f64>,
-    /// Packages of PyPI that the code needs besides the libraries that are there, such as `["lifelines>=0.30"]`. They are installed for this
+    /// Packages of PyPI that the code needs in addition to the installed libraries, such as `["lifelines>=0.30"]`. They are installed for this
     /// and all later calls of the session.
     #[serde(default)]
     #[schemars(length(max = 50))]

@@ -101,7 +101,7 @@ async fn serve_until_the_end(home: &Home, place: &Place, line: File) -> Result<V
     }
 }
 
-/// Makes what the plan asks for; gives what the user should know besides.
+/// Opens the toolset of a plan; also returns notes for the user.
 async fn open(home: &Home, plan: &Plan) -> Result<(OwnToolset, Vec<String>)> {
     let store = Store::local(home.root().join("artifacts")).map_err(|source| Error::Store {
         action: "open the store of artifacts",

@@ -52,7 +52,7 @@ pub(crate) enum McpToolset {
 
 /// Fewer do not hold a table's head and an error.
 const LEAST_TOKENS: u32 = 500;
-/// More is no answer for a model.
+/// Maximum size of an answer in tokens.
 const MOST_TOKENS: u32 = 1_000_000;
 
 impl Default for Mcp {

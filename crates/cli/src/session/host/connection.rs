@@ -26,7 +26,7 @@ use crate::session::toolbox::Toolbox;
 use crate::session::wire::{self, Answer, Ask, Envelope, Frame, GENERATION};
 use crate::session_error::Told;
 
-/// How long a client may take to say what it wants, and to take what it is told.
+/// Maximum time for a client to send its request, and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Why a call is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
