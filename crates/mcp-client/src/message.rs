@@ -8,7 +8,7 @@ use super::failure::Failure;
 
 /// A message whose parts were not read yet.
 #[derive(Debug, Deserialize)]
-pub(super) struct Envelope<'a> {
+pub(super) struct WireEnvelope<'a> {
     #[serde(default, borrow)]
     id: Option<&'a RawValue>,
     #[serde(default, borrow)]
@@ -21,7 +21,7 @@ pub(super) struct Envelope<'a> {
 
 /// Kind of a message.
 #[derive(Debug)]
-pub(super) enum Shape<'a> {
+pub(super) enum MessageShape<'a> {
     /// A request, which requires a response.
     Request { id: RequestId, method: &'a str },
     /// A notification, which requires none.
@@ -32,7 +32,7 @@ pub(super) enum Shape<'a> {
     Error { id: Option<RequestId> },
 }
 
-impl<'a> Envelope<'a> {
+impl<'a> WireEnvelope<'a> {
     /// Reads the outer form. Checks that the inside is JSON without allocating memory for it.
     pub(super) fn read(text: &'a str) -> Result<Self, Failure> {
         if !text.trim_start().starts_with('{') {
@@ -42,13 +42,13 @@ impl<'a> Envelope<'a> {
     }
 
     /// Returns the kind of the message.
-    pub(super) fn shape(&self) -> Result<Shape<'_>, Failure> {
+    pub(super) fn shape(&self) -> Result<MessageShape<'_>, Failure> {
         match (&self.method, self.id, self.result, self.error) {
-            (Some(method), None, None, None) => Ok(Shape::Notification(method)),
-            (Some(method), Some(own), None, None) => Ok(Shape::Request { id: id(own)?, method }),
-            (None, Some(own), Some(result), None) => Ok(Shape::Result { id: id(own)?, result }),
-            (None, None, None, Some(_)) => Ok(Shape::Error { id: None }),
-            (None, Some(own), None, Some(_)) => Ok(Shape::Error { id: Some(id(own)?) }),
+            (Some(method), None, None, None) => Ok(MessageShape::Notification(method)),
+            (Some(method), Some(own), None, None) => Ok(MessageShape::Request { id: id(own)?, method }),
+            (None, Some(own), Some(result), None) => Ok(MessageShape::Result { id: id(own)?, result }),
+            (None, None, None, Some(_)) => Ok(MessageShape::Error { id: None }),
+            (None, Some(own), None, Some(_)) => Ok(MessageShape::Error { id: Some(id(own)?) }),
             _ => Err(Failure::malformed("it is neither a request nor a response")),
         }
     }

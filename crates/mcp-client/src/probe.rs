@@ -11,7 +11,7 @@
 //! | `result_bytes` | success | the size of the result as JSON |
 //! | `tool_failed` | success | whether the tool reported a failure |
 //! | `duration_ms` | success, failure | milliseconds since the start |
-//! | `stage` | failure | the failed stage: see [`Stage`] |
+//! | `stage` | failure | the failed stage: see [`ProbeStage`] |
 //! | `reached` | failure | the stage that the call had reached |
 //! | `message` | failure | why, on one line, at most 500 characters |
 
@@ -25,7 +25,7 @@ pub const TARGET: &str = "cellblock::mcp_call";
 
 /// The stage in which a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum ProbeStage {
     /// The check whether the tool may be called.
     Allowed,
     /// Connecting to the server.
@@ -38,7 +38,7 @@ pub enum Stage {
     Cancelled,
 }
 
-impl Stage {
+impl ProbeStage {
     /// Returns its name in the events.
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl Stage {
 /// A running call. Dropping it without an end reports that the call was canceled.
 #[derive(Debug)]
 #[must_use = "dropping it tells that the call was cancelled"]
-pub(super) struct Probe(Watched<Called>);
+pub(super) struct ServerProbe(Watched<Called>);
 
 /// The called tool.
 #[derive(Debug)]
@@ -63,16 +63,16 @@ struct Called {
     tool: String,
 }
 
-impl Probe {
+impl ServerProbe {
     /// Reports the start of a call.
     pub(super) fn start(server: &str, tool: &str, arguments_bytes: usize) -> Self {
         let (server, tool) = (words::told(server, 100), words::told(tool, 128));
         info!(target: TARGET, event = "mcp_call_start", server, tool, arguments_bytes);
-        Self(Watched::start(Called { server, tool }, Stage::Allowed))
+        Self(Watched::start(Called { server, tool }, ProbeStage::Allowed))
     }
 
     /// Records the stage of the call.
-    pub(super) fn reached(&mut self, stage: Stage) {
+    pub(super) fn reached(&mut self, stage: ProbeStage) {
         self.0.reached(stage);
     }
 
@@ -98,11 +98,11 @@ impl Probe {
 }
 
 impl Call for Called {
-    type Stage = Stage;
+    type Stage = ProbeStage;
 
-    const CANCELLED: Stage = Stage::Cancelled;
+    const CANCELLED: ProbeStage = ProbeStage::Cancelled;
 
-    fn failed(&self, failure: Failure<'_, Stage>) {
+    fn failed(&self, failure: Failure<'_, ProbeStage>) {
         warn!(
             target: TARGET,
             event = "mcp_call_failure",
@@ -179,17 +179,17 @@ mod tests {
             "event": "mcp_call_success", "server": "weather", "tool": "get", "result_bytes": 5, "tool_failed": false,
             "duration_ms": true,
         });
-        let events = told(|| Probe::start("weather", "get", 17).succeed(5, false));
+        let events = told(|| ServerProbe::start("weather", "get", 17).succeed(5, false));
         assert_eq!(events, [started(), success]);
         let events = told(|| {
-            let mut probe = Probe::start("wea\nther".replace('\n', "").as_str(), "get", 17);
-            probe.reached(Stage::Connect);
+            let mut probe = ServerProbe::start("wea\nther".replace('\n', "").as_str(), "get", 17);
+            probe.reached(ProbeStage::Connect);
             probe.fail("no\nway");
         });
         assert_eq!(events, [started(), failed("connect", "connect", "no way")]);
         let events = told(|| {
-            let mut probe = Probe::start("weather", "get", 17);
-            probe.reached(Stage::Call);
+            let mut probe = ServerProbe::start("weather", "get", 17);
+            probe.reached(ProbeStage::Call);
         });
         assert_eq!(
             events,
@@ -201,7 +201,7 @@ mod tests {
     fn a_panic_of_the_host_is_reported() {
         let events = told(|| {
             let panics = || {
-                let _probe = Probe::start("weather", "get", 17);
+                let _probe = ServerProbe::start("weather", "get", 17);
                 panic!("on purpose");
             };
             std::panic::catch_unwind(panics).unwrap_err();

@@ -18,7 +18,7 @@ use super::connection::Connection;
 use super::failure::Failure;
 use super::listing::{Listing, MOST_PAGES};
 use super::options::ServerOptions;
-use super::probe::{Probe, Stage};
+use super::probe::{ProbeStage, ServerProbe};
 use super::reach::Reach;
 use super::{reply, words};
 
@@ -129,7 +129,7 @@ impl ForeignServer {
         &self,
         tool: &str,
         arguments: Map<String, Value>,
-        probe: &mut Probe,
+        probe: &mut ServerProbe,
     ) -> Result<(ToolReply, usize), Failure> {
         if !self.options.allows(tool) {
             return Err(self.not_allowed(tool));
@@ -145,9 +145,9 @@ impl ForeignServer {
         };
         let mut again = true;
         let answer = loop {
-            probe.reached(Stage::Connect);
+            probe.reached(ProbeStage::Connect);
             let connection = self.reach.connection(&self.options).await?;
-            probe.reached(Stage::Call);
+            probe.reached(ProbeStage::Call);
             match connection.ask(request.clone(), limit, late).await {
                 Ok(answer) => break answer,
                 // It exited before the request was sent, so a retry does nothing twice.
@@ -160,7 +160,7 @@ impl ForeignServer {
                 }
             }
         };
-        probe.reached(Stage::Result);
+        probe.reached(ProbeStage::Result);
         let answer = answer.ok_or_else(|| Failure::malformed("its result is invalid"))?;
         let reply = reply::read(&answer, self.options.max_result)?;
         self.reach.succeeded().await;
@@ -214,7 +214,7 @@ impl ToolServer for ForeignServer {
         let tool = tool.to_owned();
         async move {
             let size = serde_json::to_string(&arguments).map_or(0, |text| text.len());
-            let mut probe = Probe::start(&self.label, &tool, size);
+            let mut probe = ServerProbe::start(&self.label, &tool, size);
             match self.called(&tool, arguments, &mut probe).await {
                 Ok((reply, bytes)) => {
                     probe.succeed(bytes, matches!(reply, ToolReply::Failed(_)));

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
-use super::message::{Envelope, Shape};
+use super::message::{MessageShape, WireEnvelope};
 use super::words;
 
 /// Maximum size in bytes of a message other than a tool's result or a list of tools.
@@ -150,9 +150,9 @@ impl Wire {
 
     /// Reads a message; returns the part that the library needs.
     pub(super) fn read(&self, text: &str) -> Result<Option<ServerJsonRpcMessage>, Failure> {
-        let envelope = Envelope::read(text)?;
+        let envelope = WireEnvelope::read(text)?;
         match envelope.shape()? {
-            Shape::Notification(method) => {
+            MessageShape::Notification(method) => {
                 if method == "notifications/tools/list_changed" {
                     self.tools_changed.store(true, Ordering::Release);
                 }
@@ -161,9 +161,9 @@ impl Wire {
                 tracing::trace!(method = words::told(method, 100), "notification of a tool server");
                 Ok(None)
             }
-            Shape::Request { id, method } => self.asked(&id, method).map(Some),
-            Shape::Result { id, result } => self.result(id, result, text).map(Some),
-            Shape::Error { id } => {
+            MessageShape::Request { id, method } => self.asked(&id, method).map(Some),
+            MessageShape::Result { id, result } => self.result(id, result, text).map(Some),
+            MessageShape::Error { id } => {
                 let mut message = small(text)?;
                 // The context names the request, if there is one.
                 if let (None, ServerJsonRpcMessage::Error(error)) = (id, &mut message) {

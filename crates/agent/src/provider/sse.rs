@@ -20,7 +20,7 @@ pub(super) struct Sse {
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
+pub(super) struct SseFrame {
     /// Name, empty if there is none.
     pub(super) name: String,
     /// Lines of data, joined.
@@ -40,7 +40,7 @@ impl Sse {
     }
 
     /// Takes a piece and returns the events that it completes.
-    pub(super) fn push(&mut self, piece: &[u8]) -> Result<Vec<Frame>, ProviderError> {
+    pub(super) fn push(&mut self, piece: &[u8]) -> Result<Vec<SseFrame>, ProviderError> {
         let mut frames = Vec::new();
         for &byte in piece {
             match byte {
@@ -60,7 +60,7 @@ impl Sse {
     }
 
     /// Returns the last event if the server closed the stream without ending it.
-    pub(super) fn end(&mut self) -> Result<Option<Frame>, ProviderError> {
+    pub(super) fn end(&mut self) -> Result<Option<SseFrame>, ProviderError> {
         let last = if self.line.is_empty() {
             None
         } else {
@@ -81,7 +81,7 @@ impl Sse {
         Ok(())
     }
 
-    fn end_line(&mut self) -> Result<Option<Frame>, ProviderError> {
+    fn end_line(&mut self) -> Result<Option<SseFrame>, ProviderError> {
         let bytes = std::mem::take(&mut self.line);
         let line = String::from_utf8(bytes).map_err(|_| ProviderError::malformed("it is not UTF-8"))?;
         let line = if std::mem::take(&mut self.first) {
@@ -111,10 +111,10 @@ impl Sse {
         Ok(None)
     }
 
-    fn frame(&mut self) -> Option<Frame> {
+    fn frame(&mut self) -> Option<SseFrame> {
         let name = std::mem::take(&mut self.name);
         let data = self.data.take()?;
-        Some(Frame { name, data })
+        Some(SseFrame { name, data })
     }
 }
 

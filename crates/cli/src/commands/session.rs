@@ -19,10 +19,10 @@ use crate::render::json::print;
 use crate::render::{FAINT, STRONG, Screen, outcome, styled};
 use crate::sanitize;
 use crate::session::client::{self, Asked, silent, unexpected};
-use crate::session::place::{Place, Places};
-use crate::session::plan::{Dataset, Plan, Profile};
+use crate::session::place::{Places, SessionPlace};
+use crate::session::plan::{Dataset, Profile, SessionPlan};
 use crate::session::spawn::Starting;
-use crate::session::wire::{Added, Answer, Ask, Description};
+use crate::session::wire::{AddedDataset, Ask, Description, HostAnswer};
 use crate::session_error::SessionError;
 use crate::session_id::SessionId;
 
@@ -77,14 +77,14 @@ async fn start(args: &StartArgs) -> Result<()> {
         Profile::Default => DEFAULT_IMAGE,
         Profile::Polars => POLARS_IMAGE,
     });
-    // Held until the host has opened it as well, so that nobody removes it in between.
+    // HeldLock until the host has opened it as well, so that nobody removes it in between.
     let image = cancel.unless(image::ready(&home, name, &display)).await?;
     let (place, held) = places.create()?;
     let out = match &args.out {
         Some(out) => out.clone(),
         None => Path::new(OUT).join(format!("session_{}", place.id())),
     };
-    let plan = Plan {
+    let plan = SessionPlan {
         toolset: args.toolset.clone(),
         profile: args.profile,
         image: image.id().to_owned(),
@@ -216,10 +216,10 @@ async fn stop(args: &StopArgs) -> Result<()> {
 }
 
 /// Ends a session: by asking, and where nobody listens by force.
-async fn end(place: &Place) -> Result<()> {
+async fn end(place: &SessionPlace) -> Result<()> {
     let asked = async {
         match Asked::ask(place, &Ask::Stop).await?.answer().await? {
-            Answer::Stopped => Ok(()),
+            HostAnswer::Stopped => Ok(()),
             other => Err(unexpected(&other)),
         }
     };
@@ -243,7 +243,7 @@ async fn end(place: &Place) -> Result<()> {
 }
 
 /// Waits until the host is gone.
-async fn gone(place: &Place, patience: Duration) -> Result<bool> {
+async fn gone(place: &SessionPlace, patience: Duration) -> Result<bool> {
     let deadline = Instant::now() + patience;
     while place.is_live()? == Some(true) {
         if Instant::now() >= deadline {
@@ -258,8 +258,8 @@ async fn add_dataset(id: &SessionId, given: &DatasetArg, as_csv: bool) -> Result
     let ask = Ask::AddDataset {
         dataset: dataset(given, as_csv)?,
     };
-    let Added { path, notes } = match ask_once(id, &ask).await? {
-        Answer::Added { added } => added,
+    let AddedDataset { path, notes } = match ask_once(id, &ask).await? {
+        HostAnswer::AddedDataset { added } => added,
         other => return Err(unexpected(&other)),
     };
     let mut screen = Screen::new();
@@ -272,7 +272,7 @@ async fn add_dataset(id: &SessionId, given: &DatasetArg, as_csv: bool) -> Result
 
 async fn prompt(id: &SessionId) -> Result<()> {
     match ask_once(id, &Ask::Prompt).await? {
-        Answer::Prompt { text } => {
+        HostAnswer::Prompt { text } => {
             Screen::new().show(&sanitize::text(&text));
             Ok(())
         }
@@ -280,7 +280,7 @@ async fn prompt(id: &SessionId) -> Result<()> {
     }
 }
 
-async fn ask_once(id: &SessionId, ask: &Ask) -> Result<Answer> {
+async fn ask_once(id: &SessionId, ask: &Ask) -> Result<HostAnswer> {
     let place = Places::of(&Home::find()?)?.open(id)?;
     let mut asked = Asked::ask(&place, ask).await?;
     Cancel::listen()?.unless(asked.answer()).await

@@ -17,7 +17,7 @@ use crate::render::{FAINT, STRONG, Screen, outcome, styled};
 use crate::sanitize;
 use crate::session::client::{Asked, Heard, unexpected};
 use crate::session::place::Places;
-use crate::session::wire::{Answer, Ask};
+use crate::session::wire::{Ask, HostAnswer};
 
 /// Does it, prints, and says how it ended.
 pub(crate) async fn run(command: ToolsCommand) -> ExitCode {
@@ -122,22 +122,22 @@ async fn call(args: CallArgs) -> Result<ExitCode> {
 }
 
 /// The result of the call. What commands write meanwhile is shown on stderr, if it was asked for.
-async fn answered(place: &crate::session::place::Place, ask: &Ask) -> Result<Value> {
+async fn answered(place: &crate::session::place::SessionPlace, ask: &Ask) -> Result<Value> {
     let mut asked = Asked::ask(place, ask).await?;
     let mut screen = Screen::new();
     loop {
         match asked.next().await? {
             Heard::Stdout(bytes) | Heard::Stderr(bytes) => screen.sandbox_stderr(&bytes),
-            Heard::Answer(Answer::Visualization { path, media_type }) => {
+            Heard::HostAnswer(HostAnswer::Visualization { path, media_type }) => {
                 let path = sanitize::line(&path.to_string_lossy());
                 screen.tell(&outcome::note(&format!("picture ({media_type}): {path}")));
             }
-            Heard::Answer(Answer::Result { result }) => {
+            Heard::HostAnswer(HostAnswer::Result { result }) => {
                 // A line that was not ended is, so that what follows it stands alone.
                 screen.end_cell();
                 return Ok(result);
             }
-            Heard::Answer(other) => return Err(unexpected(&other)),
+            Heard::HostAnswer(other) => return Err(unexpected(&other)),
         }
     }
 }

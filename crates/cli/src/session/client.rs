@@ -7,8 +7,8 @@ use rustix::process::geteuid;
 use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 
-use super::place::Place;
-use super::wire::{self, Answer, Ask, Description, Envelope, Frame, GENERATION};
+use super::place::SessionPlace;
+use super::wire::{self, Ask, Description, GENERATION, HostAnswer, HostFrame, HostRequest};
 use crate::error::{Error, Result};
 use crate::session_error::{MAX_MESSAGE, SessionError};
 
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) struct Asked {
     stream: UnixStream,
-    place: Place,
+    place: SessionPlace,
 }
 
 /// What comes back.
@@ -32,32 +32,32 @@ pub(crate) enum Heard {
     /// Likewise to stderr.
     Stderr(Vec<u8>),
     /// The host says this.
-    Answer(Answer),
+    HostAnswer(HostAnswer),
 }
 
 impl Asked {
     /// Asks the session's host. When this completes it has taken the question on, however long the answer may take.
-    pub(crate) async fn ask(place: &Place, ask: &Ask) -> Result<Self> {
+    pub(crate) async fn ask(place: &SessionPlace, ask: &Ask) -> Result<Self> {
         let accepted = timeout(PATIENCE, Self::accepted(place, ask)).await;
         accepted.unwrap_or_else(|_| Err(silent(place)))
     }
 
-    async fn accepted(place: &Place, ask: &Ask) -> Result<Self> {
+    async fn accepted(place: &SessionPlace, ask: &Ask) -> Result<Self> {
         let message = envelope(ask)?;
         if message.len() > MAX_MESSAGE {
             return Err(SessionError::TooLarge { bytes: message.len() }.into());
         }
         let mut stream = connect(place).await?;
         // A host that refuses the question closes without reading all of it; what it says is then there to be read.
-        let _ = wire::send(&mut stream, &Frame::Message(message)).await;
+        let _ = wire::send(&mut stream, &HostFrame::Message(message)).await;
         let mut asked = Self {
             stream,
             place: place.clone(),
         };
         match asked.next().await? {
-            Heard::Answer(Answer::Accepted) => Ok(asked),
-            Heard::Answer(other) => Err(unexpected(&other)),
-            Heard::Stdout(_) | Heard::Stderr(_) => Err(unexpected(&Answer::Accepted)),
+            Heard::HostAnswer(HostAnswer::Accepted) => Ok(asked),
+            Heard::HostAnswer(other) => Err(unexpected(&other)),
+            Heard::Stdout(_) | Heard::Stderr(_) => Err(unexpected(&HostAnswer::Accepted)),
         }
     }
 
@@ -67,12 +67,12 @@ impl Asked {
             .await
             .map_err(Error::process("listen to the session's host"))?;
         match frame {
-            Some(Frame::Stdout(bytes)) => Ok(Heard::Stdout(bytes)),
-            Some(Frame::Stderr(bytes)) => Ok(Heard::Stderr(bytes)),
-            Some(Frame::Message(message)) => {
+            Some(HostFrame::Stdout(bytes)) => Ok(Heard::Stdout(bytes)),
+            Some(HostFrame::Stderr(bytes)) => Ok(Heard::Stderr(bytes)),
+            Some(HostFrame::Message(message)) => {
                 match wire::read(&message).map_err(Error::process("read what the session's host says"))? {
-                    Answer::Failure { failure } => Err(Error::Told(failure)),
-                    answer => Ok(Heard::Answer(answer)),
+                    HostAnswer::Failure { failure } => Err(Error::Told(failure)),
+                    answer => Ok(Heard::HostAnswer(answer)),
                 }
             }
             None => Err(SessionError::Ended {
@@ -83,9 +83,9 @@ impl Asked {
     }
 
     /// The answer alone; output before it is passed over.
-    pub(crate) async fn answer(&mut self) -> Result<Answer> {
+    pub(crate) async fn answer(&mut self) -> Result<HostAnswer> {
         loop {
-            if let Heard::Answer(answer) = self.next().await? {
+            if let Heard::HostAnswer(answer) = self.next().await? {
                 return Ok(answer);
             }
         }
@@ -93,10 +93,10 @@ impl Asked {
 }
 
 /// How the session is.
-pub(crate) async fn describe(place: &Place) -> Result<Description> {
+pub(crate) async fn describe(place: &SessionPlace) -> Result<Description> {
     let describe = async {
         match Asked::ask(place, &Ask::Describe).await?.answer().await? {
-            Answer::Description { description } => Ok(*description),
+            HostAnswer::Description { description } => Ok(*description),
             other => Err(unexpected(&other)),
         }
     };
@@ -106,13 +106,13 @@ pub(crate) async fn describe(place: &Place) -> Result<Description> {
 }
 
 /// An answer to another question.
-pub(crate) fn unexpected(answer: &Answer) -> Error {
+pub(crate) fn unexpected(answer: &HostAnswer) -> Error {
     let problem = format!("an answer that was not asked for: {answer:?}");
     Error::process("talk to the session's host")(std::io::Error::other(problem))
 }
 
 /// The host does not answer.
-pub(crate) fn silent(place: &Place) -> Error {
+pub(crate) fn silent(place: &SessionPlace) -> Error {
     SessionError::Silent {
         id: place.id().clone(),
         after: PATIENCE,
@@ -121,7 +121,7 @@ pub(crate) fn silent(place: &Place) -> Error {
 }
 
 fn envelope(ask: &Ask) -> Result<Vec<u8>> {
-    let envelope = serde_json::to_value(ask).map(|ask| Envelope {
+    let envelope = serde_json::to_value(ask).map(|ask| HostRequest {
         generation: GENERATION,
         ask,
     });
@@ -131,7 +131,7 @@ fn envelope(ask: &Ask) -> Result<Vec<u8>> {
 }
 
 /// Connects to the host, which may still be coming up.
-async fn connect(place: &Place) -> Result<UnixStream> {
+async fn connect(place: &SessionPlace) -> Result<UnixStream> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let connected = place.at_socket(|path| {

@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::place::Place;
-use super::plan::{Dataset, Plan};
+use super::place::SessionPlace;
+use super::plan::{Dataset, SessionPlan};
 use super::toolbox::Toolbox;
 use super::wire::Description;
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ const CLIENTS: usize = 256;
 #[derive(Debug)]
 struct Shared<T> {
     toolbox: T,
-    plan: Plan,
+    plan: SessionPlan,
     calls: AtomicU64,
     /// Those that came after the plan's.
     datasets: StdMutex<Vec<Dataset>>,
@@ -51,7 +51,7 @@ struct Ends([Signal; 3]);
 pub(crate) async fn serve<T: Toolbox>(
     listener: UnixListener,
     toolbox: T,
-    plan: Plan,
+    plan: SessionPlan,
 ) -> Result<Vec<UnixStream>> {
     let mut ends = Ends::listen()?;
     let (stops, mut stopped) = mpsc::channel(CLIENTS);
@@ -167,7 +167,7 @@ impl Ends {
 }
 
 /// Opens the session's socket for its owner alone.
-pub(crate) fn listen(place: &Place) -> io::Result<UnixListener> {
+pub(crate) fn listen(place: &SessionPlace) -> io::Result<UnixListener> {
     place.at_socket(|path| {
         let listener = UnixListener::bind(path)?;
         fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;

@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, geteuid};
 
-use super::plan::Plan;
+use super::plan::SessionPlan;
 use crate::error::{Error, Result};
 use crate::session_error::SessionError;
 use crate::session_id::SessionId;
@@ -32,14 +32,14 @@ pub(crate) struct Places {
 
 /// The directory of one session.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct SessionPlace {
     places: Places,
     id: SessionId,
 }
 
 /// A session's lock, held. Processes that share the descriptor share the lock, also across `exec`.
 #[derive(Debug)]
-pub(crate) struct Held(File);
+pub(crate) struct HeldLock(File);
 
 impl Places {
     /// The sessions below a home. Nobody else may reach them.
@@ -63,10 +63,10 @@ impl Places {
     }
 
     /// Makes the directory of a new session. Its lock is held from the start, so that nobody sweeps it.
-    pub(crate) fn create(&self) -> Result<(Place, Held)> {
+    pub(crate) fn create(&self) -> Result<(SessionPlace, HeldLock)> {
         let _registry = self.lock()?;
         let id = SessionId::random().map_err(Error::process("make an id"))?;
-        let place = Place {
+        let place = SessionPlace {
             places: self.clone(),
             id,
         };
@@ -80,11 +80,11 @@ impl Places {
         // Somebody who looks whether a host lives may hold it for a moment.
         retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive))
             .map_err(|errno| Error::own_file("lock", &path)(errno.into()))?;
-        Ok((place, Held(lock)))
+        Ok((place, HeldLock(lock)))
     }
 
     /// The session with this id, if its host lives. One whose host is gone is swept, and the error says so.
-    pub(crate) fn open(&self, id: &SessionId) -> Result<Place> {
+    pub(crate) fn open(&self, id: &SessionId) -> Result<SessionPlace> {
         let place = self.place(id);
         match place.is_live()? {
             Some(true) => Ok(place),
@@ -98,15 +98,15 @@ impl Places {
     }
 
     /// The place that a session with this id has, whether there is one or not.
-    pub(crate) fn place(&self, id: &SessionId) -> Place {
-        Place {
+    pub(crate) fn place(&self, id: &SessionId) -> SessionPlace {
+        SessionPlace {
             places: self.clone(),
             id: id.clone(),
         }
     }
 
     /// All sessions whose hosts live, in the order of their ids; the others are swept.
-    pub(crate) fn live(&self) -> Result<Vec<Place>> {
+    pub(crate) fn live(&self) -> Result<Vec<SessionPlace>> {
         let entries = fs::read_dir(&self.root).map_err(Error::own_file("list", &self.root))?;
         let mut ids: Vec<SessionId> = entries
             .flatten()
@@ -125,7 +125,7 @@ impl Places {
         Ok(live)
     }
 
-    /// Held while a directory is made or removed.
+    /// HeldLock while a directory is made or removed.
     fn lock(&self) -> Result<File> {
         let path = self.root.join(LOCK);
         let file = private(&path).map_err(Error::own_file("open", &path))?;
@@ -135,7 +135,7 @@ impl Places {
     }
 }
 
-impl Place {
+impl SessionPlace {
     /// The session's id.
     pub(crate) fn id(&self) -> &SessionId {
         &self.id
@@ -189,7 +189,7 @@ impl Place {
     }
 
     /// Writes down what was asked for.
-    pub(crate) fn set_plan(&self, plan: &Plan) -> Result<()> {
+    pub(crate) fn set_plan(&self, plan: &SessionPlan) -> Result<()> {
         let json = serde_json::to_vec(plan)
             .map_err(|error| Error::Refused(format!("write down what was asked for: {error}")))?;
         let path = self.file(PLAN);
@@ -199,7 +199,7 @@ impl Place {
     }
 
     /// What was asked for.
-    pub(crate) fn plan(&self) -> Result<Plan> {
+    pub(crate) fn plan(&self) -> Result<SessionPlan> {
         let path = self.file(PLAN);
         let read = fs::read(&path).and_then(|json| Ok(serde_json::from_slice(&json)?));
         read.map_err(Error::own_file("read", path))
@@ -256,7 +256,7 @@ impl Place {
     }
 }
 
-impl Held {
+impl HeldLock {
     /// Takes over the lock that `session start` holds.
     pub(crate) fn inherited(file: File) -> Self {
         Self(file)

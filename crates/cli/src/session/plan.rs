@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// What a session's host opens. Its paths are absolute, because the host's working directory is `/`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Plan {
+pub(crate) struct SessionPlan {
     /// The tools.
     pub(crate) toolset: String,
     /// What the model is asked to work with.
@@ -34,7 +34,7 @@ pub(crate) struct Plan {
     pub(crate) started: u64,
 }
 
-impl Plan {
+impl SessionPlan {
     /// What is asked of each protection.
     pub(crate) fn demands(&self) -> Demands {
         Demands(self.demands.clone())

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 
-use super::place::{Held, Place};
+use super::place::{HeldLock, SessionPlace};
 use crate::env_vars;
 use crate::error::{Error, Result};
 use crate::session_error::{SessionError, Told};
@@ -20,7 +20,7 @@ use crate::session_error::{SessionError, Told};
 /// What a host says once, when it serves or cannot.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Report {
+pub(crate) enum HostReport {
     /// It serves; these are for the user to read.
     Ready { notes: Vec<String> },
     /// It has given up.
@@ -33,14 +33,14 @@ const MAX_REPORT: u64 = 1 << 20;
 /// A host on its way. Dropping it ends the host, unless it was ready.
 #[derive(Debug)]
 pub(crate) struct Starting {
-    place: Place,
+    place: SessionPlace,
     child: Option<Child>,
     report: OwnedFd,
 }
 
 impl Starting {
     /// Starts it. Its stdin is the lock, its stdout takes the report, its stderr is the log; it puts the first two away when it has them.
-    pub(crate) fn spawn(home: &Home, place: Place, held: &Held) -> Result<Self> {
+    pub(crate) fn spawn(home: &Home, place: SessionPlace, held: &HeldLock) -> Result<Self> {
         let (report, theirs) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::process("make a pipe")(errno.into()))?;
         let child = Command::new("/proc/self/exe")
@@ -67,12 +67,12 @@ impl Starting {
             .await
             .map_err(Error::process("listen to the session's host"))?;
         match report {
-            Some(Report::Ready { notes }) => {
+            Some(HostReport::Ready { notes }) => {
                 // It is nobody's child from now on.
                 drop(self.child.take());
                 Ok(notes)
             }
-            Some(Report::Failed { failure }) => Err(Error::Told(failure)),
+            Some(HostReport::Failed { failure }) => Err(Error::Told(failure)),
             None => Err(SessionError::Stillborn {
                 log: self.place.log(),
             }
@@ -80,7 +80,7 @@ impl Starting {
         }
     }
 
-    async fn report(&mut self) -> io::Result<Option<Report>> {
+    async fn report(&mut self) -> io::Result<Option<HostReport>> {
         rustix::io::ioctl_fionbio(&self.report, true)?;
         let mut json = Vec::new();
         Receiver::from_owned_fd(self.report.try_clone()?)?
@@ -103,7 +103,7 @@ impl Drop for Starting {
 }
 
 /// Tells the one who waits, and closes the line.
-pub(crate) fn report(mut to: File, report: &Report) -> Result<()> {
+pub(crate) fn report(mut to: File, report: &HostReport) -> Result<()> {
     let json = serde_json::to_vec(report).map_err(|error| Error::process("report")(error.into()))?;
     to.write_all(&json).map_err(Error::process("report"))
 }

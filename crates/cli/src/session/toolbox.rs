@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::broadcast;
 
 use super::plan::Dataset;
-use super::wire::Added;
+use super::wire::AddedDataset;
 use crate::error::{Error, Result};
 
 /// Tools over one sandbox.
@@ -26,7 +26,7 @@ pub(crate) trait Toolbox: Send + Sync + 'static {
     fn events(&self) -> broadcast::Receiver<ToolEvent>;
 
     /// Shows a file of the host in the sandbox.
-    fn add_dataset(&self, dataset: &Dataset) -> impl Future<Output = Result<Added>> + Send;
+    fn add_dataset(&self, dataset: &Dataset) -> impl Future<Output = Result<AddedDataset>> + Send;
 
     /// The section of a system prompt that tells a model of the tools and the data.
     fn prompt(&self) -> String;
@@ -63,7 +63,7 @@ impl Toolbox for OwnToolset {
         self.events.subscribe()
     }
 
-    async fn add_dataset(&self, dataset: &Dataset) -> Result<Added> {
+    async fn add_dataset(&self, dataset: &Dataset) -> Result<AddedDataset> {
         let path = dataset.path.clone();
         let source = if dataset.as_csv {
             DatasetSource::AsCsv(path)
@@ -84,14 +84,14 @@ impl Toolbox for OwnToolset {
     }
 }
 
-fn added(mounted: &Mounted) -> Added {
+fn added(mounted: &Mounted) -> AddedDataset {
     let mut notes = Vec::new();
     let stem = mounted.name.rsplit_once('.').map_or(&*mounted.name, |it| it.0);
     if mounted.requested != stem && mounted.requested != mounted.name {
         notes.push(format!("`{}` is called `{}`", mounted.requested, mounted.name));
     }
     notes.extend(mounted.reason.clone());
-    Added {
+    AddedDataset {
         path: mounted.path.clone(),
         notes,
     }

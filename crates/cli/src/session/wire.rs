@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::plan::{Dataset, Plan};
+use super::plan::{Dataset, SessionPlan};
 use crate::session_error::{MAX_MESSAGE, Told};
 
 /// Counts up when a command could not understand the host of another program version.
@@ -22,7 +22,7 @@ const STDERR: u8 = b'e';
 
 /// A frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Frame {
+pub(crate) enum HostFrame {
     /// A message as JSON.
     Message(Vec<u8>),
     /// A command in the sandbox wrote this to stdout.
@@ -33,7 +33,7 @@ pub(crate) enum Frame {
 
 /// A request, and the generation of the client that sends it.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Envelope {
+pub(crate) struct HostRequest {
     pub(crate) generation: u32,
     /// Read only where the generation is ours.
     pub(crate) ask: Value,
@@ -63,7 +63,7 @@ pub(crate) enum Ask {
 /// What a host answers.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
-pub(crate) enum Answer {
+pub(crate) enum HostAnswer {
     /// The question was understood; other answers follow.
     Accepted,
     /// How the session is.
@@ -75,7 +75,7 @@ pub(crate) enum Answer {
     /// A picture was saved; more answers follow.
     Visualization { path: PathBuf, media_type: String },
     /// Where the dataset is.
-    Added { added: Added },
+    AddedDataset { added: AddedDataset },
     /// The session is over.
     Stopped,
     /// It could not be done.
@@ -88,7 +88,7 @@ pub(crate) struct Description {
     /// The host's process.
     pub(crate) process: u32,
     /// What was asked for.
-    pub(crate) plan: Plan,
+    pub(crate) plan: SessionPlan,
     /// How many calls were made.
     pub(crate) calls: u64,
     /// How many are worked on.
@@ -99,7 +99,7 @@ pub(crate) struct Description {
 
 /// Where a dataset is in the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Added {
+pub(crate) struct AddedDataset {
     /// The path in the sandbox.
     pub(crate) path: String,
     /// Notes for the user, such as a name that was taken.
@@ -107,11 +107,11 @@ pub(crate) struct Added {
 }
 
 /// Writes a frame.
-pub(crate) async fn send(to: &mut (impl AsyncWrite + Unpin), frame: &Frame) -> io::Result<()> {
+pub(crate) async fn send(to: &mut (impl AsyncWrite + Unpin), frame: &HostFrame) -> io::Result<()> {
     let (kind, bytes) = match frame {
-        Frame::Message(bytes) => (MESSAGE, bytes),
-        Frame::Stdout(bytes) => (STDOUT, bytes),
-        Frame::Stderr(bytes) => (STDERR, bytes),
+        HostFrame::Message(bytes) => (MESSAGE, bytes),
+        HostFrame::Stdout(bytes) => (STDOUT, bytes),
+        HostFrame::Stderr(bytes) => (STDERR, bytes),
     };
     let length = u32::try_from(bytes.len())
         .ok()
@@ -126,11 +126,11 @@ pub(crate) async fn send(to: &mut (impl AsyncWrite + Unpin), frame: &Frame) -> i
 
 /// Writes a message.
 pub(crate) async fn tell(to: &mut (impl AsyncWrite + Unpin), message: &impl Serialize) -> io::Result<()> {
-    send(to, &Frame::Message(serde_json::to_vec(message)?)).await
+    send(to, &HostFrame::Message(serde_json::to_vec(message)?)).await
 }
 
 /// Reads a frame; `None` where the other side has ended. Memory is taken as bytes come, not as their number is announced.
-pub(crate) async fn receive(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Frame>> {
+pub(crate) async fn receive(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<HostFrame>> {
     let mut head = [0; 5];
     if let Err(error) = from.read_exact(&mut head).await {
         return match error.kind() {
@@ -152,9 +152,9 @@ pub(crate) async fn receive(from: &mut (impl AsyncRead + Unpin)) -> io::Result<O
         return Ok(None);
     }
     match kind {
-        MESSAGE => Ok(Some(Frame::Message(bytes))),
-        STDOUT => Ok(Some(Frame::Stdout(bytes))),
-        STDERR => Ok(Some(Frame::Stderr(bytes))),
+        MESSAGE => Ok(Some(HostFrame::Message(bytes))),
+        STDOUT => Ok(Some(HostFrame::Stdout(bytes))),
+        STDERR => Ok(Some(HostFrame::Stderr(bytes))),
         other => Err(wrong(format!("a frame is of the unknown kind {other}"))),
     }
 }
@@ -168,7 +168,7 @@ pub(crate) fn read<T: DeserializeOwned>(message: &[u8]) -> io::Result<T> {
 mod tests {
     use super::*;
 
-    async fn received(bytes: &[u8]) -> io::Result<Option<Frame>> {
+    async fn received(bytes: &[u8]) -> io::Result<Option<HostFrame>> {
         receive(&mut &bytes[..]).await
     }
 
@@ -176,9 +176,9 @@ mod tests {
     async fn frames_are_read_as_they_were_written() {
         let mut bytes = Vec::new();
         let frames = [
-            Frame::Message(b"{}".to_vec()),
-            Frame::Stdout(vec![0, 255, 10]),
-            Frame::Stderr(Vec::new()),
+            HostFrame::Message(b"{}".to_vec()),
+            HostFrame::Stdout(vec![0, 255, 10]),
+            HostFrame::Stderr(Vec::new()),
         ];
         for frame in &frames {
             send(&mut bytes, frame).await.unwrap();

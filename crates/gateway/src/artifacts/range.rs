@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// What a request's range comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum AskedRange {
     /// All bytes: there is no range, or one that servers may ignore.
     Whole,
     /// These bytes.
@@ -14,32 +14,32 @@ pub(super) enum Asked {
 }
 
 /// Reads a header's value for something of so many bytes.
-pub(super) fn read(value: Option<&str>, bytes: u64) -> Asked {
+pub(super) fn read(value: Option<&str>, bytes: u64) -> AskedRange {
     let Some(range) = value.and_then(|value| value.trim().strip_prefix("bytes=")) else {
-        return Asked::Whole;
+        return AskedRange::Whole;
     };
     let Some((first, last)) = range.split_once('-') else {
-        return Asked::Whole;
+        return AskedRange::Whole;
     };
     let number = |text: &str| text.trim().parse::<u64>();
     let part = match (first.trim(), last.trim()) {
         ("", suffix) => match number(suffix) {
             Ok(count) => bytes.saturating_sub(count)..bytes,
-            Err(_) => return Asked::Whole,
+            Err(_) => return AskedRange::Whole,
         },
         (first, "") => match number(first) {
             Ok(first) => first..bytes,
-            Err(_) => return Asked::Whole,
+            Err(_) => return AskedRange::Whole,
         },
         (first, last) => match (number(first), number(last)) {
             (Ok(first), Ok(last)) if first <= last => first..last.saturating_add(1).min(bytes),
-            _ => return Asked::Whole,
+            _ => return AskedRange::Whole,
         },
     };
     if part.start >= part.end {
-        return Asked::Beyond;
+        return AskedRange::Beyond;
     }
-    Asked::Part(part)
+    AskedRange::Part(part)
 }
 
 #[cfg(test)]
@@ -49,21 +49,24 @@ mod tests {
     #[test]
     fn one_piece_is_read_and_several_are_ignored() {
         for (value, asked) in [
-            ("bytes=0-3", Asked::Part(0..4)),
-            ("bytes=4-", Asked::Part(4..10)),
-            ("bytes=-3", Asked::Part(7..10)),
-            ("bytes=-30", Asked::Part(0..10)),
-            ("bytes=8-99", Asked::Part(8..10)),
-            ("bytes=10-", Asked::Beyond),
-            ("bytes=-0", Asked::Beyond),
-            ("bytes=0-1,3-4", Asked::Whole),
-            ("bytes=3-1", Asked::Whole),
-            ("lines=0-1", Asked::Whole),
-            ("bytes=18446744073709551615-18446744073709551615", Asked::Beyond),
+            ("bytes=0-3", AskedRange::Part(0..4)),
+            ("bytes=4-", AskedRange::Part(4..10)),
+            ("bytes=-3", AskedRange::Part(7..10)),
+            ("bytes=-30", AskedRange::Part(0..10)),
+            ("bytes=8-99", AskedRange::Part(8..10)),
+            ("bytes=10-", AskedRange::Beyond),
+            ("bytes=-0", AskedRange::Beyond),
+            ("bytes=0-1,3-4", AskedRange::Whole),
+            ("bytes=3-1", AskedRange::Whole),
+            ("lines=0-1", AskedRange::Whole),
+            (
+                "bytes=18446744073709551615-18446744073709551615",
+                AskedRange::Beyond,
+            ),
         ] {
             assert_eq!(read(Some(value), 10), asked, "{value}");
         }
-        assert_eq!(read(None, 10), Asked::Whole);
-        assert_eq!(read(Some("bytes=0-"), 0), Asked::Beyond);
+        assert_eq!(read(None, 10), AskedRange::Whole);
+        assert_eq!(read(Some("bytes=0-"), 0), AskedRange::Beyond);
     }
 }

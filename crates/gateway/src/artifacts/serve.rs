@@ -16,7 +16,7 @@ use futures_util::stream;
 use serde::Deserialize;
 
 use super::media::{header, is_active};
-use super::range::{Asked, read};
+use super::range::{AskedRange, read};
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
@@ -72,12 +72,12 @@ pub(crate) async fn serve(
         answer.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     }
     match read(text(&headers, &RANGE), metadata.bytes) {
-        Asked::Whole => {
+        AskedRange::Whole => {
             let reader = store.reader(id).await.map_err(|error| lost(id, &error))?;
             answer.insert(CONTENT_LENGTH, HeaderValue::from(metadata.bytes));
             Ok((answer, Body::from_stream(pieces(reader))).into_response())
         }
-        Asked::Part(part) => {
+        AskedRange::Part(part) => {
             let (start, end) = (part.start, part.end - 1);
             let bytes = store
                 .get_range(id, part)
@@ -88,7 +88,7 @@ pub(crate) async fn serve(
             }
             Ok((StatusCode::PARTIAL_CONTENT, answer, bytes).into_response())
         }
-        Asked::Beyond => {
+        AskedRange::Beyond => {
             let mut answer = HeaderMap::new();
             if let Ok(range) = HeaderValue::try_from(format!("bytes */{}", metadata.bytes)) {
                 answer.insert(CONTENT_RANGE, range);

@@ -11,7 +11,7 @@ use crate::json::Json;
 use crate::listing::{self, Queried};
 use crate::now;
 use crate::problem::Problem;
-use crate::records::{Added, ItemRow, Left};
+use crate::records::{AddedItems, ItemRow, Left};
 use crate::responses::{conversation, kept, read};
 use crate::state::{Caller, Gateway};
 
@@ -62,9 +62,9 @@ pub(super) async fn add(
         .extend_conversation(&caller.owner, &id, left, conversation::MAX_ITEMS, now())
         .await?
     {
-        Added::Yes => {}
-        Added::Unknown => return Err(conversation::unknown(&id).into()),
-        Added::Full => return Err(conversation::full(&id).into()),
+        AddedItems::Yes => {}
+        AddedItems::Unknown => return Err(conversation::unknown(&id).into()),
+        AddedItems::Full => return Err(conversation::full(&id).into()),
     }
     let outputs = wants_outputs(&address);
     let data: Vec<_> = items.iter().map(|row| shown(row, outputs)).collect();

@@ -17,9 +17,9 @@ const NOT_INSTALLED: &str = "package installation failed:";
 
 /// Code that was run, or could not be, by a server that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Executed {
+pub struct ExecuteAnswer {
     /// Outcome.
-    pub ended: Ended,
+    pub ended: ExecuteEnd,
     /// What it wrote.
     pub stdout: String,
     /// The same for standard error.
@@ -34,7 +34,7 @@ pub struct Executed {
 
 /// How code ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ExecuteEnd {
     /// By itself.
     Succeeded,
     /// By an error of its own; the exit code, where there is one.
@@ -71,7 +71,7 @@ struct Body {
 }
 
 /// Reads an answer.
-pub(super) fn read(bytes: &[u8]) -> Result<Executed, ExecuteError> {
+pub(super) fn read(bytes: &[u8]) -> Result<ExecuteAnswer, ExecuteError> {
     let unread = |reason: String| ExecuteError::Unread { reason };
     let body: Body = serde_json::from_slice(bytes).map_err(|error| {
         unread(format!(
@@ -83,13 +83,13 @@ pub(super) fn read(bytes: &[u8]) -> Result<Executed, ExecuteError> {
     let stderr = body.stderr.unwrap_or_default();
     let code = body.exit_code.map(whole);
     let ended = match (body.status.as_str(), code) {
-        ("success", _) => Ended::Succeeded,
-        ("error", Some(-1)) if stderr.starts_with(NOT_INSTALLED) => Ended::NotInstalled,
-        ("error", Some(-1)) | ("timeout", _) => Ended::Stopped,
-        ("error", code) => Ended::Failed(code),
+        ("success", _) => ExecuteEnd::Succeeded,
+        ("error", Some(-1)) if stderr.starts_with(NOT_INSTALLED) => ExecuteEnd::NotInstalled,
+        ("error", Some(-1)) | ("timeout", _) => ExecuteEnd::Stopped,
+        ("error", code) => ExecuteEnd::Failed(code),
         _ => return Err(unread("its status is neither `success` nor `error`".to_owned())),
     };
-    let mut executed = Executed {
+    let mut executed = ExecuteAnswer {
         ended,
         stdout: body.stdout.unwrap_or_default(),
         stderr,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{sleep, timeout};
 
 use super::address::base;
-use super::answer::{Executed, read};
+use super::answer::{ExecuteAnswer, read};
 use super::error::ExecuteError;
 
 /// How long one try to connect may take.
@@ -66,7 +66,7 @@ pub struct ExecuteServer {
 
 /// What a server says of itself.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Health {
+pub struct ServerHealth {
     /// `healthy`.
     pub status: String,
     /// What it runs; `python` is what is needed here.
@@ -130,12 +130,12 @@ impl ExecuteServer {
     }
 
     /// Connects, and makes sure that Python can be run.
-    pub async fn health(&self) -> Result<Health, ExecuteError> {
+    pub async fn health(&self) -> Result<ServerHealth, ExecuteError> {
         let url = self.url("health")?;
         let asked = async {
             let response = self.send(|| self.client.get(url.clone())).await?;
             let bytes = self.ok(response, SMALL).await?;
-            serde_json::from_slice::<Health>(&bytes).map_err(|error| ExecuteError::Unread {
+            serde_json::from_slice::<ServerHealth>(&bytes).map_err(|error| ExecuteError::Unread {
                 reason: format!(
                     "its health cannot be read at line {}, column {}",
                     error.line(),
@@ -162,7 +162,7 @@ impl ExecuteServer {
     }
 
     /// Runs code once. Only a connection that could not be made is tried again.
-    pub async fn run(&self, execute: &Execute) -> Result<Executed, ExecuteError> {
+    pub async fn run(&self, execute: &Execute) -> Result<ExecuteAnswer, ExecuteError> {
         let seconds = execute.timeout.as_secs_f64().ceil().max(1.0);
         #[expect(
             clippy::cast_possible_truncation,

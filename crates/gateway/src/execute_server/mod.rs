@@ -12,8 +12,8 @@ mod show;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Ended, Executed, Produced};
-pub use client::{Execute, ExecuteServer, Health, Options};
+pub use answer::{ExecuteAnswer, ExecuteEnd, Produced};
+pub use client::{Execute, ExecuteServer, Options, ServerHealth};
 pub use error::ExecuteError;
 pub use runner::{ExecuteRunner, Keep};
 pub use show::{NOTHING_KEPT, Shown, show};

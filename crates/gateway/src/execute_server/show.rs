@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use cellblock_agent::wire::{InterpreterOutput, ItemStatus, Output, Part};
 use cellblock_interpreter::render;
 
-use super::answer::{Ended, Executed, Produced};
+use super::answer::{ExecuteAnswer, ExecuteEnd, Produced};
 
 /// Tokens of text that a model reads of each stream.
 const TOKENS: usize = 4000;
@@ -28,7 +28,7 @@ pub struct Shown {
 }
 
 /// Shows what came of code. `limit` is what it was given, in seconds.
-pub fn show(executed: &Executed, limit: f64) -> Shown {
+pub fn show(executed: &ExecuteAnswer, limit: f64) -> Shown {
     let mut shown = Parts::default();
     if !executed.stdout.is_empty() {
         shown.say(render::stream(&executed.stdout, TOKENS));
@@ -50,15 +50,15 @@ pub fn show(executed: &Executed, limit: f64) -> Shown {
         shown.say(format!("[file left out] {skipped}"));
     }
     match executed.ended {
-        Ended::Succeeded => shown.parts.push(Part::InputText {
+        ExecuteEnd::Succeeded => shown.parts.push(Part::InputText {
             text: "[exit code] 0".to_owned(),
         }),
-        Ended::Failed(Some(code)) => shown.say(format!("[exit code] {code}")),
-        Ended::Failed(None) => shown.say("The code ended with an error.".to_owned()),
-        Ended::NotInstalled => {
+        ExecuteEnd::Failed(Some(code)) => shown.say(format!("[exit code] {code}")),
+        ExecuteEnd::Failed(None) => shown.say("The code ended with an error.".to_owned()),
+        ExecuteEnd::NotInstalled => {
             shown.say("The code was not run, as what it requires could not be installed.".to_owned());
         }
-        Ended::Stopped => shown.say(format!(
+        ExecuteEnd::Stopped => shown.say(format!(
             "The code was stopped, or could not be started; it had {limit} s. Do less in one call."
         )),
     }
@@ -67,9 +67,9 @@ pub fn show(executed: &Executed, limit: f64) -> Shown {
     });
     Shown {
         status: match executed.ended {
-            Ended::Succeeded | Ended::Failed(_) => ItemStatus::Completed,
-            Ended::Stopped => ItemStatus::Incomplete,
-            Ended::NotInstalled => ItemStatus::Failed,
+            ExecuteEnd::Succeeded | ExecuteEnd::Failed(_) => ItemStatus::Completed,
+            ExecuteEnd::Stopped => ItemStatus::Incomplete,
+            ExecuteEnd::NotInstalled => ItemStatus::Failed,
         },
         outputs: shown.outputs,
         result: Output::Parts(shown.parts),

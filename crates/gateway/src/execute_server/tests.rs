@@ -22,7 +22,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::{
-    Ended, Execute, ExecuteError, ExecuteRunner, ExecuteServer, Keep, NOTHING_KEPT, Options, Produced, show,
+    Execute, ExecuteEnd, ExecuteError, ExecuteRunner, ExecuteServer, Keep, NOTHING_KEPT, Options, Produced,
+    show,
 };
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
@@ -129,34 +130,40 @@ async fn code_is_sent_as_it_is_and_its_output_comes_back() {
     let executed = client.run(&execute).await.unwrap();
     assert_eq!(
         (executed.ended, executed.stdout.as_str(), executed.took_ms),
-        (Ended::Succeeded, "42\n", Some(12))
+        (ExecuteEnd::Succeeded, "42\n", Some(12))
     );
 }
 
 #[tokio::test]
 async fn the_ways_in_which_code_ends_are_distinguished() {
     for (answer, ended) in [
-        (json!({"status": "success", "exit_code": 0.0}), Ended::Succeeded),
+        (
+            json!({"status": "success", "exit_code": 0.0}),
+            ExecuteEnd::Succeeded,
+        ),
         (
             json!({"status": "error", "stderr": "ValueError: x", "exit_code": 1}),
-            Ended::Failed(Some(1)),
+            ExecuteEnd::Failed(Some(1)),
         ),
         (
             json!({"status": "error", "exit_code": 137.0}),
-            Ended::Failed(Some(137)),
+            ExecuteEnd::Failed(Some(137)),
         ),
-        (json!({"status": "error", "stdout": null}), Ended::Failed(None)),
+        (
+            json!({"status": "error", "stdout": null}),
+            ExecuteEnd::Failed(None),
+        ),
         (
             json!({"status": "error", "stderr": "package installation failed: no six", "exit_code": -1}),
-            Ended::NotInstalled,
+            ExecuteEnd::NotInstalled,
         ),
         (
             json!({"status": "error", "stderr": "execution timed out after 5 seconds", "exit_code": -1}),
-            Ended::Stopped,
+            ExecuteEnd::Stopped,
         ),
         (
             json!({"status": "timeout", "execution_time_ms": 5000.7}),
-            Ended::Stopped,
+            ExecuteEnd::Stopped,
         ),
     ] {
         let server = answering(answer.clone()).await;

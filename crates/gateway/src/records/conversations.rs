@@ -40,7 +40,7 @@ pub(crate) struct Left {
 
 /// Whether items could be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Added {
+pub(crate) enum AddedItems {
     /// They are there.
     Yes,
     /// Its owner has no such conversation.
@@ -133,7 +133,7 @@ impl Records {
         left: Left,
         most: usize,
         now: u64,
-    ) -> Result<Added, RecordsError> {
+    ) -> Result<AddedItems, RecordsError> {
         let (owner, id) = (owner.to_owned(), id.to_owned());
         let now = i64::try_from(now).unwrap_or(i64::MAX);
         self.with(move |connection| {
@@ -144,7 +144,7 @@ impl Records {
                 params![id, owner, now, left.container, left.evidence],
             )?;
             if changed == 0 {
-                return Ok(Added::Unknown);
+                return Ok(AddedItems::Unknown);
             }
             let there: i64 = transaction.query_row(
                 "SELECT count(*) FROM conversation_items WHERE conversation = ?1",
@@ -156,11 +156,11 @@ impl Records {
                 .saturating_add(left.items.len())
                 > most
             {
-                return Ok(Added::Full);
+                return Ok(AddedItems::Full);
             }
             insert(&transaction, &owner, &id, &left.items)?;
             transaction.commit()?;
-            Ok(Added::Yes)
+            Ok(AddedItems::Yes)
         })
         .await
     }

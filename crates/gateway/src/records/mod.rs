@@ -26,7 +26,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 pub use allowance::{Allowance, Quota, UnknownQuota};
 pub(crate) use containers::{ContainerFileRow, ContainerRow};
-pub(crate) use conversations::{Added, ConversationRow, ItemRow, Left};
+pub(crate) use conversations::{AddedItems, ConversationRow, ItemRow, Left};
 pub(crate) use files::FileRow;
 pub(crate) use page::{Page, Paged};
 

@@ -11,7 +11,7 @@ use cellblock_interpreter::remote::{RemoteBackend, RemoteConfig, http_status};
 pub(crate) use routes::routes;
 pub use socket::upgrade;
 
-use crate::execute_server::{ExecuteError, ExecuteServer, Health, Options};
+use crate::execute_server::{ExecuteError, ExecuteServer, Options, ServerHealth};
 
 /// The path of the full protocol below an address.
 const SANDBOX: &str = "v1/sandbox";
@@ -35,7 +35,7 @@ pub enum Found {
     /// Another Cellblock: sessions, files and everything else work as on this machine.
     Cellblock(Box<RemoteBackend>),
     /// A server that runs code and keeps nothing.
-    Execute(Box<ExecuteServer>, Health),
+    Execute(Box<ExecuteServer>, ServerHealth),
 }
 
 /// Why nothing was found.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{kept, resolve};
 use crate::now;
-use crate::records::{Added, ConversationRow, ItemRow, Left, RecordsError};
+use crate::records::{AddedItems, ConversationRow, ItemRow, Left, RecordsError};
 use crate::state::{Caller, Gateway};
 
 /// Maximum number of items of a conversation: as many as a request may have as its input.
@@ -48,11 +48,11 @@ pub(crate) async fn extend(gateway: &Gateway, owner: &str, id: &str, left: Left)
         .extend_conversation(owner, id, left, MAX_ITEMS, now())
         .await;
     match added {
-        Ok(Added::Yes) => {}
-        Ok(Added::Unknown) => {
+        Ok(AddedItems::Yes) => {}
+        Ok(AddedItems::Unknown) => {
             tracing::debug!(conversation = id, "a conversation was deleted while it went on");
         }
-        Ok(Added::Full) => tracing::warn!(
+        Ok(AddedItems::Full) => tracing::warn!(
             conversation = id,
             "a conversation is full; a response is not added to it"
         ),

@@ -16,7 +16,7 @@ use super::inputs::Bound;
 use super::interrupts::Interrupted;
 use super::kept::Whole;
 use super::outputs::HandedOver;
-use super::run::{End, Ran, Terms, run};
+use super::run::{CellTerms, End, Ran, run};
 use super::standby::Standby;
 use super::{Request, judge};
 use crate::binding::Binding;
@@ -396,7 +396,7 @@ impl Actor {
         stoppable: bool,
     ) -> Result<Ran> {
         let kernel = self.kernel.as_mut().ok_or(Error::Closed)?;
-        let terms = Terms {
+        let terms = CellTerms {
             limits: &self.limits,
             timeout,
             interrupts: stoppable.then_some(&mut self.interrupts),

@@ -90,7 +90,7 @@ pub(super) enum Stop {
 
 /// What a request may use and whom it tells.
 #[derive(Debug)]
-pub(super) struct Terms<'a> {
+pub(super) struct CellTerms<'a> {
     pub(super) limits: &'a Limits,
     pub(super) timeout: Duration,
     /// Who may ask for its end.
@@ -103,7 +103,7 @@ pub(super) struct Terms<'a> {
 }
 
 /// Sends a message and follows the kernel until it is done or gone.
-pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Terms<'_>) -> Result<Ran> {
+pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: CellTerms<'_>) -> Result<Ran> {
     let mut run = Run {
         stdout: Capture::new(terms.limits.stream_kept_bytes),
         stderr: Capture::new(terms.limits.stream_kept_bytes),
@@ -262,7 +262,7 @@ fn pipe_of(kernel: &Kernel, which: usize) -> &pipe::Receiver {
     }
 }
 
-impl Terms<'_> {
+impl CellTerms<'_> {
     /// Sends an event to the cell's follower. A missing follower is not an error.
     async fn tell(&self, event: impl FnOnce() -> Event) {
         if let Some(events) = &self.events {
@@ -293,7 +293,7 @@ impl Run {
     }
 
     /// The deadline or the grace after it is over.
-    fn late(&mut self, kernel: &Kernel, terms: &Terms<'_>) {
+    fn late(&mut self, kernel: &Kernel, terms: &CellTerms<'_>) {
         if self.stopped.is_none() {
             self.stop(kernel, Stop::Deadline, terms.limits.grace);
         } else {
@@ -303,7 +303,13 @@ impl Run {
     }
 
     /// Reads once from a pipe that is ready.
-    async fn take(&mut self, ready: std::io::Result<()>, which: usize, kernel: &Kernel, terms: &Terms<'_>) {
+    async fn take(
+        &mut self,
+        ready: std::io::Result<()>,
+        which: usize,
+        kernel: &Kernel,
+        terms: &CellTerms<'_>,
+    ) {
         let read =
             ready.and_then(|()| read_in_order(pipe_of(kernel, which), &kernel.frames, &mut self.buffer));
         match read {
@@ -315,7 +321,7 @@ impl Run {
         }
     }
 
-    async fn keep(&mut self, length: usize, which: usize, kernel: &Kernel, terms: &Terms<'_>) {
+    async fn keep(&mut self, length: usize, which: usize, kernel: &Kernel, terms: &CellTerms<'_>) {
         let bytes = &self.buffer[..length];
         let capture = if which == 0 {
             &mut self.stdout
@@ -334,7 +340,7 @@ impl Run {
     }
 
     /// Takes what is in the pipes now: all that was written before a frame which has just arrived.
-    async fn drain(&mut self, kernel: &Kernel, terms: &Terms<'_>) {
+    async fn drain(&mut self, kernel: &Kernel, terms: &CellTerms<'_>) {
         for which in 0..2 {
             while self.open[which] {
                 match read_now(pipe_of(kernel, which), &mut self.buffer) {
@@ -346,7 +352,7 @@ impl Run {
         }
     }
 
-    async fn lost(mut self, kernel: &mut Kernel, terms: &Terms<'_>) -> Result<Ran> {
+    async fn lost(mut self, kernel: &mut Kernel, terms: &CellTerms<'_>) -> Result<Ran> {
         // A kernel that closed its channel and lives on is of no more use.
         kernel.kill();
         let ending = match tokio::time::timeout(END_LIMIT, kernel.end.wait_for(Option::is_some)).await {

@@ -10,7 +10,7 @@ use super::actor::{Actor, SessionOptions};
 use super::files::Collected;
 use super::kept::Whole;
 use super::outputs::HandedOver;
-use super::run::{Terms, run};
+use super::run::{CellTerms, run};
 use super::standby::Standby;
 use crate::error::{Error, Result};
 
@@ -109,7 +109,7 @@ impl Actor {
         let (true, Some(kernel)) = (self.has_variables, &mut self.kernel) else {
             return;
         };
-        let terms = Terms {
+        let terms = CellTerms {
             limits: &self.limits,
             timeout: self.limits.grace,
             interrupts: None,

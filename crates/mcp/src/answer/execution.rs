@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::hints;
 use super::shape::{Column, Failure, Link, Ran, Shown};
 use super::{Answer, LINKS};
-use crate::sessions::{Entry, Made};
+use crate::sessions::{MadeArtifact, SessionEntry};
 
 /// Maximum number of outputs that are reported as data.
 const OUTPUTS: usize = 50;
@@ -20,7 +20,12 @@ const FINDINGS: usize = 20;
 const LEAST: usize = 200;
 
 /// Tells a model what came of a cell, within so many tokens of text.
-pub(crate) async fn told(entry: &Entry, store: &Store, execution: &Execution, tokens: usize) -> Answer {
+pub(crate) async fn told(
+    entry: &SessionEntry,
+    store: &Store,
+    execution: &Execution,
+    tokens: usize,
+) -> Answer {
     let mut answer = Answer::default();
     let ran = ran(entry, execution, tokens);
     // Its last line is the session's handle, which stays.
@@ -105,7 +110,7 @@ fn end(ran: &Ran) -> String {
     lines.join("\n")
 }
 
-fn ran(entry: &Entry, execution: &Execution, tokens: usize) -> Ran {
+fn ran(entry: &SessionEntry, execution: &Execution, tokens: usize) -> Ran {
     let share = (tokens / 2 / execution.outputs.len().clamp(1, OUTPUTS)).max(20);
     let shown: Vec<_> = execution
         .outputs
@@ -116,7 +121,7 @@ fn ran(entry: &Entry, execution: &Execution, tokens: usize) -> Ran {
     let mut files = Vec::new();
     for file in &execution.files {
         let Ok(id) = file.sha256.parse() else { continue };
-        let made = Made {
+        let made = MadeArtifact {
             id,
             name: file.name.clone(),
             media_type: crate::uri::media_type(&file.name).to_owned(),
@@ -194,7 +199,7 @@ fn message_of(raised: Option<&Exception>, tokens: usize) -> String {
     }
 }
 
-fn shown(entry: &Entry, output: &Output, tokens: usize) -> Shown {
+fn shown(entry: &SessionEntry, output: &Output, tokens: usize) -> Shown {
     let text = render::to_model(std::slice::from_ref(output), tokens)
         .into_iter()
         .filter_map(|block| match block {
@@ -263,7 +268,7 @@ fn value(output: &Output, tokens: usize) -> Value {
 }
 
 /// An artifact under a file's name.
-pub(super) fn made(kind: &str, name: Option<&str>, artifact: &ArtifactRef) -> Made {
+pub(super) fn made(kind: &str, name: Option<&str>, artifact: &ArtifactRef) -> MadeArtifact {
     let stem: String = name
         .unwrap_or(kind)
         .chars()
@@ -276,7 +281,7 @@ pub(super) fn made(kind: &str, name: Option<&str>, artifact: &ArtifactRef) -> Ma
             }
         })
         .collect();
-    Made {
+    MadeArtifact {
         id: artifact.sha256,
         name: format!("{stem}.{}", extension(&artifact.media_type)),
         media_type: artifact.media_type.clone(),

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::refusal::Refusal;
-use crate::sessions::Made;
+use crate::sessions::MadeArtifact;
 
 mod execution;
 mod hints;
@@ -116,8 +116,8 @@ impl Link {
     }
 }
 
-impl From<&Made> for Link {
-    fn from(made: &Made) -> Self {
+impl From<&MadeArtifact> for Link {
+    fn from(made: &MadeArtifact) -> Self {
         Self {
             uri: crate::uri::artifact(made.id),
             name: made.name.clone(),

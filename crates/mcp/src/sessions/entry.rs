@@ -11,11 +11,11 @@ use cellblock_interpreter::toolset::{Toolset, ToolsetKind};
 use cellblock_interpreter::workbench::{Mounted, Workbench};
 use cellblock_interpreter::{Error, Session};
 
-use super::made::{Made, Remembered};
+use super::made::{MadeArtifact, Remembered};
 use crate::meter::Permit;
 
 /// A session.
-pub(crate) type Entry = Resident<McpSession>;
+pub(crate) type SessionEntry = Resident<McpSession>;
 /// A session that a call is at work on, so that it does not expire meanwhile.
 pub(crate) type Use = Held<McpSession>;
 /// The turn of a call whose code runs in a session.
@@ -56,15 +56,15 @@ impl McpSession {
         }
     }
 
-    pub(crate) fn remember(&self, made: Made) {
+    pub(crate) fn remember(&self, made: MadeArtifact) {
         self.made().add(made);
     }
 
-    pub(crate) fn artifacts(&self) -> Vec<Made> {
+    pub(crate) fn artifacts(&self) -> Vec<MadeArtifact> {
         self.made().all()
     }
 
-    pub(crate) fn artifact(&self, id: ArtifactId) -> Option<Made> {
+    pub(crate) fn artifact(&self, id: ArtifactId) -> Option<MadeArtifact> {
         self.made().find(id)
     }
 

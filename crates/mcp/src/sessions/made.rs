@@ -9,7 +9,7 @@ const MOST: usize = 1000;
 
 /// An artifact that a call made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Made {
+pub(crate) struct MadeArtifact {
     pub(crate) id: ArtifactId,
     /// A file's name, with its extension.
     pub(crate) name: String,
@@ -19,10 +19,10 @@ pub(crate) struct Made {
 
 /// The artifacts of one session, oldest first, each once.
 #[derive(Debug, Default)]
-pub(super) struct Remembered(VecDeque<Made>);
+pub(super) struct Remembered(VecDeque<MadeArtifact>);
 
 impl Remembered {
-    pub(super) fn add(&mut self, made: Made) {
+    pub(super) fn add(&mut self, made: MadeArtifact) {
         self.0.retain(|known| known.id != made.id);
         if self.0.len() >= MOST {
             self.0.pop_front();
@@ -30,11 +30,11 @@ impl Remembered {
         self.0.push_back(made);
     }
 
-    pub(super) fn all(&self) -> Vec<Made> {
+    pub(super) fn all(&self) -> Vec<MadeArtifact> {
         self.0.iter().cloned().collect()
     }
 
-    pub(super) fn find(&self, id: ArtifactId) -> Option<Made> {
+    pub(super) fn find(&self, id: ArtifactId) -> Option<MadeArtifact> {
         self.0.iter().find(|made| made.id == id).cloned()
     }
 }
@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn each_artifact_is_remembered_once_and_the_oldest_are_forgotten() {
         let mut remembered = Remembered::default();
-        let made = |number: usize| Made {
+        let made = |number: usize| MadeArtifact {
             id: ArtifactId::of(&number.to_le_bytes()),
             name: format!("{number}.csv"),
             media_type: "text/csv".into(),

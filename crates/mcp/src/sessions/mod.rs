@@ -17,8 +17,8 @@ use crate::refusal::Refusal;
 mod entry;
 mod made;
 
-pub(crate) use entry::{Entry, McpSession, SessionTurn, Use};
-pub(crate) use made::Made;
+pub(crate) use entry::{McpSession, SessionEntry, SessionTurn, Use};
+pub(crate) use made::MadeArtifact;
 
 /// Handles that a refusal lists.
 const LISTED: usize = 20;
@@ -110,7 +110,7 @@ impl Sessions {
     }
 
     /// An owner's sessions, oldest first.
-    pub(crate) fn of(&self, owner: &Owner) -> Vec<Arc<Entry>> {
+    pub(crate) fn of(&self, owner: &Owner) -> Vec<Arc<SessionEntry>> {
         self.registry.of(owner.name())
     }
 

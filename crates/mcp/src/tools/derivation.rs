@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Call, schema};
 use crate::answer::{Answer, Link};
 use crate::refusal::Refusal;
-use crate::sessions::{Made, Use};
+use crate::sessions::{MadeArtifact, Use};
 use crate::shared::Shared;
 use crate::uri;
 
@@ -122,7 +122,7 @@ pub(super) async fn told(server: &Shared, used: &Use, derived: &Derived) -> Resu
             ArtifactEnvelope::Image(it) => (it.media_type.clone(), it.bytes),
             ArtifactEnvelope::Chart(it) => (cellblock_artifact::CHART.to_owned(), it.bytes),
         };
-        let made = Made {
+        let made = MadeArtifact {
             id: artifact.id(),
             name: format!(
                 "{}.{}",
@@ -136,7 +136,7 @@ pub(super) async fn told(server: &Shared, used: &Use, derived: &Derived) -> Resu
         used.remember(made);
         if let Some(picture) = artifact.picture() {
             if picture.sha256 != artifact.id() {
-                let made = Made {
+                let made = MadeArtifact {
                     id: picture.sha256,
                     name: format!(
                         "{}.{}",

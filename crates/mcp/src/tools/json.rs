@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::answer::{Answer, Link};
 use crate::refusal::Refusal;
-use crate::sessions::{Made, Use};
+use crate::sessions::{MadeArtifact, Use};
 use crate::shared::Shared;
 use crate::uri::{self, media_type};
 
@@ -54,7 +54,7 @@ pub(super) async fn told(
         let Ok(known) = store.metadata(id).await else {
             continue;
         };
-        used.remember(Made {
+        used.remember(MadeArtifact {
             id,
             name,
             media_type: media_type.clone(),

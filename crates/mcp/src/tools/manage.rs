@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Call, schema};
 use crate::answer::Answer;
 use crate::refusal::Refusal;
-use crate::sessions::Entry;
+use crate::sessions::SessionEntry;
 use crate::shared::Shared;
 
 /// Nothing.
@@ -160,7 +160,7 @@ fn done(session: String, done: &'static str) -> Answer {
     Answer::of(&Done { session, done })
 }
 
-fn described(server: &Shared, entry: &Entry, busy: bool) -> Described {
+fn described(server: &Shared, entry: &SessionEntry, busy: bool) -> Described {
     Described {
         session: entry.id.clone(),
         created_unix_ms: unix_ms(entry.created),

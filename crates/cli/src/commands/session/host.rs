@@ -20,11 +20,11 @@ use crate::logging;
 use crate::sanitize;
 use crate::session::host::detach::{Inherited, detach};
 use crate::session::host::{listen, serve};
-use crate::session::place::{Held, Place, Places};
-use crate::session::plan::{Plan, Profile};
-use crate::session::spawn::{Report, report};
+use crate::session::place::{HeldLock, Places, SessionPlace};
+use crate::session::plan::{Profile, SessionPlan};
+use crate::session::spawn::{HostReport, report};
 use crate::session::toolbox::{OwnToolset, Toolbox as _};
-use crate::session::wire::{self, Answer};
+use crate::session::wire::{self, HostAnswer};
 use crate::session_error::{SessionError, Told};
 use crate::session_id::SessionId;
 use crate::threads;
@@ -67,7 +67,7 @@ async fn host(id: &SessionId, inherited: Inherited) -> Result<()> {
     if !place.is_lock(&inherited.lock) {
         return Err(SessionError::NotStarted.into());
     }
-    let held = Held::inherited(inherited.lock);
+    let held = HeldLock::inherited(inherited.lock);
     held.sign(rustix::process::getpid())
         .map_err(Error::process("sign the session's lock"))?;
     let ended = serve_until_the_end(&home, &place, inherited.report).await;
@@ -75,13 +75,17 @@ async fn host(id: &SessionId, inherited: Inherited) -> Result<()> {
     place.remove()?;
     for mut stream in ended? {
         // Whoever has left does not wait for it.
-        let _ = tokio::time::timeout(FAREWELL, wire::tell(&mut stream, &Answer::Stopped)).await;
+        let _ = tokio::time::timeout(FAREWELL, wire::tell(&mut stream, &HostAnswer::Stopped)).await;
     }
     drop(held);
     Ok(())
 }
 
-async fn serve_until_the_end(home: &Home, place: &Place, line: File) -> Result<Vec<tokio::net::UnixStream>> {
+async fn serve_until_the_end(
+    home: &Home,
+    place: &SessionPlace,
+    line: File,
+) -> Result<Vec<tokio::net::UnixStream>> {
     let ready = async {
         let plan = place.plan()?;
         let (toolbox, notes) = open(home, &plan).await?;
@@ -90,19 +94,19 @@ async fn serve_until_the_end(home: &Home, place: &Place, line: File) -> Result<V
     };
     match ready.await {
         Ok((plan, toolbox, notes, listener)) => {
-            report(line, &Report::Ready { notes })?;
+            report(line, &HostReport::Ready { notes })?;
             serve(listener, toolbox, plan).await
         }
         Err(error) => {
             let failure = Told::new(&error);
-            report(line, &Report::Failed { failure })?;
+            report(line, &HostReport::Failed { failure })?;
             Err(error)
         }
     }
 }
 
 /// Opens the toolset of a plan; also returns notes for the user.
-async fn open(home: &Home, plan: &Plan) -> Result<(OwnToolset, Vec<String>)> {
+async fn open(home: &Home, plan: &SessionPlan) -> Result<(OwnToolset, Vec<String>)> {
     let store = Store::local(home.root().join("artifacts")).map_err(|source| Error::Store {
         action: "open the store of artifacts",
         source,

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::session::plan::Dataset;
 use crate::session::toolbox::Toolbox;
-use crate::session::wire::{self, Answer, Ask, Envelope, Frame, GENERATION};
+use crate::session::wire::{self, Ask, GENERATION, HostAnswer, HostFrame, HostRequest};
 use crate::session_error::Told;
 
 /// Maximum time for a client to send its request, and to read the answer.
@@ -51,7 +51,7 @@ pub(super) async fn serve<T: Toolbox>(shared: Arc<Resident<Shared<T>>>, mut stre
             return;
         }
     };
-    if tell(&mut stream, &Answer::Accepted).await.is_err() {
+    if tell(&mut stream, &HostAnswer::Accepted).await.is_err() {
         return;
     }
     if ask == Ask::Stop {
@@ -71,10 +71,10 @@ async fn question(stream: &mut UnixStream) -> Result<Option<Ask>> {
     let wrong = |error: io::Error| Error::Refused(format!("read the question: {error}"));
     let message = match wire::receive(stream).await.map_err(wrong)? {
         None => return Ok(None),
-        Some(Frame::Message(message)) => message,
+        Some(HostFrame::Message(message)) => message,
         Some(_) => return Err(wrong(io::ErrorKind::InvalidData.into())),
     };
-    let envelope: Envelope = wire::read(&message).map_err(wrong)?;
+    let envelope: HostRequest = wire::read(&message).map_err(wrong)?;
     if envelope.generation != GENERATION {
         return Err(Error::Refused(format!(
             "this session was started by another version of cellblock, {}; stop it and start another",
@@ -93,10 +93,10 @@ struct Client {
 impl Client {
     async fn answer<T: Toolbox>(&mut self, shared: &Arc<Resident<Shared<T>>>, ask: Ask) -> io::Result<()> {
         let answer = match ask {
-            Ask::Describe => Answer::Description {
+            Ask::Describe => HostAnswer::Description {
                 description: Box::new(description(shared)),
             },
-            Ask::Prompt => Answer::Prompt {
+            Ask::Prompt => HostAnswer::Prompt {
                 text: shared.toolbox.prompt(),
             },
             Ask::Call {
@@ -120,7 +120,7 @@ impl Client {
         tool: &str,
         arguments: Value,
         watch: bool,
-    ) -> io::Result<Option<Answer>> {
+    ) -> io::Result<Option<HostAnswer>> {
         let turn = tokio::select! {
             biased;
             () = self.left() => return Ok(None),
@@ -143,7 +143,7 @@ impl Client {
                         self.pass_on(event).await?;
                     }
                     return Ok(Some(match result {
-                        Ok(result) => Answer::Result { result },
+                        Ok(result) => HostAnswer::Result { result },
                         Err(error) => failure(&error),
                     }));
                 }
@@ -162,10 +162,10 @@ impl Client {
 
     async fn pass_on(&mut self, event: ToolEvent) -> io::Result<()> {
         match event {
-            ToolEvent::Stdout(bytes) => send(&mut self.writer, &Frame::Stdout(bytes)).await,
-            ToolEvent::Stderr(bytes) => send(&mut self.writer, &Frame::Stderr(bytes)).await,
+            ToolEvent::Stdout(bytes) => send(&mut self.writer, &HostFrame::Stdout(bytes)).await,
+            ToolEvent::Stderr(bytes) => send(&mut self.writer, &HostFrame::Stderr(bytes)).await,
             ToolEvent::Visualization { path, media_type, .. } => {
-                tell(&mut self.writer, &Answer::Visualization { path, media_type }).await
+                tell(&mut self.writer, &HostAnswer::Visualization { path, media_type }).await
             }
         }
     }
@@ -190,7 +190,7 @@ async fn next(events: &mut Option<broadcast::Receiver<ToolEvent>>) -> ToolEvent 
     std::future::pending().await
 }
 
-async fn add_dataset<T: Toolbox>(shared: &Arc<Resident<Shared<T>>>, dataset: &Dataset) -> Answer {
+async fn add_dataset<T: Toolbox>(shared: &Arc<Resident<Shared<T>>>, dataset: &Dataset) -> HostAnswer {
     let Some(_held) = shared.hold() else {
         return closed();
     };
@@ -200,15 +200,15 @@ async fn add_dataset<T: Toolbox>(shared: &Arc<Resident<Shared<T>>>, dataset: &Da
         added = shared.toolbox.add_dataset(dataset) => match added {
             Ok(added) => {
                 shared.datasets().push(dataset.clone());
-                Answer::Added { added }
+                HostAnswer::AddedDataset { added }
             }
             Err(error) => failure(&error),
         },
     }
 }
 
-fn closed() -> Answer {
-    Answer::Failure {
+fn closed() -> HostAnswer {
+    HostAnswer::Failure {
         failure: Told {
             messages: vec!["the session ended before the call did".to_owned()],
             hints: vec!["start another with `cellblock session start`".to_owned()],
@@ -217,8 +217,8 @@ fn closed() -> Answer {
     }
 }
 
-fn failure(error: &Error) -> Answer {
-    Answer::Failure {
+fn failure(error: &Error) -> HostAnswer {
+    HostAnswer::Failure {
         failure: Told::new(error),
     }
 }
@@ -227,6 +227,6 @@ async fn tell(to: &mut (impl tokio::io::AsyncWrite + Unpin), message: &impl Seri
     timeout(PATIENCE, wire::tell(to, message)).await?
 }
 
-async fn send(to: &mut (impl tokio::io::AsyncWrite + Unpin), frame: &Frame) -> io::Result<()> {
+async fn send(to: &mut (impl tokio::io::AsyncWrite + Unpin), frame: &HostFrame) -> io::Result<()> {
     timeout(PATIENCE, wire::send(to, frame)).await?
 }

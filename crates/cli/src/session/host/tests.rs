@@ -18,9 +18,9 @@ use tokio::sync::watch;
 use super::*;
 use crate::exit_code::ExitCode;
 use crate::session::client::{Asked, Heard, describe};
-use crate::session::place::{Held, Places};
+use crate::session::place::{HeldLock, Places};
 use crate::session::plan::Profile;
-use crate::session::wire::{self, Added, Answer, Ask, Frame};
+use crate::session::wire::{self, AddedDataset, Ask, HostAnswer, HostFrame};
 
 const LONG: Duration = Duration::from_mins(10);
 const LIMIT: Duration = Duration::from_secs(30);
@@ -75,8 +75,8 @@ impl Toolbox for Fake {
         self.events.subscribe()
     }
 
-    async fn add_dataset(&self, dataset: &Dataset) -> Result<Added> {
-        Ok(Added {
+    async fn add_dataset(&self, dataset: &Dataset) -> Result<AddedDataset> {
+        Ok(AddedDataset {
             path: format!("/tmp/data/{}", dataset.name),
             notes: Vec::new(),
         })
@@ -95,8 +95,8 @@ impl Toolbox for Fake {
 /// A host that runs.
 struct Hosted {
     _home: tempfile::TempDir,
-    _held: Held,
-    place: Place,
+    _held: HeldLock,
+    place: SessionPlace,
     log: Arc<Log>,
     host: JoinHandle<Result<Vec<UnixStream>>>,
 }
@@ -105,7 +105,7 @@ fn host(idle: Duration) -> Hosted {
     let home = tempfile::tempdir().unwrap();
     let places = Places::of(&Home::at(home.path()).unwrap()).unwrap();
     let (place, held) = places.create().unwrap();
-    let plan = Plan {
+    let plan = SessionPlan {
         toolset: "workbench".to_owned(),
         profile: Profile::Default,
         image: "i".to_owned(),
@@ -145,7 +145,7 @@ fn call(tool: &str, arguments: Value) -> Ask {
 }
 
 impl Hosted {
-    async fn ask(&self, ask: &Ask) -> Result<Answer> {
+    async fn ask(&self, ask: &Ask) -> Result<HostAnswer> {
         timeout(LIMIT, async {
             Asked::ask(&self.place, ask).await?.answer().await
         })
@@ -181,7 +181,7 @@ async fn clients_at_once_are_all_answered_and_take_turns() {
         .collect();
     for (number, client) in clients.into_iter().enumerate() {
         let result = json!({ "n": number });
-        assert_eq!(client.await.unwrap(), Answer::Result { result });
+        assert_eq!(client.await.unwrap(), HostAnswer::Result { result });
     }
     assert_eq!(describe(&hosted.place).await.unwrap().calls, 20);
 }
@@ -203,8 +203,8 @@ async fn output_comes_before_the_result_and_only_to_who_wants_it() {
     loop {
         match asked.next().await.unwrap() {
             Heard::Stdout(bytes) | Heard::Stderr(bytes) => heard.push(String::from_utf8(bytes).unwrap()),
-            Heard::Answer(answer) => {
-                assert_eq!(answer, Answer::Result { result: json!({}) });
+            Heard::HostAnswer(answer) => {
+                assert_eq!(answer, HostAnswer::Result { result: json!({}) });
                 break;
             }
         }
@@ -215,7 +215,7 @@ async fn output_comes_before_the_result_and_only_to_who_wants_it() {
         .unwrap();
     assert!(matches!(
         asked.next().await.unwrap(),
-        Heard::Answer(Answer::Result { .. })
+        Heard::HostAnswer(HostAnswer::Result { .. })
     ));
 }
 
@@ -228,7 +228,7 @@ async fn the_call_of_a_client_that_leaves_is_stopped_and_the_next_has_its_turn()
     let answer = hosted.ask(&call("echo", json!({ "next": true }))).await.unwrap();
     assert_eq!(
         answer,
-        Answer::Result {
+        HostAnswer::Result {
             result: json!({ "next": true })
         }
     );
@@ -293,14 +293,15 @@ async fn what_is_no_question_is_refused_and_the_host_goes_on() {
                 UnixStream::from_std(stream)
             })
             .unwrap();
-        wire::send(&mut stream, &Frame::Message(message.clone().into()))
+        wire::send(&mut stream, &HostFrame::Message(message.clone().into()))
             .await
             .unwrap();
-        let Some(Frame::Message(answer)) = timeout(LIMIT, wire::receive(&mut stream)).await.unwrap().unwrap()
+        let Some(HostFrame::Message(answer)) =
+            timeout(LIMIT, wire::receive(&mut stream)).await.unwrap().unwrap()
         else {
             panic!("no answer to {message}");
         };
-        let Answer::Failure { failure } = wire::read(&answer).unwrap() else {
+        let HostAnswer::Failure { failure } = wire::read(&answer).unwrap() else {
             panic!("{message} was answered");
         };
         assert!(
@@ -321,11 +322,11 @@ async fn what_is_no_question_is_refused_and_the_host_goes_on() {
     stream.write_all(b"m\xff\xff\xff\xff").await.unwrap();
     assert!(matches!(
         timeout(LIMIT, wire::receive(&mut stream)).await.unwrap(),
-        Ok(Some(Frame::Message(_)))
+        Ok(Some(HostFrame::Message(_)))
     ));
     assert_eq!(
         hosted.ask(&Ask::Prompt).await.unwrap(),
-        Answer::Prompt {
+        HostAnswer::Prompt {
             text: "prompt".to_owned()
         }
     );
@@ -383,7 +384,7 @@ async fn datasets_that_came_later_are_among_those_described() {
         })
         .await
         .unwrap();
-    let Answer::Added { added } = added else {
+    let HostAnswer::AddedDataset { added } = added else {
         panic!("{added:?}");
     };
     assert_eq!(added.path, "/tmp/data/late");

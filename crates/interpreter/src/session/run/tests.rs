@@ -30,7 +30,7 @@ async fn play(steps: &[Step], last: Last, limits: &Limits, timeout: Duration) ->
     let (mut kernel, sent) = start(steps.to_vec(), last, finished);
     let decoding = Decoding::new(Store::new(Arc::new(InMemory::new())));
     let (events, mut seen) = mpsc::channel(1024);
-    let terms = Terms {
+    let terms = CellTerms {
         limits,
         timeout,
         interrupts: Some(&mut interrupted),
