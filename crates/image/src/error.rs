@@ -88,7 +88,7 @@ pub enum ImageError {
         report: Box<AuditReport>,
     },
     /// No image has that name.
-    #[error("image `{reference}` not found (available: {known}); build it with `cellblock image build`")]
+    #[error("image `{reference}` not found (available: {known}); `cellblock image build` builds one")]
     NotFound {
         /// Requested name or id.
         reference: String,

@@ -114,7 +114,7 @@ fn the_error_for_a_missing_image_names_the_build_command() -> Result<()> {
     assert_eq!((inspected.code(), inspected.stdout.as_str()), (2, ""));
     assert_eq!(
         inspected.stderr,
-        "error: image `default` not found (available: none); build it with `cellblock image build`\n"
+        "error: image `default` not found (available: none); `cellblock image build` builds one\n"
     );
     assert_eq!(empty(&["image", "remove", "nothing"])?.code(), 2);
     Ok(())

@@ -109,7 +109,7 @@ fn a_home_that_cannot_be_used_is_named_with_the_repair() -> Result<()> {
                 "mount --bind \"$home\" /mnt; mount -o remount,ro,bind /mnt; export CELLBLOCK_HOME=/mnt; exec {run}"
             ),
             [
-                "write into `/mnt`: Read-only file system",
+                "write to `/mnt`: Read-only file system",
                 "set CELLBLOCK_HOME to a writable directory",
             ],
         ),
@@ -119,7 +119,7 @@ fn a_home_that_cannot_be_used_is_named_with_the_repair() -> Result<()> {
                      exec setpriv --reuid 65534 --regid 65534 --clear-groups {run}"
             ),
             [
-                "write into `/mnt`: Permission denied",
+                "write to `/mnt`: Permission denied",
                 "set CELLBLOCK_HOME to a writable directory",
             ],
         ),

@@ -223,7 +223,7 @@ fn a_container_that_masks_proc_runs_only_by_policy() -> Result<()> {
     assert_eq!(refused.status.code(), Some(78), "{told}");
     assert!(
         told.starts_with(
-            "error: protection `mount_namespace` is not available: this machine gives a user namespace but no rights in it"
+            "error: protection `mount_namespace` is not available: this machine creates user namespaces but grants no rights in them"
         ),
         "{told}"
     );
