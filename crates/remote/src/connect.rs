@@ -307,7 +307,7 @@ mod tests {
             ("sandbox", "cannot be read: relative URL without a base"),
             (
                 "ftp://host/",
-                "begins with `ftp://`; use `wss://`, `https://`, `ws://` or `http://`",
+                "starts with `ftp://`; use `wss://`, `https://`, `ws://` or `http://`",
             ),
             (
                 "https://user:secret@host/",
@@ -339,7 +339,7 @@ mod tests {
             assert!(
                 error
                     .to_string()
-                    .contains("would travel unencrypted to another machine"),
+                    .contains("would be sent unencrypted to another machine"),
                 "{error}"
             );
             assert_eq!(error.blame(), cellblock_sandbox::error::Blame::Caller);

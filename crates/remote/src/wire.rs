@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn oversized_truncated_and_unknown_messages_are_rejected() {
         for (message, reason) in [
-            (vec![], "a message without a byte"),
+            (vec![], "an empty message"),
             (vec![0, 0], "a message of kind 0 with 2 bytes"),
             (vec![1], "a message of kind 1 with 1 bytes"),
             (vec![2, 0, 0, 0, 1], "a message of kind 2 with 5 bytes"),

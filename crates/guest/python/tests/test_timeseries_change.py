@@ -394,7 +394,12 @@ class Refusals(SeriesTest):
             (ValueError, "data has no column of numbers beside 'n'; choose with value_col=", wide(n=["x"]), {"entity_col": "n"}),
             (ValueError, "entity_col and value_col are both 'a'", data, {"entity_col": "a", "value_col": "a"}),
             (ValueError, "selected names 'x', which is not an entity of the data; there are 'a'", data, {"selected": ["a", "x"]}),
-            (ValueError, "selected 0 is not a valid number of entities; expected 1 or more, or a list of entities", data, {"selected": 0}),
+            (
+                ValueError,
+                "selected 0 is not a valid number of entities; expected 1 or more, or a list of entities",
+                data,
+                {"selected": 0},
+            ),
             (TypeError, "selected is 'a'; expected a list of entities, or the number of largest ones", data, {"selected": "a"}),
             (TypeError, "selected is True; expected a list of entities, or the number of largest ones", data, {"selected": True}),
             (ValueError, "max_events -1 is not a valid number of events; expected 0 or more, or None", data, {"max_events": -1}),

@@ -195,7 +195,7 @@ async fn a_useless_response_is_reported_and_the_next_call_works() {
         ("no answer", ended.to_owned()),
         (
             "no event",
-            format!("{message}it is not valid JSON of such a message"),
+            format!("{message}it is not valid JSON"),
         ),
         (
             "breaks off",
@@ -203,7 +203,7 @@ async fn a_useless_response_is_reported_and_the_next_call_works() {
         ),
         (
             "no JSON",
-            format!("{message}it is not valid JSON of such a message"),
+            format!("{message}it is not valid JSON"),
         ),
         ("other id", format!("{message}it responds to another request")),
         ("HTML", format!("{message}its content type is `text/html`")),

@@ -115,7 +115,7 @@ fn a_client_that_violates_the_protocol_loses_only_its_connection() {
                 Bytes::from_static(b"garbage"),
                 "it sent a message of kind 103 with 7 bytes",
             ),
-            (Bytes::new(), "it sent a message without a byte"),
+            (Bytes::new(), "it sent an empty message"),
             (
                 Bytes::from(vec![1; MAX_MESSAGE + 1]),
                 "it sent a message of 1048577 bytes, the limit is 1048576",
@@ -226,7 +226,7 @@ fn impossible_requests_are_rejected_and_the_connection_continues() {
             let actual = sent.len();
             assert_eq!(
                 reason(mounted),
-                format!("a file of 4 bytes was announced and {actual} came")
+                format!("a file of 4 bytes was announced, but {actual} bytes arrived")
             );
         }
         // The guest and the keep reject a name that leads outside.

@@ -23,7 +23,7 @@ fn an_ordinary_user_has_sandboxes_with_the_same_protections() {
     } else {
         require!(OrdinaryUser);
         again(
-            "an_ordinary_user_has_sandboxes_with_the_same_walls",
+            "an_ordinary_user_has_sandboxes_with_the_same_protections",
             &as_ordinary_user,
         );
     }

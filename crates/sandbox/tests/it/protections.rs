@@ -122,7 +122,7 @@ fn an_ordinary_user_has_every_protection() {
         to
     };
     let output = as_ordinary_user(copy(std::env::current_exe().unwrap(), "test"))
-        .args(["--exact", "protections::an_ordinary_user_has_every_one_of_them"])
+        .args(["--exact", "protections::an_ordinary_user_has_every_protection"])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .env(PYTHON, &config.python)

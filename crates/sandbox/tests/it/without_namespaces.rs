@@ -80,7 +80,7 @@ fn a_user_without_namespaces_needs_a_policy_that_permits_it() {
         to
     };
     let test = copy(std::env::current_exe().unwrap(), "test");
-    let name = "without_namespaces::a_user_who_is_refused_namespaces_runs_by_policy_only";
+    let name = "without_namespaces::a_user_without_namespaces_needs_a_policy_that_permits_it";
     let output = without_user_namespaces(ORDINARY_UID, test)
         .args(["--exact", name])
         .env_clear()

@@ -77,7 +77,9 @@ class Inputs(Mapping[str, Any]):
     def bind(self, name: str, kind: str, path: str | None, blob: bytes | None) -> Any:
         """Reads a value and stores it under its name."""
         if not name.isidentifier() or keyword.iskeyword(name):
-            raise ValueError(f"input {name!r}: the name is not a valid Python identifier; use letters, digits and _, and no keyword")
+            raise ValueError(
+                f"input {name!r}: the name is not a valid Python identifier; use letters, digits and _, and no keyword"
+            )
         if name in _RESERVED or hasattr(builtins, name):
             raise ValueError(f"input {name!r}: the name is taken by a Python builtin or by the kernel; choose another one")
         value = reading.read(name, kind, path, blob)

@@ -39,7 +39,8 @@ def derive_change_series(
     always cover the whole population.
 
     data: wide (one entity per numeric column, time in a column or the index; columns of text and of booleans are not entities) or
-        long rows (time, entity, value), as a DataFrame, a list of dicts, a dict of columns, a Series, or an object with `to_pandas()`.
+        long rows (time, entity, value), as a DataFrame, a list of dicts, a dict of columns, a Series, or an object with
+        `to_pandas()`.
     time_col, entity_col, value_col: the columns; `entity_col` or `value_col` of long rows. Found if there is one candidate: a
         single column of text beside a single one of numbers, and times that repeat, are long rows.
     selected: entities for display, by name, or the number of the largest (by size at the end of the series). Adds
@@ -107,7 +108,9 @@ def _table(found: Flows, matrix: Matrix) -> pd.DataFrame:
     for column in (found.total, change, found.stable, found.coverage):
         if not np.isfinite(column).all():
             period = matrix.periods[int(np.flatnonzero(~np.isfinite(column))[0])]
-            raise ValueError(f"the sum of the period {period} exceeds the maximum of a 64-bit float (1.8e308); scale the values first")
+            raise ValueError(
+                f"the sum of the period {period} exceeds the maximum of a 64-bit float (1.8e308); scale the values first"
+            )
     columns = {
         "total_value": np.where(found.observed, found.total, np.nan),
         "total_change": change,
@@ -133,7 +136,9 @@ def _selected(selected: Sequence[Any] | int, matrix: Matrix) -> np.ndarray:
     wanted = list(dict.fromkeys(selected))
     unknown = [entity for entity in wanted if entity not in positions]
     if unknown and matrix.entities:
-        raise ValueError(f"selected names {listed(unknown)}, which is not an entity of the data; there are {listed(matrix.entities)}")
+        raise ValueError(
+            f"selected names {listed(unknown)}, which is not an entity of the data; there are {listed(matrix.entities)}"
+        )
     return np.array([positions[entity] for entity in wanted if entity in positions], dtype=np.int64)
 
 

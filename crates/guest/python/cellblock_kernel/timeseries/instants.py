@@ -23,8 +23,8 @@ _TIME_KINDS = frozenset({"datetime", "datetime64", "date"})
 def read(values: pd.Series, label: str, column: str, errors: str, quality: Quality) -> pd.DatetimeIndex:
     """Returns the instants of a column in UTC; `NaT` for invalid values if `errors` is `coerce`.
 
-    Times without a zone are taken as UTC. Numbers are epochs; their magnitude decides the unit: seconds below 1e11, then milliseconds,
-    microseconds, nanoseconds. The result counts microseconds, or nanoseconds where a value needs them.
+    Times without a zone are taken as UTC. Numbers are epochs; their magnitude decides the unit: seconds below 1e11, then
+    milliseconds, microseconds, nanoseconds. The result counts microseconds, or nanoseconds where a value needs them.
     """
     values = values.reset_index(drop=True)
     instants = _instants(values, label, column, quality)

@@ -81,7 +81,8 @@ def _wide(source: Timed, value_col: str | None, freq: Freq | None, policy: str, 
     if ignored:
         quality.note(
             "ignored_columns",
-            f"{_LABEL}: {listed(ignored)} are not entities: they do not hold numbers, or hold times; convert text first if it should be",
+            f"{_LABEL}: {listed(ignored)} are not entities: they do not hold numbers, or hold times; "
+            "convert text first if it should be",
             columns=[str(column) for column in ignored[:20]],
         )
     numbers = rest if len(chosen) == len(rest.columns) else rest[chosen]
