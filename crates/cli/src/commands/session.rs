@@ -77,7 +77,7 @@ async fn start(args: &StartArgs) -> Result<()> {
         Profile::Default => DEFAULT_IMAGE,
         Profile::Polars => POLARS_IMAGE,
     });
-    // HeldLock until the host has opened it as well, so that nobody removes it in between.
+    // Held until the host has opened it as well, so that nobody removes it in between.
     let image = cancel.unless(image::ready(&home, name, &display)).await?;
     let (place, held) = places.create()?;
     let out = match &args.out {

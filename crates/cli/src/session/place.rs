@@ -125,7 +125,7 @@ impl Places {
         Ok(live)
     }
 
-    /// HeldLock while a directory is made or removed.
+    /// Held while a directory is made or removed.
     fn lock(&self) -> Result<File> {
         let path = self.root.join(LOCK);
         let file = private(&path).map_err(Error::own_file("open", &path))?;

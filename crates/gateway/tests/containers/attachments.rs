@@ -117,7 +117,11 @@ fn without_the_interpreter_text_is_read_to_the_model_and_pictures_are_shown() {
                 400,
                 "upload it to `/v1/files`",
             ),
-            (json!({"type": "input_image", "file_id": text}), 400, "not a picture"),
+            (
+                json!({"type": "input_image", "file_id": text}),
+                400,
+                "not a picture",
+            ),
             (
                 json!({"type": "input_image", "file_id": large}),
                 400,

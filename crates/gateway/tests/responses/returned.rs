@@ -153,7 +153,10 @@ fn a_client_can_continue_with_item_ids() {
         let mixed = [refer(&other), refer(&first), vec![user("count")]].concat();
         ask(mixed).await;
         let told = read(&provider, 9).pop().unwrap();
-        assert!(told.contains("is not the alias of an earlier tool result"), "{told}");
+        assert!(
+            told.contains("is not the alias of an earlier tool result"),
+            "{told}"
+        );
     });
 }
 

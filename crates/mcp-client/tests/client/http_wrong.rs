@@ -193,18 +193,12 @@ async fn a_useless_response_is_reported_and_the_next_call_works() {
         ("large lines", large.to_owned()),
         ("asks", asked.to_owned()),
         ("no answer", ended.to_owned()),
-        (
-            "no event",
-            format!("{message}it is not valid JSON"),
-        ),
+        ("no event", format!("{message}it is not valid JSON")),
         (
             "breaks off",
             "cannot be reached; continue without it, or try again later".to_owned(),
         ),
-        (
-            "no JSON",
-            format!("{message}it is not valid JSON"),
-        ),
+        ("no JSON", format!("{message}it is not valid JSON")),
         ("other id", format!("{message}it responds to another request")),
         ("HTML", format!("{message}its content type is `text/html`")),
         (
